@@ -1,0 +1,51 @@
+# What ctest runs beside the tests: direction of the rooms, house rules, format, the laws, also sanitized.
+find_package(Python3 QUIET COMPONENTS Interpreter)
+
+if(NOT LAMELLA_SANITIZE)
+  foreach(pair IN ITEMS core,dispatch kernels,dispatch dispatch,kernels dispatch,ops ops,transforms
+                        transforms,verify ops,kernels transforms,kernels verify,kernels)
+    string(REPLACE "," ";" pair ${pair})   # the first may not see the second; ops shows kernels to nobody
+    list(GET pair 0 room)
+    list(GET pair 1 other)
+    get_property(header GLOBAL PROPERTY lamella_header_of_${other})
+    if(header)   # a room may still be without headers
+      lamella_must_not_compile(${room} INCLUDES ${header} TWIN ${other})
+    endif()
+  endforeach()
+  add_test(NAME layering.configure_refuses_upward
+    COMMAND ${CMAKE_COMMAND} -DLAYERS=${PROJECT_SOURCE_DIR}/cmake/layers.cmake
+      -P ${PROJECT_SOURCE_DIR}/cmake/refuses_upward.cmake)
+  set_tests_properties(layering.configure_refuses_upward PROPERTIES
+    PASS_REGULAR_EXPRESSION "layer 'core' may not use 'ops'" LABELS house)
+  if(Python3_FOUND)
+    foreach(checker IN ITEMS check_house check_house_test check_format)
+      add_test(NAME house.${checker}
+        COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/${checker}.py
+        WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+      set_tests_properties(house.${checker} PROPERTIES LABELS house SKIP_RETURN_CODE 77)
+    endforeach()
+    add_test(NAME house.typed_api_is_current
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/gen_api.py --check)
+    set_tests_properties(house.typed_api_is_current PROPERTIES LABELS house)
+  endif()
+endif()
+
+if(TARGET lamella_program)
+  set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
+  add_test(NAME laws COMMAND lamella_program verify --time ${LAMELLA_LAW_SECONDS})
+  set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
+  if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR AND NOT LAMELLA_SANITIZE)
+    # Another preset's program: its build is a fixture, and does nothing when that build is current.
+    set(asan ${PROJECT_SOURCE_DIR}/build/asan)
+    add_test(NAME asan.configure COMMAND ${CMAKE_COMMAND} --preset asan
+      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    add_test(NAME asan.build COMMAND ${CMAKE_COMMAND} --build --preset asan --target lamella_program
+      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+    add_test(NAME asan.laws COMMAND ${asan}/lamella verify --time ${LAMELLA_LAW_SECONDS})
+    set_tests_properties(asan.configure PROPERTIES FIXTURES_SETUP asan_configured)
+    set_tests_properties(asan.build PROPERTIES FIXTURES_REQUIRED asan_configured FIXTURES_SETUP asan_built
+      PROCESSORS 2 TIMEOUT 1500)
+    set_tests_properties(asan.laws PROPERTIES FIXTURES_REQUIRED asan_built PROCESSORS 2 TIMEOUT 600
+      ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1;UBSAN_OPTIONS=print_stacktrace=1")
+  endif()
+endif()

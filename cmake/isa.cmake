@@ -1,0 +1,32 @@
+# One text, three instruction sets: each file given here is compiled once per backend into kernels.
+
+set(LAMELLA_BACKENDS scalar avx2 avx512)
+set(LAMELLA_FLAGS_scalar)
+set(LAMELLA_FLAGS_avx2 -mavx2 -mfma -mf16c)
+set(LAMELLA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
+separate_arguments(LAMELLA_ISA_OPTIONS UNIX_COMMAND
+  "${LAMELLA_ISA_FLAGS} -fno-math-errno -fno-trapping-math -ffp-contract=off")
+find_program(LAMELLA_OBJCOPY objcopy REQUIRED)
+find_program(LAMELLA_NM nm REQUIRED)
+
+# lamella_isa_sources(files...)  LAMELLA_BACKEND is the namespace to write the file's functions in.
+function(lamella_isa_sources)
+  if(NOT ARGN)
+    return()
+  endif()
+  foreach(backend IN LISTS LAMELLA_BACKENDS)
+    set(target lamella_kernels_${backend})
+    add_library(${target} OBJECT ${ARGN})
+    target_link_libraries(${target} PRIVATE lamella::core)
+    target_include_directories(${target} PRIVATE ${PROJECT_BINARY_DIR}/include/kernels)
+    target_compile_definitions(${target} PRIVATE LAMELLA_BACKEND=${backend})
+    target_compile_options(${target} PRIVATE ${LAMELLA_ISA_OPTIONS} ${LAMELLA_FLAGS_${backend}})
+    if(NOT backend STREQUAL scalar)   # NOTE: [inline functions keep to their instruction set]
+      set(wrapper ${PROJECT_SOURCE_DIR}/cmake/isa-compile ${backend} ${LAMELLA_NM} ${LAMELLA_OBJCOPY})
+      set_target_properties(${target} PROPERTIES
+        CXX_COMPILER_LAUNCHER "${wrapper};${CMAKE_CXX_COMPILER_LAUNCHER}")
+    endif()
+    target_sources(lamella_kernels PRIVATE $<TARGET_OBJECTS:${target}>)
+    set_property(GLOBAL APPEND PROPERTY lamella_isa_objects $<TARGET_OBJECTS:${target}>)
+  endforeach()
+endfunction()

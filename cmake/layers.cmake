@@ -1,0 +1,110 @@
+# The rooms as libraries. A layer says what it may see; anything else does not configure or does not compile.
+# Lowest first: this line is the architecture.
+set(LAMELLA_LAYERS core dispatch kernels ops transforms verify)
+
+# lamella_layer(NAME USES layers... HIDES layers... HEADERS files... SOURCES files...)
+# USES is visible to whoever uses this layer; HIDES is visible to this layer's own sources only.
+function(lamella_layer name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;HIDES;HEADERS;SOURCES")
+  list(FIND LAMELLA_LAYERS ${name} rank)
+  foreach(dep IN LISTS arg_USES arg_HIDES)
+    list(FIND LAMELLA_LAYERS ${dep} dep_rank)
+    if(dep_rank LESS 0 OR NOT dep_rank LESS rank)
+      message(FATAL_ERROR "layer '${name}' may not use '${dep}': the order is ${LAMELLA_LAYERS}")
+    endif()
+  endforeach()
+  list(TRANSFORM arg_USES PREPEND lamella::)
+  list(TRANSFORM arg_HIDES PREPEND lamella::)
+  set(root ${PROJECT_BINARY_DIR}/include/${name})   # shows this folder only
+  file(MAKE_DIRECTORY ${root}/lamella)
+  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${root}/lamella/${name} SYMBOLIC)
+  if(arg_SOURCES)
+    add_library(lamella_${name} STATIC ${arg_SOURCES})
+    target_link_libraries(lamella_${name} PUBLIC ${arg_USES} PRIVATE ${arg_HIDES})
+    target_include_directories(lamella_${name} PUBLIC ${root})
+  else()   # a room of headers alone
+    add_library(lamella_${name} INTERFACE)
+    target_link_libraries(lamella_${name} INTERFACE ${arg_USES})
+    target_include_directories(lamella_${name} INTERFACE ${root})
+  endif()
+  add_library(lamella::${name} ALIAS lamella_${name})
+  if(arg_HEADERS)
+    list(GET arg_HEADERS 0 first)
+    set_property(GLOBAL PROPERTY lamella_header_of_${name} lamella/${name}/${first})   # cmake/checks.cmake
+  endif()
+  if(arg_SOURCES)   # so that the dev preset can compile each header alone
+    list(TRANSFORM arg_HEADERS PREPEND ${root}/lamella/${name}/)
+    target_sources(lamella_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${arg_HEADERS})
+  endif()
+endfunction()
+
+# The include paths a target sees, as a list of -I options for a test that calls the compiler itself.
+function(lamella_compile_command out target)
+  set(dirs $<TARGET_PROPERTY:${target},INTERFACE_INCLUDE_DIRECTORIES>)
+  set(includes "-I$<JOIN:${dirs},$<SEMICOLON>-I>")
+  set(${out} ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only "${includes}" PARENT_SCOPE)
+endfunction()
+
+# lamella_must_not_compile(ROOM INCLUDES header TWIN room): ROOM's users cannot see the header, TWIN's can.
+# lamella_must_not_compile(ROOM SOURCE file MESSAGE regex): with -DLAMELLA_WRONG the file is refused with that
+# message, without it it compiles.
+# The compiling twin shows that the refusal has the reason we think it has.
+function(lamella_must_not_compile room)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "INCLUDES;TWIN;SOURCE;MESSAGE" "")
+  set(good_room ${room})
+  if(arg_INCLUDES)
+    set(good_room ${arg_TWIN})
+    string(REPLACE "/" "_" label "${room}_${arg_INCLUDES}")
+    set(source ${PROJECT_BINARY_DIR}/must_not_compile/${label}.cpp)
+    file(CONFIGURE OUTPUT ${source} CONTENT "#include \"${arg_INCLUDES}\"\n")
+    set(arg_MESSAGE "${arg_INCLUDES}: No such file or directory|'${arg_INCLUDES}' file not found")
+  else()
+    get_filename_component(source ${arg_SOURCE} ABSOLUTE)
+    get_filename_component(label ${arg_SOURCE} NAME_WE)
+  endif()
+  lamella_compile_command(wrong lamella_${room})
+  lamella_compile_command(good lamella_${good_room})
+  add_test(NAME layering.refused.${label} COMMAND ${wrong} -DLAMELLA_WRONG ${source} COMMAND_EXPAND_LISTS)
+  add_test(NAME layering.twin_compiles.${label} COMMAND ${good} ${source} COMMAND_EXPAND_LISTS)
+  set_tests_properties(layering.refused.${label} PROPERTIES
+    PASS_REGULAR_EXPRESSION "${arg_MESSAGE}" LABELS house)
+  set_tests_properties(layering.twin_compiles.${label} PROPERTIES LABELS house)
+endfunction()
+
+# lamella_link_whole(TARGET): every object of every layer, and the symbols shown to plug-ins. The objects
+# themselves, since a linker takes from an archive only what it misses; the archives bring their dependencies.
+function(lamella_link_whole target)
+  set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
+  foreach(layer IN LISTS LAMELLA_LAYERS)
+    get_target_property(type lamella_${layer} TYPE)
+    if(type STREQUAL STATIC_LIBRARY)
+      target_sources(${target} PRIVATE $<TARGET_OBJECTS:lamella_${layer}>)
+    endif()
+    target_link_libraries(${target} PRIVATE lamella_${layer})
+  endforeach()
+  get_property(objects GLOBAL PROPERTY lamella_isa_objects)
+  target_sources(${target} PRIVATE ${objects})
+endfunction()
+
+# lamella_plugin(NAME files...): build/<preset>/plugins/NAME.so. It links nothing: the program has it all.
+function(lamella_plugin name)
+  add_library(plugin_${name} MODULE ${ARGN})
+  set_target_properties(plugin_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
+    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
+  set(dirs $<TARGET_PROPERTY:lamella_verify,INTERFACE_INCLUDE_DIRECTORIES>)
+  target_include_directories(plugin_${name} PRIVATE ${dirs})
+endfunction()
+
+# lamella_test_program(NAME SOURCES files... LINK libraries...): GoogleTest; each test is one of ctest's.
+function(lamella_test_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  if(NOT LAMELLA_HAVE_TESTS OR NOT arg_SOURCES)
+    return()
+  endif()
+  include(GoogleTest)
+  add_executable(${name} ${arg_SOURCES})
+  target_link_libraries(${name} PRIVATE lamella::verify GTest::gtest GTest::gtest_main ${arg_LINK})
+  target_compile_definitions(${name} PRIVATE LAMELLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
+    PROPERTIES TIMEOUT 300)
+endfunction()

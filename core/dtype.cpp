@@ -1,0 +1,102 @@
+// Promotion and names of dtypes.
+#include "lamella/core/dtype.h"
+#include "lamella/core/scalar.h"
+
+#include <array>
+#include <charconv>
+
+namespace lamella {
+
+namespace {
+constexpr std::string_view kNames[] = {"bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64",
+                                       "f16", "bf16", "f32", "f64", "c64", "c128", "f128", "c256"};
+constexpr std::string_view kLongNames[] = {"bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
+                                           "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
+                                           "float128", "complex256"};
+
+DType promote_integers(DType a, DType b) {
+  if (is_signed_integer(a) == is_signed_integer(b)) return itemsize(a) >= itemsize(b) ? a : b;
+  const DType s = is_signed_integer(a) ? a : b;
+  const DType u = is_signed_integer(a) ? b : a;
+  if (itemsize(s) > itemsize(u)) return s;
+  switch (itemsize(u)) {  // the narrowest signed type that holds both; i64 at the top, where none does
+    case 1: return DType::I16;
+    case 2: return DType::I32;
+    default: return DType::I64;
+  }
+}
+
+DType promote_floating(DType a, DType b) {
+  if (a == DType::F128 || b == DType::F128) return DType::F128;
+  if (a == DType::F64 || b == DType::F64) return DType::F64;
+  return a == b ? a : DType::F32;  // f16 with bf16 meets at f32
+}
+
+DType widest_complex(DType real) {
+  return real == DType::F128 ? DType::C256 : real == DType::F64 ? DType::C128 : DType::C64;
+}
+}  // namespace
+
+DType to_real(DType d) {
+  switch (d) {
+    case DType::C64: return DType::F32;
+    case DType::C128: return DType::F64;
+    case DType::C256: return DType::F128;
+    default: return d;
+  }
+}
+
+DType to_complex(DType d) { return is_complex(d) ? d : widest_complex(d); }
+
+int category(DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_floating(d) ? 2 : 3; }
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  const int ca = category(a), cb = category(b);
+  const DType high = ca >= cb ? a : b;
+  const DType low = ca >= cb ? b : a;
+  if (category(high) <= 1) return ca == cb ? promote_integers(a, b) : high;
+  if (category(high) == 2) return ca == cb ? promote_floating(a, b) : high;
+  if (category(low) <= 1) return high;
+  return widest_complex(promote_floating(to_real(high), to_real(low)));
+}
+
+bool can_store(DType from, DType to) { return category(from) <= category(to); }
+
+std::string_view name(DType d) { return kNames[int(d)]; }
+
+bool parse_dtype(std::string_view text, DType& out) {
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (text == kNames[i] || text == kLongNames[i]) {
+      out = DType(i);
+      return true;
+    }
+  return false;
+}
+
+Scalar Scalar::operator-() const {
+  if (is_integral()) return Scalar(int64_t(0 - uint64_t(i_)));
+  if (kind_ == DType::F64) return Scalar(-d_);
+  return Scalar(c128(-d_, -im_));
+}
+
+bool Scalar::operator==(const Scalar& o) const {
+  return kind_ == o.kind_ && (is_integral() ? i_ == o.i_ : d_ == o.d_ && im_ == o.im_);
+}
+
+namespace {
+std::string number(double v) {
+  std::array<char, 32> text;
+  const auto end = std::to_chars(text.data(), text.data() + text.size(), v).ptr;
+  return {text.data(), end};
+}
+}  // namespace
+
+std::string Scalar::str() const {
+  if (kind_ == DType::Bool) return i_ ? "true" : "false";
+  if (kind_ == DType::I64) return std::to_string(i_);
+  if (kind_ == DType::F64) return number(d_);
+  return number(d_) + (im_ < 0 || (im_ == 0 && 1 / im_ < 0) ? "" : "+") + number(im_) + "j";
+}
+
+}  // namespace lamella

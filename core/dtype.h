@@ -1,0 +1,107 @@
+// Element types: the closed list, their traits, promotion, and the one switch from a DType to a C++ type.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+#include <string_view>
+#include <type_traits>
+
+#include "lamella/core/half.h"
+
+namespace lamella {
+
+/// F128 and C256 are internal to the Reference column (the oracle): no CPU kernel takes them.
+enum class DType : uint8_t {
+  Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128, F128, C256
+};
+inline constexpr int kDTypeCount = 17;
+
+using f128 = __float128;
+using c64 = std::complex<float>;
+using c128 = std::complex<double>;
+using c256 = std::complex<f128>;
+
+template <class T> struct type_tag { using type = T; };
+
+/// Calls f(type_tag<T>{}) with the C++ type of `dtype`.
+template <class F>
+decltype(auto) visit_dtype(DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::Bool: return f(type_tag<bool>{});
+    case DType::U8: return f(type_tag<uint8_t>{});
+    case DType::U16: return f(type_tag<uint16_t>{});
+    case DType::U32: return f(type_tag<uint32_t>{});
+    case DType::U64: return f(type_tag<uint64_t>{});
+    case DType::I8: return f(type_tag<int8_t>{});
+    case DType::I16: return f(type_tag<int16_t>{});
+    case DType::I32: return f(type_tag<int32_t>{});
+    case DType::I64: return f(type_tag<int64_t>{});
+    case DType::F16: return f(type_tag<f16>{});
+    case DType::BF16: return f(type_tag<bf16>{});
+    case DType::F32: return f(type_tag<float>{});
+    case DType::F64: return f(type_tag<double>{});
+    case DType::C64: return f(type_tag<c64>{});
+    case DType::C128: return f(type_tag<c128>{});
+    case DType::F128: return f(type_tag<f128>{});
+    default: return f(type_tag<c256>{});
+  }
+}
+
+template <class T> inline constexpr DType dtype_of = DType::Bool;
+template <> inline constexpr DType dtype_of<uint8_t> = DType::U8;
+template <> inline constexpr DType dtype_of<uint16_t> = DType::U16;
+template <> inline constexpr DType dtype_of<uint32_t> = DType::U32;
+template <> inline constexpr DType dtype_of<uint64_t> = DType::U64;
+template <> inline constexpr DType dtype_of<int8_t> = DType::I8;
+template <> inline constexpr DType dtype_of<int16_t> = DType::I16;
+template <> inline constexpr DType dtype_of<int32_t> = DType::I32;
+template <> inline constexpr DType dtype_of<int64_t> = DType::I64;
+template <> inline constexpr DType dtype_of<f16> = DType::F16;
+template <> inline constexpr DType dtype_of<bf16> = DType::BF16;
+template <> inline constexpr DType dtype_of<float> = DType::F32;
+template <> inline constexpr DType dtype_of<double> = DType::F64;
+template <> inline constexpr DType dtype_of<c64> = DType::C64;
+template <> inline constexpr DType dtype_of<c128> = DType::C128;
+template <> inline constexpr DType dtype_of<f128> = DType::F128;
+template <> inline constexpr DType dtype_of<c256> = DType::C256;
+
+template <class T> inline constexpr bool is_complex_type = false;
+template <class R> inline constexpr bool is_complex_type<std::complex<R>> = true;
+template <class T> inline constexpr bool is_half_type = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
+template <class T>
+inline constexpr bool is_floating_type =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, f128> || is_half_type<T>;
+template <class T> inline constexpr bool is_integer_type = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+
+inline constexpr uint8_t kItemSize[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 16, 32};
+inline constexpr int64_t itemsize(DType d) { return kItemSize[int(d)]; }
+
+inline constexpr bool is_bool(DType d) { return d == DType::Bool; }
+inline constexpr bool is_integer(DType d) { return d >= DType::U8 && d <= DType::I64; }
+inline constexpr bool is_signed_integer(DType d) { return d >= DType::I8 && d <= DType::I64; }
+inline constexpr bool is_complex(DType d) { return d == DType::C64 || d == DType::C128 || d == DType::C256; }
+inline constexpr bool is_floating(DType d) {
+  return (d >= DType::F16 && d <= DType::F64) || d == DType::F128;
+}
+/// Dtypes that carry derivatives.
+inline constexpr bool is_inexact(DType d) { return is_floating(d) || is_complex(d); }
+inline constexpr bool is_internal(DType d) { return d >= DType::F128; }
+
+/// The real dtype of a complex one (c64 -> f32); any other dtype is returned as it is.
+DType to_real(DType d);
+/// The complex dtype over a floating one (f32, f16, bf16 -> c64); complex is returned as it is.
+DType to_complex(DType d);
+
+/// Binary promotion of two tensor dtypes with at least one dimension each: PyTorch's lattice (docs/decisions/0009).
+DType promote(DType a, DType b);
+/// Category of promotion: bool < integer < floating < complex. Scalars and rank-0 tensors promote only when their category is higher.
+int category(DType d);
+/// Whether a value of `from` may be stored into `to` by in-place and out= forms: never to a lower category
+/// (float into int, complex into float, anything but bool into bool).
+bool can_store(DType from, DType to);
+
+/// "f32", "i64", "bool", …; parse accepts these and PyTorch's names ("float32").
+std::string_view name(DType d);
+bool parse_dtype(std::string_view text, DType& out);
+
+}  // namespace lamella

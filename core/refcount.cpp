@@ -1,0 +1,94 @@
+// The rare paths of biased counts: merging, and threads that end.
+#include "lamella/core/refcount.h"
+
+namespace lamella {
+namespace detail {
+
+thread_local constinit ThreadRecord* this_thread_record = nullptr;
+
+namespace {
+/// Marks the record dead when the thread ends; whoever releases an object of it from then on merges by itself.
+struct ThreadEnd {
+  ThreadRecord* record = nullptr;
+  ~ThreadEnd() {
+    if (!record) return;
+    drain(record);
+    this_thread_record = nullptr;
+    std::vector<RefCounted*> late;
+    {
+      std::lock_guard lock(record->mutex);
+      record->dead = true;
+      late.swap(record->queue);
+    }
+    for (RefCounted* object : late)
+      if (object->merge()) object->destroy_queued(object);
+  }
+};
+thread_local ThreadEnd thread_end;
+}  // namespace
+
+ThreadRecord* make_thread_record() {
+  // Never freed: objects may outlive their thread and still name it. 100 bytes a thread.
+  static std::mutex registry_mutex;
+  static std::vector<ThreadRecord*>& registry = *new std::vector<ThreadRecord*>;
+  auto* record = new ThreadRecord;
+  {
+    std::lock_guard lock(registry_mutex);
+    registry.push_back(record);
+  }
+  thread_end.record = record;
+  return this_thread_record = record;
+}
+
+void drain(ThreadRecord* record) {
+  std::vector<RefCounted*> objects;
+  {
+    std::lock_guard lock(record->mutex);
+    objects.swap(record->queue);
+    record->pending.store(false, std::memory_order_relaxed);
+  }
+  for (RefCounted* object : objects)
+    if (object->merge()) object->destroy_queued(object);
+}
+
+}  // namespace detail
+
+bool RefCounted::merge() {
+  const int32_t local = int32_t(local_);
+  local_ = 0;
+  owner_.store(no_owner(), std::memory_order_relaxed);
+  int32_t old = shared_.load(std::memory_order_relaxed);
+  int32_t merged;
+  do merged = ((old & ~kQueued) | kMerged) + local * kOne;
+  while (!shared_.compare_exchange_weak(old, merged, std::memory_order_acq_rel));
+  return merged >> 2 == 0;
+}
+
+bool RefCounted::release_owner() {
+  owner_.store(no_owner(), std::memory_order_relaxed);
+  const int32_t old = shared_.fetch_or(kMerged, std::memory_order_acq_rel);
+  return old >> 2 == 0 && !(old & kQueued);
+}
+
+bool RefCounted::release_shared() {
+  ThreadRecord* const owner = owner_.load(std::memory_order_relaxed);
+  int32_t old = shared_.load(std::memory_order_relaxed);
+  int32_t now;
+  do {
+    now = old - kOne;
+    if (now >> 2 < 0) now |= kQueued;
+  } while (!shared_.compare_exchange_weak(old, now, std::memory_order_acq_rel));
+  const bool newly_queued = (now & kQueued) && !(old & kQueued);
+  if (!newly_queued) return (now & kMerged) && now >> 2 == 0 && !(now & kQueued);
+  // A negative count means unmerged, so `owner` was read before any merge and names the owner.
+  std::unique_lock lock(owner->mutex);
+  if (owner->dead) {
+    lock.unlock();
+    return merge();
+  }
+  owner->queue.push_back(this);
+  owner->pending.store(true, std::memory_order_relaxed);
+  return false;
+}
+
+}  // namespace lamella

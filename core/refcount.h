@@ -1,0 +1,100 @@
+// Owner-biased reference counts: plain arithmetic for the creating thread, atomic for every other (decision 0002).
+// After Choi, Shull, Torrellas: Biased reference counting, PACT 2018.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace lamella {
+
+class RefCounted;
+
+/// One per thread that ever owned a counted object; outlives the thread, so that objects may name a dead owner.
+struct ThreadRecord {
+  std::atomic<bool> pending{false};
+  std::mutex mutex;
+  bool dead = false;
+  std::vector<RefCounted*> queue;  ///< objects whose shared count went negative: the owner must merge
+};
+
+namespace detail {
+extern thread_local constinit ThreadRecord* this_thread_record;
+ThreadRecord* make_thread_record();
+inline ThreadRecord* thread_record() {
+  ThreadRecord* r = this_thread_record;
+  return r ? r : make_thread_record();
+}
+void drain(ThreadRecord* record);
+}  // namespace detail
+
+/// NOTE: [biased counts] total = local + shared. `local` belongs to the owner alone; `shared` may go negative when a
+/// handle made by the owner dies elsewhere: then the object is queued to the owner, which merges both counts when it
+/// next creates a tensor or ends. Once merged (no owner) only `shared` counts.
+class RefCounted {
+ public:
+  using Destroy = void (*)(RefCounted*);
+
+  RefCounted() : owner_(detail::thread_record()) {}
+  RefCounted(const RefCounted&) = delete;
+
+  void retain() {
+    if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]] ++local_;
+    else shared_.fetch_add(kOne, std::memory_order_relaxed);
+  }
+  /// True when the last reference is gone and the caller must destroy the object.
+  [[nodiscard]] bool release() {
+    if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]] {
+      if (--local_ != 0) [[likely]] return false;
+      if (shared_.load(std::memory_order_acquire) == 0) [[likely]] return true;
+      return release_owner();
+    }
+    return release_shared();
+  }
+  /// Only this handle exists; false negatives are possible after the object was shared.
+  bool unique() const {
+    return owner_.load(std::memory_order_relaxed) == detail::this_thread_record && local_ == 1 &&
+           shared_.load(std::memory_order_acquire) == 0;
+  }
+  /// Called by the owner, or for it once it is dead: true when the object must be destroyed.
+  [[nodiscard]] bool merge();
+
+  Destroy destroy_queued = nullptr;  ///< how a merge destroys the object
+
+ private:
+  /// Unequal to every thread's record, and to the null of a thread that has none yet.
+  static ThreadRecord* no_owner() { return reinterpret_cast<ThreadRecord*>(uintptr_t{1}); }
+  bool release_owner();
+  bool release_shared();
+  static constexpr int32_t kMerged = 1, kQueued = 2, kOne = 4;
+
+  std::atomic<ThreadRecord*> owner_;
+  uint32_t local_ = 1;
+  std::atomic<int32_t> shared_{0};
+};
+
+/// Counted handle to T; T derives from RefCounted and has `static void destroy(T*)`.
+template <class T>
+class Ref {
+ public:
+  Ref() = default;
+  Ref(std::nullptr_t) {}
+  static Ref adopt(T* p) { Ref r; r.p_ = p; return r; }
+  static Ref share(T* p) { if (p) p->retain(); return adopt(p); }
+  Ref(const Ref& o) : p_(o.p_) { if (p_) p_->retain(); }
+  Ref(Ref&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
+  Ref& operator=(Ref o) noexcept { std::swap(p_, o.p_); return *this; }
+  ~Ref() { if (p_ && p_->release()) T::destroy(p_); }
+  T* get() const { return p_; }
+  T* operator->() const { return p_; }
+  T& operator*() const { return *p_; }
+  explicit operator bool() const { return p_ != nullptr; }
+  bool operator==(const Ref& o) const { return p_ == o.p_; }
+  T* detach() { T* p = p_; p_ = nullptr; return p; }
+
+ private:
+  T* p_ = nullptr;
+};
+
+}  // namespace lamella

@@ -1,0 +1,41 @@
+// A counted run of bytes shared by all views of it.
+#pragma once
+
+#include "lamella/core/device.h"
+#include "lamella/core/refcount.h"
+
+namespace lamella {
+
+struct Storage : RefCounted {
+  void* data = nullptr;
+  size_t nbytes = 0;
+  uint64_t birth = 0;                 ///< serial of the innermost live level when it was made; 0 outside all levels
+  std::atomic<uint32_t> version{0};   ///< counts in-place writes
+  Device device = Device::CPU;
+  bool embedded = false;              ///< lives in the pooled block of a small tensor
+  void (*deleter)(void* context) = nullptr;
+  void* context = nullptr;
+
+  static void destroy(Storage* s);
+  void bump() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+};
+
+using StorageRef = Ref<Storage>;
+
+/// Bytes in live storages of this process, and how many: for leak laws.
+struct MemoryStats {
+  int64_t tensors, storages, bytes;
+};
+MemoryStats memory_stats();
+
+namespace detail {
+/// Serial that new storage gets; written by dispatch when levels open and close.
+extern thread_local constinit uint64_t birth_serial;
+}  // namespace detail
+
+/// 64-byte aligned memory in a storage of its own. Error out_of_memory.
+StorageRef allocate_storage(size_t nbytes, Device device);
+/// Memory owned by someone else: deleter(context) runs when the last view dies.
+StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void* context);
+
+}  // namespace lamella

@@ -1,0 +1,159 @@
+// Tensor: a counted handle to sizes, strides, dtype, keys and a storage. Views share the storage.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lamella/core/check.h"
+#include "lamella/core/dims.h"
+#include "lamella/core/pool.h"
+#include "lamella/core/scalar.h"
+#include "lamella/core/storage.h"
+#include "lamella/core/view.h"
+
+namespace lamella {
+
+class Tensor;
+
+/// What a transform or base autograd adds to a tensor. Lives in the tensor's own block or on the heap.
+struct TensorExtra {
+  virtual ~TensorExtra() = default;
+  virtual std::string str() const { return ""; }  ///< how a wrapper prints; never throws
+  bool in_block = false;
+};
+
+/// NOTE: [small tensors] Header, shape and up to 64 bytes of data share one pooled block of kBlock bytes: creating a small
+/// tensor is one pop from a free list. The embedded storage keeps the block alive when a view outlives the header.
+struct TensorImpl : RefCounted {
+  static constexpr size_t kBlock = 320;
+  static constexpr size_t kInlineBytes = 64;
+
+  uint64_t keys = 0;        ///< the KeySet of dispatch
+  Storage* storage = nullptr;  ///< counted; null for wrappers and meta tensors
+  int64_t offset = 0;       ///< elements from the storage's start
+  int64_t numel = 0;
+  TensorExtra* extra = nullptr;
+  DType dtype = DType::F32;
+  Device device = Device::CPU;
+  Layout layout = Layout::Strided;
+  uint8_t rank = 0;
+  bool contiguous = true;
+  bool number = false;      ///< stands for a Scalar: promotes weakly
+  int64_t dims[10];         ///< sizes then strides when rank <= 5
+  int64_t* heap = nullptr;  ///< 2 * rank of them otherwise
+
+  const int64_t* sizes() const { return heap ? heap : dims; }
+  const int64_t* strides() const { return heap ? heap + rank : dims + 5; }
+  int64_t* mutable_sizes() { return heap ? heap : dims; }
+  int64_t* mutable_strides() { return heap ? heap + rank : dims + 5; }
+  void set_shape(Ints sizes, Ints strides);
+  void set_contiguous(Ints sizes);
+  void* data() const { return static_cast<char*>(storage->data) + offset * itemsize(dtype); }
+
+  static TensorImpl* create();
+  static void destroy(TensorImpl* impl);
+  /// Where a suffix (a wrapper's data) may be constructed: kSuffix bytes after the header, free when there is no embedded storage.
+  void* suffix() { return reinterpret_cast<char*>(this) + kHeader; }
+  static constexpr size_t kHeader = 176;
+  static constexpr size_t kSuffix = kBlock - kHeader;
+};
+static_assert(sizeof(TensorImpl) <= TensorImpl::kHeader);
+static_assert(sizeof(Storage) + TensorImpl::kInlineBytes <= TensorImpl::kSuffix);
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(Ref<TensorImpl> impl) : impl_(std::move(impl)) {}
+  static Tensor adopt(TensorImpl* impl) { return Tensor(Ref<TensorImpl>::adopt(impl)); }
+
+  bool defined() const { return bool(impl_); }
+  TensorImpl* impl() const { return impl_.get(); }
+  int rank() const { return impl_->rank; }
+  Ints sizes() const { return {impl_->sizes(), impl_->rank}; }
+  Ints strides() const { return {impl_->strides(), impl_->rank}; }
+  int64_t size(int d) const { return impl_->sizes()[d < 0 ? d + impl_->rank : d]; }
+  int64_t stride(int d) const { return impl_->strides()[d < 0 ? d + impl_->rank : d]; }
+  int64_t numel() const { return impl_->numel; }
+  DType dtype() const { return impl_->dtype; }
+  Device device() const { return impl_->device; }
+  bool is_contiguous() const { return impl_->contiguous; }
+  uint64_t keys() const { return impl_ ? impl_->keys : 0; }
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+  /// Whether both tensors are views of one storage (of plain tensors).
+  bool shares_storage(const Tensor& o) const { return impl_->storage && impl_->storage == o.impl_->storage; }
+
+  /// First element. Error level when a transform wraps the tensor: its values are not visible.
+  template <class T> T* data() const { return static_cast<T*>(checked_data(dtype_of<T>)); }
+  void* raw_data() const { return impl_->data(); }
+  View view_of() const {
+    return {impl_->storage ? impl_->data() : nullptr, impl_->dtype, impl_->rank, impl_->sizes(), impl_->strides()};
+  }
+  /// The single element of a plain tensor with numel 1, converted to T.
+  template <class T> T item() const { return item_scalar().template to<T>(); }
+  Scalar item_scalar() const;
+  /// All elements in row-major order, converted to double (real part).
+  std::vector<double> to_vector() const;
+
+#include "lamella/core/tensor_methods.inc"
+
+ private:
+  void* checked_data(DType wanted) const;
+  Ref<TensorImpl> impl_;
+};
+
+using Tensors = std::vector<Tensor>;
+using TensorSpan = std::span<const Tensor>;
+
+/// New contiguous tensor, elements uninitialised. Errors: shape (negative size), overflow, out_of_memory.
+Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU);
+/// Another view of base's storage. Errors: storage when any element would lie outside, shape for a negative size or stride.
+Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
+/// make_view without the checks, for callers whose arithmetic proves them.
+Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
+/// Contiguous tensor holding `values` (row-major). Error shape when the count differs from the product of sizes.
+Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype = DType::F32);
+Tensor tensor_of(std::initializer_list<int64_t> sizes, std::initializer_list<double> values, DType dtype = DType::F32);
+Tensor scalar_tensor(const Scalar& value, DType dtype, Device device = Device::CPU);
+
+/// An element by its multi-index, checked; T must be the dtype's type.
+template <class T, int N>
+class Accessor {
+ public:
+  explicit Accessor(const Tensor& t) : data_(t.data<T>()), sizes_(t.impl()->sizes()), strides_(t.impl()->strides()) {
+    LAMELLA_CHECK(t.rank() == N, Shape, "accessor: got rank {}, expected {}", t.rank(), N);
+  }
+  template <class... I> T& operator()(I... index) const {
+    static_assert(sizeof...(I) == N);
+    const int64_t at[] = {int64_t(index)..., 0};
+    int64_t offset = 0;
+    for (int d = 0; d < N; ++d) {
+      LAMELLA_CHECK(at[d] >= 0 && at[d] < sizes_[d], IndexOutOfRange,
+                    "accessor: index = {} is out of range for dim {} of size {}", at[d], d, sizes_[d]);
+      offset += at[d] * strides_[d];
+    }
+    return data_[offset];
+  }
+
+ private:
+  T* data_;
+  const int64_t* sizes_;
+  const int64_t* strides_;
+};
+
+/// "f32[2,3]"
+std::string type_str(DType dtype, Ints sizes);
+std::string type_str(const Tensor& t);
+/// Type and values; a wrapped tensor shows its levels. Never throws.
+std::string str(const Tensor& t);
+std::ostream& operator<<(std::ostream& out, const Tensor& t);  ///< type_str: what error texts show
+std::ostream& operator<<(std::ostream& out, DType d);
+
+/// Whether two elements of `t` may share memory (a stride 0 over a size above 1, or interleaved strides).
+bool overlaps_itself(const Tensor& t);
+enum class Overlap { None, Same, Partial };
+/// How the memory of two plain tensors meets; Same = the very same elements in the same order.
+Overlap overlap(const Tensor& a, const Tensor& b);
+
+}  // namespace lamella

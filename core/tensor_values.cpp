@@ -1,0 +1,110 @@
+// Tensors as values: reading elements, making small tensors from numbers, printing.
+#include <charconv>
+
+#include "lamella/core/tensor.h"
+
+namespace lamella {
+
+namespace {
+Scalar load(const Tensor& t, int64_t offset) {
+  const View v = t.view_of();
+  return visit_dtype(v.dtype, [&]<class Tag>(Tag) -> Scalar {
+    using T = typename Tag::type;
+    const T x = v.as<T>()[offset];
+    if constexpr (is_complex_type<T>) return c128(double(x.real()), double(x.imag()));
+    else if constexpr (std::is_same_v<T, bool>) return x;
+    else if constexpr (std::is_integral_v<T>) return x;
+    else return double(x);
+  });
+}
+
+template <class F> void each_offset(const Tensor& t, F&& f) {
+  Dims at(t.rank());
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    int64_t offset = 0;
+    for (int d = 0; d < t.rank(); ++d) offset += at[d] * t.stride(d);
+    f(offset);
+    for (int d = t.rank() - 1; d >= 0 && ++at[d] == t.size(d); --d) at[d] = 0;
+  }
+}
+
+void print_values(std::ostringstream& out, const Tensor& t, int dim, int64_t offset) {
+  if (dim == t.rank()) {
+    out << load(t, offset).str();
+    return;
+  }
+  constexpr int64_t kEdge = 8;
+  out << '[';
+  for (int64_t i = 0; i < t.size(dim); ++i) {
+    if (t.size(dim) > 2 * kEdge && i == kEdge) {
+      out << ", ...";
+      i = t.size(dim) - kEdge;
+    }
+    if (i) out << ", ";
+    print_values(out, t, dim + 1, offset + i * t.stride(dim));
+  }
+  out << ']';
+}
+}  // namespace
+
+Scalar Tensor::item_scalar() const {
+  LAMELLA_CHECK(impl_, Undefined, "item: the tensor is undefined");
+  LAMELLA_CHECK(numel() == 1, Shape, "item: got {}, expected a tensor with one element", *this);
+  LAMELLA_CHECK(impl_->storage, Level, "item: the value of {} is not visible here: a transform wraps it", *this);
+  return load(*this, 0);
+}
+
+std::vector<double> Tensor::to_vector() const {
+  LAMELLA_CHECK(impl_ && impl_->storage, Level, "to_vector: the values of {} are not visible here", *this);
+  std::vector<double> values;
+  each_offset(*this, [&](int64_t offset) { values.push_back(load(*this, offset).to_double()); });
+  return values;
+}
+
+Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
+  Tensor t = make_tensor({}, dtype, device);
+  if (device == Device::Meta) return t;
+  visit_dtype(dtype, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    *static_cast<T*>(t.raw_data()) = value.to<T>();
+  });
+  return t;
+}
+
+Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype) {
+  Tensor t = make_tensor(sizes, dtype);
+  LAMELLA_CHECK(t.numel() == int64_t(values.size()), Shape, "tensor_of: got {} values for {}", values.size(), t);
+  visit_dtype(dtype, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    T* out = static_cast<T*>(t.raw_data());
+    for (const double v : values) *out++ = Scalar(v).to<T>();
+  });
+  return t;
+}
+
+Tensor tensor_of(std::initializer_list<int64_t> sizes, std::initializer_list<double> values, DType dtype) {
+  return tensor_of(Ints(sizes.begin(), sizes.size()), std::span(values.begin(), values.size()), dtype);
+}
+
+std::string type_str(DType dtype, Ints sizes) { return format("{}{}", name(dtype), Dims(sizes)); }
+
+std::string type_str(const Tensor& t) {
+  return t.defined() ? type_str(t.dtype(), t.sizes()) : std::string("undefined");
+}
+
+std::string str(const Tensor& t) {
+  std::ostringstream out;
+  out << type_str(t);
+  if (!t.defined()) return out.str();
+  if (t.impl()->extra) out << t.impl()->extra->str();
+  if (!t.impl()->storage) return out.str();
+  if (t.device() != Device::CPU) out << " on " << name(t.device());
+  out << ' ';
+  print_values(out, t, 0, 0);
+  return out.str();
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& t) { return out << type_str(t); }
+std::ostream& operator<<(std::ostream& out, DType d) { return out << name(d); }
+
+}  // namespace lamella

@@ -1,0 +1,166 @@
+// The rare paths of a call: observers, list arguments; and boxed calls.
+#include "lamella/dispatch/call.h"
+
+namespace lamella {
+
+namespace detail {
+void call_observed(Frame& frame, KeySet keys) {
+  DispatchState& state = dispatch_state;
+  Observer* observer = state.observer;
+  const int key = keys.highest();
+  observer->on_call(frame, keys, key);
+  struct Return {
+    Observer* observer;
+    const Frame& frame;
+    ~Return() { observer->on_return(frame); }
+  } on_exit{observer, frame};
+  frame.op->cells[key](frame, key);
+}
+
+KeySet keys_of_lists(const Frame& frame) {
+  uint64_t bits = 0;
+  for (const uint8_t i : frame.op->tensor_params) {
+    if (!frame.args[i]) continue;
+    if (frame.op->schema.params[i].kind == ParamKind::Tensor) bits |= frame.tensor(i).keys();
+    else for (const Tensor& t : frame.tensors(i)) bits |= t.keys();
+  }
+  return KeySet(bits);
+}
+}  // namespace detail
+
+OpHandle::OpHandle(std::string_view name) {
+  const Op* op = OpTable::current().find(name);
+  LAMELLA_CHECK(op, UnknownOperator, "call: there is no operator \"{}\"", name);
+  id_ = op->id;
+}
+
+namespace {
+/// A value as the parameter's kind stores it; None stays None.
+Value coerce(const Op& op, const Param& p, Value v) {
+  if (is_none(v)) {
+    LAMELLA_CHECK(p.optional, Schema, "{}: argument \"{}\" got None, expected {}", op.name, p.name, str(p));
+    return v;
+  }
+  bool fits = false;
+  switch (p.kind) {
+    case ParamKind::Tensor: fits = std::holds_alternative<Tensor>(v); break;
+    case ParamKind::TensorList: fits = std::holds_alternative<Tensors>(v); break;
+    case ParamKind::Int:
+      if (const bool* b = std::get_if<bool>(&v)) v = int64_t(*b);
+      fits = std::holds_alternative<int64_t>(v);
+      break;
+    case ParamKind::Ints:
+      if (const int64_t* i = std::get_if<int64_t>(&v)) v = Dims{*i};
+      fits = std::holds_alternative<Dims>(v);
+      break;
+    case ParamKind::Float:
+      if (const int64_t* i = std::get_if<int64_t>(&v)) v = double(*i);
+      fits = std::holds_alternative<double>(v);
+      break;
+    case ParamKind::Bool: fits = std::holds_alternative<bool>(v); break;
+    case ParamKind::Scalar:
+      if (const int64_t* i = std::get_if<int64_t>(&v)) v = Scalar(*i);
+      else if (const double* d = std::get_if<double>(&v)) v = Scalar(*d);
+      else if (const bool* b = std::get_if<bool>(&v)) v = Scalar(*b);
+      fits = std::holds_alternative<Scalar>(v);
+      break;
+    case ParamKind::DType: fits = std::holds_alternative<DType>(v); break;
+    case ParamKind::String: fits = std::holds_alternative<std::string>(v); break;
+  }
+  LAMELLA_CHECK(fits, Schema, "{}: argument \"{}\" got {}, expected {}", op.name, p.name, str(v), str(p));
+  if (p.kind == ParamKind::Tensor && !p.optional)
+    LAMELLA_CHECK(std::get<Tensor>(v).defined(), Undefined, "{}: argument \"{}\" is an undefined tensor", op.name, p.name);
+  if (p.kind == ParamKind::TensorList)
+    for (const Tensor& t : std::get<Tensors>(v))
+      LAMELLA_CHECK(t.defined(), Undefined, "{}: argument \"{}\" holds an undefined tensor", op.name, p.name);
+  return v;
+}
+}  // namespace
+
+Values canonical(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named) {
+  const auto& params = op.schema.params;
+  LAMELLA_CHECK(args.size() <= params.size(), Schema, "{}: got {} arguments, expected at most {}", op.name, args.size(),
+                params.size());
+  Values full(params.size());
+  std::vector<bool> given(params.size());
+  for (size_t i = 0; i < args.size(); ++i) {
+    full[i] = std::move(args[i]);
+    given[i] = true;
+  }
+  for (const auto& [name, value] : named) {
+    const int i = op.schema.find(name);
+    LAMELLA_CHECK(i >= 0, Schema, "{}: got an argument \"{}\", expected {}", op.name, name, str(op.schema));
+    LAMELLA_CHECK(!given[size_t(i)], Schema, "{}: argument \"{}\" is given twice", op.name, name);
+    full[size_t(i)] = value;
+    given[size_t(i)] = true;
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!given[i]) {
+      LAMELLA_CHECK(params[i].has_default, Schema, "{}: argument \"{}\" is missing; expected {}", op.name, params[i].name,
+                    str(op.schema));
+      full[i] = params[i].default_value;
+    }
+    full[i] = coerce(op, params[i], std::move(full[i]));
+  }
+  return full;
+}
+
+BoxedArgs::BoxedArgs(const Op& op, const Values& values) {
+  const size_t n = op.schema.params.size();
+  LAMELLA_ASSERT(values.size() == n);
+  pointers_.reserve(n);
+  ints_.reserve(n);
+  lists_.reserve(n);
+  const auto pointer = [this]<class T>(const T& v) -> const void* {
+    if constexpr (std::is_same_v<T, std::monostate>) return nullptr;
+    else if constexpr (std::is_same_v<T, Dims>) return &ints_.emplace_back(v);
+    else if constexpr (std::is_same_v<T, Tensors>) return &lists_.emplace_back(v.data(), v.size());
+    else return &v;
+  };
+  for (const Value& v : values) pointers_.push_back(std::visit(pointer, v));
+}
+
+Tensors call_boxed(const Op& op, const Values& values) {
+  const BoxedArgs args(op, values);
+  Tensors list;
+  Tensors results(size_t(op.schema.n_results));
+  Frame frame{&op, args.data(), results.data(), &list};
+  call(frame);
+  return op.schema.result_kind == ResultKind::TensorList ? list : results;
+}
+
+Tensors call(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named) {
+  return call_boxed(op, canonical(op, std::move(args), named));
+}
+Tensors call(const Op& op, Values args) { return call(op, std::move(args), {}); }
+
+Tensors call(std::string_view name, Values args) {
+  const Op* op = OpTable::current().find(name);
+  LAMELLA_CHECK(op, UnknownOperator, "call: there is no operator \"{}\"", name);
+  return call(*op, std::move(args), {});
+}
+
+Values own(const Frame& frame) {
+  Values values;
+  for (size_t i = 0; i < frame.op->schema.params.size(); ++i) {
+    if (frame.none(int(i))) {
+      values.emplace_back();
+      continue;
+    }
+    const int at = int(i);
+    switch (frame.op->schema.params[i].kind) {
+      case ParamKind::Tensor: values.emplace_back(frame.tensor(at)); break;
+      case ParamKind::TensorList: values.emplace_back(Tensors(frame.tensors(at).begin(), frame.tensors(at).end())); break;
+      case ParamKind::Int: values.emplace_back(frame.arg<int64_t>(at)); break;
+      case ParamKind::Ints: values.emplace_back(Dims(frame.ints(at))); break;
+      case ParamKind::Float: values.emplace_back(frame.arg<double>(at)); break;
+      case ParamKind::Bool: values.emplace_back(frame.arg<bool>(at)); break;
+      case ParamKind::Scalar: values.emplace_back(frame.arg<Scalar>(at)); break;
+      case ParamKind::DType: values.emplace_back(frame.arg<DType>(at)); break;
+      case ParamKind::String: values.emplace_back(frame.arg<std::string>(at)); break;
+    }
+  }
+  return values;
+}
+
+}  // namespace lamella

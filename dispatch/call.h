@@ -1,0 +1,93 @@
+// Calling an operator: keys of the arguments, masks, highest bit, one table load, one indirect call.
+#pragma once
+
+#include "lamella/dispatch/state.h"
+#include "lamella/dispatch/table.h"
+
+namespace lamella {
+
+namespace detail {
+extern std::atomic<const OpTable*> published_table;
+const OpTable& first_table();
+void call_observed(Frame& frame, KeySet keys);
+[[noreturn]] void no_keys(Frame& frame);
+KeySet keys_of_lists(const Frame& frame);
+}  // namespace detail
+
+inline const OpTable& OpTable::current() {
+  if (const OpTable* pinned = detail::dispatch_state.table) [[unlikely]] return *pinned;
+  const OpTable* t = detail::published_table.load(std::memory_order_acquire);
+  return t ? *t : detail::first_table();
+}
+
+/// Union of the keys of all tensor arguments.
+inline KeySet keys_of(const Frame& frame) {
+  const Op& op = *frame.op;
+  if (!op.simple) [[unlikely]] return detail::keys_of_lists(frame);
+  uint64_t bits = 0;
+  for (const uint8_t i : op.tensor_params) {
+    const auto* t = static_cast<const Tensor*>(frame.args[i]);
+    if (t && t->impl()) bits |= t->impl()->keys;
+  }
+  return KeySet(bits);
+}
+
+/// Dispatches `frame` given the keys of its arguments.
+inline void call_with_keys(Frame& frame, KeySet keys) {
+  const DispatchState& state = detail::dispatch_state;
+  const Op& op = *frame.op;
+  uint64_t bits = keys.bits | state.modes;
+  if (op.properties & kRandom) bits |= state.ambient;
+  bits &= ~state.exclude;
+  if (bits == 0) [[unlikely]] bits = KeySet::of(Device::CPU).bits;  // operators without tensor arguments
+  if (state.observer) [[unlikely]] return detail::call_observed(frame, KeySet(bits));
+  const int key = KeySet(bits).highest();
+  op.cells[key](frame, key);
+}
+
+inline void call(Frame& frame) { call_with_keys(frame, keys_of(frame)); }
+
+/// A built-in or plug-in operator, looked up once by name; the row is read from the current table at every call.
+class OpHandle {
+ public:
+  explicit OpHandle(std::string_view name);
+  const Op& operator*() const { return OpTable::current().row(id_); }
+
+ private:
+  uint32_t id_;
+};
+
+/// Typed calls with one result; generated functions use it.
+template <size_t N> Tensor call_one(const OpHandle& handle, const void* const (&args)[N]) {
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return result;
+}
+
+/// Boxed call: checks kinds against the schema, fills defaults, dispatches. Results in order. Errors: unknown_operator, schema.
+Tensors call(std::string_view name, Values args);
+Tensors call(const Op& op, Values args);
+/// With keyword arguments, by parameter name.
+Tensors call(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named);
+/// Full-arity values: defaults filled, int -> float/Scalar where the schema wants it. Errors schema.
+Values canonical(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named = {});
+/// A frame's arguments as owned values (counted handles): for tapes, traces and fallbacks.
+Values own(const Frame& frame);
+
+/// Frame storage for boxed arguments: pointers into `values`, which must outlive it.
+class BoxedArgs {
+ public:
+  BoxedArgs(const Op& op, const Values& values);
+  const void* const* data() const { return pointers_.data(); }
+
+ private:
+  std::vector<const void*> pointers_;
+  std::vector<Ints> ints_;
+  std::vector<TensorSpan> lists_;
+};
+
+/// Calls `op` on full-arity values; results in order.
+Tensors call_boxed(const Op& op, const Values& values);
+
+}  // namespace lamella

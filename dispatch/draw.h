@@ -1,0 +1,93 @@
+// Draws valid operator arguments from a vector of choices: total (missing words read 0, the simplest choice), so that the
+// same vector always decodes to the same arguments and shrinking works on the vector.
+#pragma once
+
+#include <span>
+
+#include "lamella/dispatch/value.h"
+
+namespace lamella {
+
+/// Where a tensor's values may lie.
+enum class Domain : uint8_t {
+  Any,        ///< reals of both signs, ties, exact zeros
+  Positive,   ///< x > 0, bounded away from 0
+  NonZero,    ///< |x| bounded away from 0
+  Distinct    ///< no two equal elements
+};
+
+using DTypeMask = uint32_t;
+inline constexpr DTypeMask mask(DType d) { return 1u << int(d); }
+inline constexpr DTypeMask kFloat32And64 = mask(DType::F32) | mask(DType::F64);
+inline constexpr DTypeMask kHalfTypes = mask(DType::F16) | mask(DType::BF16);
+inline constexpr DTypeMask kFloating = kFloat32And64 | kHalfTypes;
+inline constexpr DTypeMask kComplex = mask(DType::C64) | mask(DType::C128);
+inline constexpr DTypeMask kIntegers = mask(DType::U8) | mask(DType::U16) | mask(DType::U32) | mask(DType::U64) |
+                                       mask(DType::I8) | mask(DType::I16) | mask(DType::I32) | mask(DType::I64);
+inline constexpr DTypeMask kBoolType = mask(DType::Bool);
+inline constexpr DTypeMask kRealTypes = kFloating | kIntegers;
+inline constexpr DTypeMask kAllTypes = kRealTypes | kComplex | kBoolType;
+inline constexpr DTypeMask kInexact = kFloating | kComplex;
+
+/// What a law asks of a case.
+struct DrawOptions {
+  DTypeMask dtypes = kAllTypes;  ///< dtypes the law wants
+  bool exact = false;            ///< small integers only: results are exact and compare bitwise
+  bool layouts = true;           ///< permuted, stepped, offset, expanded views, poison around them
+  bool tame = false;             ///< magnitudes of order 1: for laws whose bound needs them
+  int64_t max_numel = 32;
+};
+
+class Draw {
+ public:
+  explicit Draw(std::span<const uint32_t> choices, DrawOptions options = {}) : choices_(choices), options_(options) {}
+
+  const DrawOptions& options() const { return options_; }
+  size_t used() const { return at_; }
+  uint32_t word() { return at_++ < choices_.size() ? choices_[at_ - 1] : 0; }
+  /// 0 <= result < n, 0 for the all-zero vector.
+  uint32_t below(uint32_t n) { return n <= 1 ? 0 : uint32_t(uint64_t(word()) % n); }
+  bool flag() { return below(2); }
+  /// True once in `n` draws, false for the simplest vector.
+  bool one_in(uint32_t n) { return below(n) == n - 1; }
+  int64_t range(int64_t low, int64_t high) { return low + int64_t(below(uint32_t(high - low + 1))); }
+
+  /// The dtype of this case: the operator's `supported` narrowed to what the law wants (if they meet), f64 first. The first
+  /// call decides; later calls return the same dtype when supported.
+  DType dtype(DTypeMask supported);
+  /// Sizes mostly from {2, 3, 1, 5, 0}: rank in [min_rank, max_rank], product <= max_numel. The simplest shape has the lowest rank and sizes 2.
+  Dims shape(int min_rank = 0, int max_rank = 3);
+  /// A single size; never 0 when `nonzero`.
+  int64_t size(bool nonzero = false);
+  /// A shape that broadcasts with `s` to `s`: leading dims dropped, some sizes made 1.
+  Dims broadcastable(const Dims& s);
+  /// A logical dim of a tensor of this rank, negative half of the time; rank 0 counts as rank 1 (0 or -1).
+  int64_t dim(int rank);
+  /// Up to `rank` distinct dims, at least `least`.
+  Dims dims(int rank, int least = 0);
+
+  /// A tensor of these sizes with values from the mixture and, when the law asks, a drawn layout.
+  Tensor tensor(const Dims& sizes, DType dtype, Domain domain = Domain::Any);
+  /// i64 indices in [0, bound); bound > 0 unless the tensor is empty.
+  Tensor index(const Dims& sizes, int64_t bound);
+  Tensor boolean(const Dims& sizes);
+  /// A Scalar: i64 for integer dtypes, f64 for floating, c128 for complex; never 0.
+  Scalar scalar(DType dtype);
+  /// Well-conditioned [.., n, n]: symmetric (Hermitian) positive definite.
+  Tensor positive_definite(const Dims& batch, int64_t n, DType dtype);
+  /// [.., n, n] with a diagonal bounded away from 0.
+  Tensor triangular(const Dims& batch, int64_t n, DType dtype);
+  /// A u64 tensor of random keys.
+  Tensor keys(const Dims& sizes);
+
+ private:
+  Tensor fill(const Dims& sizes, DType dtype, Domain domain);
+  Tensor relayout(Tensor t);
+  std::span<const uint32_t> choices_;
+  DrawOptions options_;
+  size_t at_ = 0;
+  bool has_dtype_ = false;
+  DType dtype_ = DType::F64;
+};
+
+}  // namespace lamella

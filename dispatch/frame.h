@@ -1,0 +1,34 @@
+// A call in flight: which operator, pointers to the caller's arguments, and where results go. Borrowed; lives on the stack.
+#pragma once
+
+#include <optional>
+
+#include "lamella/dispatch/key.h"
+#include "lamella/dispatch/value.h"
+
+namespace lamella {
+
+struct Op;
+
+/// NOTE: [frames] args[i] points at the caller's value of parameter i: Tensor, TensorSpan, int64_t, Ints, double, bool, Scalar,
+/// DType or std::string by the parameter's kind; null means None. Nothing is copied and no count is touched: whatever
+/// outlives the call (tape, trace) takes its own handles. Calls always have full arity: defaults are filled before.
+struct Frame {
+  const Op* op;
+  const void* const* args;
+  Tensor* results;         ///< op->schema.n_results slots
+  Tensors* list = nullptr;  ///< results of operators that return Tensor[]
+
+  bool none(int i) const { return args[i] == nullptr; }
+  template <class T> const T& arg(int i) const { return *static_cast<const T*>(args[i]); }
+  template <class T> T arg_or(int i, T otherwise) const { return args[i] ? arg<T>(i) : otherwise; }
+  /// Undefined when None.
+  const Tensor& tensor(int i) const {
+    static const Tensor kUndefined;
+    return args[i] ? arg<Tensor>(i) : kUndefined;
+  }
+  TensorSpan tensors(int i) const { return arg<TensorSpan>(i); }
+  Ints ints(int i) const { return arg<Ints>(i); }
+};
+
+}  // namespace lamella

@@ -1,0 +1,144 @@
+// An operator: OpDef is what its one place states; Op is the row the table derives from it.
+#pragma once
+
+#include <array>
+
+#include "lamella/core/view.h"
+#include "lamella/dispatch/rule.h"
+#include "lamella/dispatch/schema.h"
+
+namespace lamella {
+
+class Draw;
+struct BatchCall;
+
+/// After ezyang's taxonomy of operators by shape. The class gives shape inference, batch rule, generator and laws.
+enum class ShapeClass : uint8_t {
+  Broadcast,  ///< one result per element; inputs broadcast against each other
+  Reduce, AlongDim, Contract, View, Index, Linalg, Factory, Random, Dynamic, Composite,
+  Other       ///< says its shape and batch rule itself
+};
+std::string_view name(ShapeClass c);
+
+/// What a shape function computes, from logical sizes and dtypes alone. It is the allocator, the check of out=, the meta
+/// kernel, the error check under vmap and the generator's constraint.
+struct Shape {
+  Dims sizes;
+  DType dtype = DType::F32;
+};
+struct Inferred {
+  std::vector<Shape> outs;   ///< one per result
+  DType compute = DType::F32;  ///< dtype the kernel works in
+  Dims ints;                 ///< attributes for the kernel: normalised dims, flags
+};
+using InferFn = void (*)(const Frame&, Inferred&);
+
+/// Sizes, strides and offset: all that a view operator reads and changes.
+struct Geometry {
+  Dims sizes, strides;
+  int64_t offset = 0;
+};
+using ViewFn = Geometry (*)(const Frame&, const Geometry& of_first);
+
+/// A kernel by name: one text for the CPU, an independent one for the oracle.
+struct KernelPair {
+  KernelFn cpu = nullptr;
+  KernelFn reference = nullptr;
+  /// Straight contiguous runs by compute dtype, for small tensors; null where there is none.
+  using Line = void (*)(void* out, const void* const* ins, int64_t n);
+  std::array<Line, kDTypeCount> lines = {};
+};
+/// Runs kernels on allocated outputs when the class's default launch (views of the tensor arguments in order) does not fit.
+struct Launch {
+  const Frame& frame;
+  const Inferred& inferred;
+  std::span<const Tensor> outs;
+  bool on_reference;
+};
+using LaunchFn = void (*)(const Launch&);
+using CompositeFn = void (*)(Frame&);
+using BatchFn = void (*)(BatchCall&);
+/// Valid arguments of the operator, drawn from a choice stream (verify/ interprets; ops/ only states).
+using SampleFn = Values (*)(Draw&);
+
+enum Property : uint32_t {
+  kLinear = 1u << 0,         ///< jointly linear in its tensor inputs that carry derivatives
+  kRandom = 1u << 1,         ///< ambient: seen by vmap without a mapped argument
+  kKinks = 1u << 2,          ///< not differentiable everywhere
+  kNoInPlace = 1u << 3,      ///< no name_ form
+  kNoOut = 1u << 4,          ///< no name_out form
+  kValueErrors = 1u << 5,    ///< may raise depending on element values
+  kDiscontinuous = 1u << 6,  ///< piecewise constant results (comparisons, indices)
+  kTestOnly = 1u << 7        ///< left out of listings
+};
+
+/// A field that has no default: forgetting it does not compile.
+template <class T> struct Required {
+  T value;
+  template <class U> Required(U&& v) : value(std::forward<U>(v)) {}
+  Required() = delete;
+};
+
+struct OpDef {
+  Required<std::string_view> schema;
+  Required<ShapeClass> shape;
+  InferFn infer = nullptr;         ///< else the class's
+  KernelPair kernel = {};
+  LaunchFn launch = nullptr;
+  ViewFn view = nullptr;
+  CompositeFn composite = nullptr;
+  Required<Rules> jvp;
+  Required<Rules> vjp;
+  BatchFn batch = nullptr;         ///< only where the class cannot give it
+  uint32_t properties = 0;
+  Required<SampleFn> samples;
+  Required<std::string_view> doc;
+};
+
+enum class OpForm : uint8_t { Functional, InPlace, Out };
+
+/// A formula bound to its operator: names resolved to positions.
+struct BoundSave {
+  enum Kind : uint8_t { Argument, Result, SizesOf, DTypeOf } kind;
+  uint8_t index;
+};
+struct BoundFormula {
+  int input;
+  std::vector<BoundSave> saves;
+  Tensor (*one)(const RuleArgs&);
+  Tensors (*many)(const RuleArgs&);
+  bool linear = false;  ///< jvp: apply the operator itself to the tangent
+};
+
+using Cell = void (*)(Frame&, int key);
+
+/// One row of the operator table. Immutable once published; a mutant is a copy with something replaced.
+struct Op {
+  uint32_t id = 0;
+  std::string name;
+  Schema schema;
+  OpForm form = OpForm::Functional;
+  const Op* base = nullptr;        ///< the functional row of an in-place or out= form (itself otherwise)
+  ShapeClass shape = ShapeClass::Other;
+  InferFn infer = nullptr;
+  KernelPair kernel;
+  LaunchFn launch = nullptr;
+  ViewFn view = nullptr;
+  CompositeFn composite = nullptr;
+  std::vector<BoundFormula> jvp, vjp;
+  std::string_view no_jvp, no_vjp;
+  BatchFn batch = nullptr;
+  uint32_t properties = 0;
+  SampleFn samples = nullptr;
+  std::string_view doc;
+  std::vector<uint8_t> tensor_params;  ///< positions of Tensor and TensorList parameters
+  bool simple = true;                  ///< every tensor parameter is a plain Tensor and there are at most 4
+  Cell cells[kKeyCount] = {};          ///< total: holes hold the cell that explains them
+
+  bool has(Property p) const { return properties & p; }
+  bool is_view() const { return view != nullptr; }
+  const BoundFormula* jvp_of(int input) const;
+  const BoundFormula* vjp_of(int input) const;
+};
+
+}  // namespace lamella

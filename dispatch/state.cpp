@@ -1,0 +1,119 @@
+// Levels open and close; the state is saved, restored and described.
+#include "lamella/dispatch/state.h"
+
+#include <atomic>
+
+#include "lamella/dispatch/call.h"
+
+namespace lamella {
+
+namespace detail {
+thread_local constinit DispatchState dispatch_state;
+
+namespace {
+std::atomic<uint64_t> serial_blocks{1};
+constexpr uint64_t kSerialBlock = uint64_t{1} << 20;
+
+uint64_t next_serial(DispatchState& state) {
+  if (state.next_serial == state.serial_end) {
+    state.next_serial = serial_blocks.fetch_add(kSerialBlock, std::memory_order_relaxed);
+    state.serial_end = state.next_serial + kSerialBlock;
+  }
+  return state.next_serial++;
+}
+
+[[maybe_unused]] const bool context_installed = [] {
+  error_context = live_levels_text;
+  return true;
+}();
+}  // namespace
+}  // namespace detail
+
+std::string key_name(int key) {
+  if (key < 6) return std::string(name(Device(key)));
+  if (key == kAutogradKey) return "autograd";
+  if (is_level_key(key)) return format("level#{}", key - kFirstLevelKey + 1);
+  return format("key{}", key);
+}
+
+std::string live_key_name(int key) {
+  const DispatchState& state = dispatch_state();
+  const int slot = key - kFirstLevelKey;
+  if (slot < 0 || !state.levels[slot].transform) return key_name(key);
+  return format("{}#{}", state.levels[slot].transform->name(), slot + 1);
+}
+
+std::string live_levels_text() {
+  const DispatchState& state = dispatch_state();
+  std::string out;
+  for (int i = state.depth - 1; i >= 0; --i) {
+    const LevelSlot& slot = state.levels[i];
+    if (!slot.transform) continue;
+    out += out.empty() ? "\n  under: " : " of ";
+    out += live_key_name(i + kFirstLevelKey);
+    const std::string detail = slot.transform->detail();
+    if (!detail.empty()) out += " (" + detail + ")";
+  }
+  return out;
+}
+
+Level::Level(Transform& transform) {
+  DispatchState& state = dispatch_state();
+  LAMELLA_CHECK(state.depth < kMaxLevels, LevelLimit, "{}: got {} nested transforms, expected at most {}", transform.name(),
+                state.depth + 1, kMaxLevels);
+  const int slot = state.depth++;
+  key_ = slot + kFirstLevelKey;
+  serial_ = detail::next_serial(state);
+  saved_exclude_ = state.exclude;
+  saved_birth_ = detail::birth_serial;
+  saved_table_ = state.table;
+  const uint64_t bit = KeySet::of(key_).bits;
+  state.levels[slot] = {&transform, serial_};
+  state.exclude &= ~bit;
+  if (transform.kind() != TransformKind::Carried) state.ambient |= bit;
+  if (transform.kind() == TransformKind::Mode) state.modes |= bit;
+  state.table = &OpTable::current();  // rules and kernels of one stack see one table
+  detail::birth_serial = serial_;
+}
+
+Level::~Level() {
+  DispatchState& state = dispatch_state();
+  const uint64_t bit = KeySet::of(key_).bits;
+  state.exclude = saved_exclude_;
+  state.ambient &= ~bit;
+  state.modes &= ~bit;
+  state.table = saved_table_;
+  state.depth = key_ - kFirstLevelKey;
+  state.levels[state.depth] = {};
+  detail::birth_serial = saved_birth_;
+}
+
+DispatchState::Captured DispatchState::capture() {
+  const DispatchState& s = dispatch_state();
+  return {s.exclude, s.modes, s.ambient, s.table, s.depth, s.default_dtype, {s.levels, s.levels + s.depth}};
+}
+
+namespace {
+void apply(const DispatchState::Captured& c) {
+  DispatchState& s = dispatch_state();
+  s.exclude = c.exclude;
+  s.modes = c.modes;
+  s.ambient = c.ambient;
+  s.table = c.table;
+  s.default_dtype = c.default_dtype;
+  for (int i = 0; i < std::max(s.depth, c.depth); ++i) s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
+  s.depth = c.depth;
+}
+}  // namespace
+
+ScopedState::ScopedState(const DispatchState::Captured& captured) : saved_(DispatchState::capture()) { apply(captured); }
+ScopedState::~ScopedState() { apply(saved_); }
+
+void raise_escaped(const Frame& frame, int key) {
+  fail(ErrorCode::EscapedWrapper,
+       "{}: an argument is wrapped by {}, a transform that has ended (or lives on another thread); "
+       "return values from the transformed function instead of storing them outside",
+       frame.op->name, key_name(key));
+}
+
+}  // namespace lamella

@@ -1,0 +1,164 @@
+// The thread's dispatch state: masks, live levels, observers. One plain struct, one thread-local access.
+#pragma once
+
+#include <memory>
+
+#include "lamella/dispatch/op.h"
+
+namespace lamella {
+
+class OpTable;
+class Transform;
+
+/// How much a transform sees. Carried: operators with an argument it wraps. Ambient: also random operators and those that take
+/// callables. Mode: every operator.
+enum class TransformKind : uint8_t { Carried, Ambient, Mode };
+
+/// An interpreter: what happens to an operator call that reaches a level.
+class Transform {
+ public:
+  virtual ~Transform() = default;
+  virtual TransformKind kind() const = 0;
+  virtual std::string_view name() const = 0;
+  /// Runs one level down: keys at and above this level are masked meanwhile.
+  virtual void call(Frame& frame, int key) = 0;
+  /// ", size 8" for error texts and traces.
+  virtual std::string detail() const { return ""; }
+};
+
+struct LevelSlot {
+  Transform* transform = nullptr;
+  uint64_t serial = 0;
+};
+
+/// Sees every operator call when installed; used by the dispatch trace and profilers.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+  virtual void on_call(const Frame& frame, KeySet keys, int chosen) = 0;
+  virtual void on_return(const Frame& frame) = 0;
+};
+
+/// NOTE: [thread-local state] All of it, with its scoping: docs/thread_state.md. New threads start with the defaults below.
+struct DispatchState {
+  uint64_t exclude = 0;              ///< masked keys
+  uint64_t modes = 0;                ///< keys of live Mode levels
+  uint64_t ambient = 0;              ///< keys of live Ambient and Mode levels
+  const OpTable* table = nullptr;    ///< pinned snapshot; null: the published one
+  Observer* observer = nullptr;
+  uint64_t next_serial = 0, serial_end = 0;
+  int32_t depth = 0;                 ///< live levels
+  DType default_dtype = DType::F32;
+  bool create_graph = false;
+  LevelSlot levels[kMaxLevels];
+
+  /// A copy of what a worker thread needs to act on behalf of this one.
+  struct Captured {
+    uint64_t exclude, modes, ambient;
+    const OpTable* table;
+    int32_t depth;
+    DType default_dtype;
+    std::vector<LevelSlot> levels;
+  };
+  static Captured capture();
+};
+
+namespace detail {
+extern thread_local constinit DispatchState dispatch_state;
+}
+inline DispatchState& dispatch_state() { return detail::dispatch_state; }
+
+/// Applies a captured state to this thread for a scope.
+class ScopedState {
+ public:
+  explicit ScopedState(const DispatchState::Captured& captured);
+  ~ScopedState();
+  ScopedState(const ScopedState&) = delete;
+
+ private:
+  DispatchState::Captured saved_;
+};
+
+/// Masks `key` and everything above it for a scope: rules run one level down.
+class Below {
+ public:
+  explicit Below(int key) : saved_(dispatch_state().exclude) { dispatch_state().exclude |= KeySet::from(key).bits; }
+  ~Below() { dispatch_state().exclude = saved_; }
+  Below(const Below&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
+/// Masks exactly `keys` for a scope.
+class Excluding {
+ public:
+  explicit Excluding(KeySet keys) : saved_(dispatch_state().exclude) { dispatch_state().exclude |= keys.bits; }
+  ~Excluding() { dispatch_state().exclude = saved_; }
+  Excluding(const Excluding&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
+/// A transform instance while it is live: takes one key and a fresh serial, gives the key back at scope exit, also when an
+/// exception passes. Error level_limit beyond 48 nested levels. Belongs to the thread that opened it.
+class Level {
+ public:
+  explicit Level(Transform& transform);
+  ~Level();
+  Level(const Level&) = delete;
+  int key() const { return key_; }
+  uint64_t serial() const { return serial_; }
+
+ private:
+  int key_;
+  uint64_t serial_, saved_exclude_, saved_birth_;
+  const OpTable* saved_table_;
+};
+
+/// Pins a table for a scope: mutants and experiments.
+class ScopedTable {
+ public:
+  explicit ScopedTable(const OpTable* table) : saved_(dispatch_state().table) { dispatch_state().table = table; }
+  ~ScopedTable() { dispatch_state().table = saved_; }
+  ScopedTable(const ScopedTable&) = delete;
+
+ private:
+  const OpTable* saved_;
+};
+
+class ScopedObserver {
+ public:
+  explicit ScopedObserver(Observer* o) : saved_(dispatch_state().observer) { dispatch_state().observer = o; }
+  ~ScopedObserver() { dispatch_state().observer = saved_; }
+  ScopedObserver(const ScopedObserver&) = delete;
+
+ private:
+  Observer* saved_;
+};
+
+/// What a transform's level adds to a tensor: the value one level down, and who owns it.
+struct Wrapper : TensorExtra {
+  Tensor value;
+  uint64_t serial = 0;
+  int key = 0;
+};
+
+/// The wrapper of `t` at level `key`, or null. Error escaped_wrapper when it belongs to a level that has ended.
+template <class W> W* wrapper_at(const Tensor& t, int key, uint64_t serial) {
+  TensorImpl* impl = t.impl();
+  if (!impl || !(impl->keys >> key & 1)) return nullptr;
+  auto* w = static_cast<W*>(impl->extra);
+  if (!w || w->key != key || w->serial != serial) [[unlikely]] return nullptr;
+  return w;
+}
+/// Raises escaped_wrapper for a tensor that carries a level key no live level of this thread owns.
+[[noreturn]] void raise_escaped(const Frame& frame, int key);
+
+/// A key's name with the live level's transform: "cpu", "vmap#2".
+std::string live_key_name(int key);
+/// "\n  under: vmap#2 (size 8) of grad#1", or empty: appended to every error text.
+std::string live_levels_text();
+
+}  // namespace lamella

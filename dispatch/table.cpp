@@ -1,0 +1,247 @@
+// Building rows from definitions, and publishing snapshots.
+#include "lamella/dispatch/table.h"
+
+#include <atomic>
+#include <mutex>
+
+#include "lamella/dispatch/call.h"
+
+namespace lamella {
+
+namespace detail {
+std::atomic<const OpTable*> published_table{nullptr};
+Cell autograd_cell = nullptr;
+
+namespace {
+ClassHooks class_hooks;
+RegisterAll register_builtin = nullptr;
+std::recursive_mutex table_mutex;
+OpTable* under_construction = nullptr;  // while the built-in operators are added
+
+void level_cell(Frame& frame, int key) {
+  Transform* transform = dispatch_state.levels[key - kFirstLevelKey].transform;
+  if (!transform) [[unlikely]] raise_escaped(frame, key);
+  transform->call(frame, key);
+}
+
+void composite_cell(Frame& frame, int) { frame.op->composite(frame); }
+
+void autograd_thunk(Frame& frame, int key) {
+  LAMELLA_ASSERT(autograd_cell);
+  autograd_cell(frame, key);
+}
+
+void missing_cell(Frame& frame, int key) {
+  std::string args;
+  for (const Value& v : own(frame)) args += (args.empty() ? "" : ", ") + str(v);
+  fail(ErrorCode::NoKernel, "{}: no kernel for key {} with arguments ({})", frame.op->name, live_key_name(key), args);
+}
+
+void fill_cells(Op& op) {
+  for (int key = 0; key < kKeyCount; ++key) op.cells[key] = is_level_key(key) ? level_cell : missing_cell;
+  if (op.form == OpForm::Functional && op.composite) {
+    for (Cell& cell : op.cells) cell = composite_cell;
+    return;
+  }
+  op.cells[kAutogradKey] = autograd_thunk;
+  const bool runs = op.composite || op.view || op.kernel.cpu || op.launch;
+  if (!runs) return;
+  const Cell backend = op.form == OpForm::InPlace ? class_hooks.in_place
+                       : op.form == OpForm::Out   ? class_hooks.out
+                       : op.view                  ? class_hooks.view
+                                                  : class_hooks.backend;
+  op.cells[int(Device::CPU)] = op.cells[int(Device::Reference)] = backend;
+  op.cells[int(Device::Meta)] = op.view || op.form != OpForm::Functional ? backend : class_hooks.meta;
+}
+
+BoundSave bind_save(const Op& op, std::string_view text) {
+  const auto number = [](std::string_view digits) { return uint8_t(digits.empty() ? 0 : digits[0] - '0'); };
+  if (text.substr(0, 6) == "result") return {BoundSave::Result, number(text.substr(6))};
+  auto kind = BoundSave::Argument;
+  if (text.ends_with(".sizes")) kind = BoundSave::SizesOf;
+  if (text.ends_with(".dtype")) kind = BoundSave::DTypeOf;
+  const std::string_view param = kind == BoundSave::Argument ? text : text.substr(0, text.size() - 6);
+  const int index = op.schema.find(param);
+  LAMELLA_CHECK(index >= 0, Schema, "{}: a rule saves \"{}\", which is neither an argument nor a result", op.name, text);
+  return {kind, uint8_t(index)};
+}
+
+std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
+  std::vector<BoundFormula> out;
+  for (const Formula& f : rules.formulas) {
+    BoundFormula b{op.schema.find(f.input), {}, f.one, f.many};
+    LAMELLA_CHECK(b.input >= 0, Schema, "{}: a rule is given for \"{}\", which is no argument", op.name, f.input);
+    for (const std::string_view s : f.saves) b.saves.push_back(bind_save(op, s));
+    out.push_back(std::move(b));
+  }
+  for (const std::string_view input : rules.linear) {
+    BoundFormula b{op.schema.find(input), {}, nullptr, nullptr, true};
+    LAMELLA_CHECK(b.input >= 0, Schema, "{}: declared linear in \"{}\", which is no argument", op.name, input);
+    out.push_back(std::move(b));
+  }
+  return out;
+}
+
+void index_params(Op& op) {
+  op.tensor_params.clear();
+  op.simple = true;
+  for (size_t i = 0; i < op.schema.params.size(); ++i) {
+    const ParamKind kind = op.schema.params[i].kind;
+    if (kind == ParamKind::TensorList) op.simple = false;
+    if (kind == ParamKind::Tensor || kind == ParamKind::TensorList) op.tensor_params.push_back(uint8_t(i));
+  }
+}
+
+Op* build_row(const OpDef& def) {
+  auto* op = new Op;
+  op->schema = parse_schema(def.schema.value);
+  op->name = op->schema.name;
+  op->base = op;
+  op->shape = def.shape.value;
+  op->infer = def.infer;
+  op->kernel = def.kernel;
+  op->launch = def.launch;
+  op->view = def.view;
+  op->composite = def.composite;
+  op->batch = def.batch;
+  op->properties = def.properties;
+  op->samples = def.samples.value;
+  op->doc = def.doc.value;
+  op->no_jvp = def.jvp.value.absent;
+  op->no_vjp = def.vjp.value.absent;
+  index_params(*op);
+  op->jvp = bind(*op, def.jvp.value);
+  op->vjp = bind(*op, def.vjp.value);
+  fill_cells(*op);
+  return op;
+}
+
+Op* build_form(const Op& base, OpForm form) {
+  auto* op = new Op(base);
+  op->form = form;
+  op->base = &base;
+  op->schema.returns_alias = true;
+  if (form == OpForm::InPlace) {
+    op->schema.name += "_";
+    op->schema.params[0].mutated = true;
+  } else {
+    op->schema.name += "_out";
+    Param out;
+    out.name = "out";
+    out.mutated = true;
+    op->schema.params.insert(op->schema.params.begin(), out);
+  }
+  op->name = op->schema.name;
+  index_params(*op);
+  fill_cells(*op);
+  return op;
+}
+
+bool single_result(const Op& op) {
+  return op.schema.result_kind == ResultKind::Tensors && op.schema.n_results == 1 && !op.schema.returns_alias;
+}
+bool has_in_place(const Op& op) {
+  return single_result(op) && !op.has(kNoInPlace) && !op.schema.params.empty() &&
+         op.schema.params[0].kind == ParamKind::Tensor && !op.schema.params[0].optional;
+}
+}  // namespace
+
+const OpTable& first_table() {
+  std::lock_guard lock(table_mutex);
+  if (const OpTable* t = published_table.load(std::memory_order_acquire)) return *t;
+  LAMELLA_ASSERT(register_builtin);
+  if (under_construction) return *under_construction;
+  under_construction = new OpTable;
+  register_builtin();
+  OpTable* built = under_construction;
+  under_construction = nullptr;
+  published_table.store(built, std::memory_order_release);
+  return *built;
+}
+}  // namespace detail
+
+class TableBuilder {
+ public:
+  static void append(OpTable& table, Op* op) {
+    const auto [it, fresh] = table.by_name_.try_emplace(op->name, uint32_t(table.rows_.size()));
+    LAMELLA_CHECK(fresh, Schema, "{}: an operator of this name exists already", op->name);
+    op->id = it->second;
+    table.rows_.push_back(op);
+  }
+  static void append_all(OpTable& table, const OpDef& def) {
+    Op* base = detail::build_row(def);
+    append(table, base);
+    if (detail::has_in_place(*base)) append(table, detail::build_form(*base, OpForm::InPlace));
+    if (detail::single_result(*base) && !base->has(kNoOut)) append(table, detail::build_form(*base, OpForm::Out));
+  }
+  static void put(OpTable& table, Op* op) {
+    const auto it = table.by_name_.find(op->name);
+    if (it == table.by_name_.end()) return append(table, op);
+    op->id = it->second;
+    table.by_name_.erase(it);
+    table.by_name_[op->name] = op->id;  // the key views the row's own name
+    table.rows_[op->id] = op;
+  }
+};
+
+const Op* OpTable::find(std::string_view name) const {
+  const auto it = by_name_.find(name);
+  return it == by_name_.end() ? nullptr : rows_[it->second];
+}
+
+const OpTable* OpTable::with(const Op& row) const {
+  auto* next = new OpTable(*this);
+  LAMELLA_ASSERT(row.id < next->rows_.size());
+  next->rows_[row.id] = &row;
+  if (row.form != OpForm::Functional) return next;
+  for (const Op*& other : next->rows_) {  // the forms follow their base
+    if (other->form == OpForm::Functional || other->base->id != row.id) continue;
+    auto* form = new Op(*other);
+    form->base = &row;
+    other = form;
+  }
+  return next;
+}
+
+void OpTable::publish(const OpTable* next) { detail::published_table.store(next, std::memory_order_release); }
+
+void OpTable::add(const OpDef& def) {
+  std::lock_guard lock(detail::table_mutex);
+  if (detail::under_construction) return TableBuilder::append_all(*detail::under_construction, def);
+  auto next = std::make_unique<OpTable>(detail::first_table());
+  TableBuilder::append_all(*next, def);
+  publish(next.release());
+}
+
+void OpTable::replace(const OpDef& def) {
+  std::lock_guard lock(detail::table_mutex);
+  auto next = std::make_unique<OpTable>(detail::first_table());
+  Op* base = detail::build_row(def);
+  TableBuilder::put(*next, base);
+  if (detail::has_in_place(*base)) TableBuilder::put(*next, detail::build_form(*base, OpForm::InPlace));
+  if (detail::single_result(*base) && !base->has(kNoOut)) TableBuilder::put(*next, detail::build_form(*base, OpForm::Out));
+  publish(next.release());
+}
+
+void set_class_hooks(const ClassHooks& hooks) { detail::class_hooks = hooks; }
+void set_autograd_cell(Cell cell) { detail::autograd_cell = cell; }
+void set_builtin_operators(RegisterAll register_all) { detail::register_builtin = register_all; }
+
+const BoundFormula* Op::jvp_of(int input) const {
+  for (const BoundFormula& f : jvp)
+    if (f.input == input) return &f;
+  return nullptr;
+}
+const BoundFormula* Op::vjp_of(int input) const {
+  for (const BoundFormula& f : vjp)
+    if (f.input == input) return &f;
+  return nullptr;
+}
+
+std::string_view name(ShapeClass c) {
+  static constexpr std::string_view kNames[] = {"broadcast", "reduce", "along_dim", "contract", "view", "index", "linalg",
+                                                "factory", "random", "dynamic", "composite", "other"};
+  return kNames[int(c)];
+}
+
+}  // namespace lamella

@@ -1,0 +1,58 @@
+// The operator table: a value behind immutable snapshots. Readers take no lock; writers publish a new snapshot.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "lamella/dispatch/op.h"
+
+namespace lamella {
+
+/// NOTE: [snapshots] A snapshot is a vector of row pointers; adding or replacing copies the pointers and one row. Rows and
+/// published snapshots are never freed (a snapshot costs 8 bytes an operator), so a call, a tape or a trace may keep using
+/// the one it began with while another thread registers.
+class OpTable {
+ public:
+  const Op& row(uint32_t id) const { return *rows_[id]; }
+  size_t size() const { return rows_.size(); }
+  const std::vector<const Op*>& rows() const { return rows_; }
+  /// Null when there is none.
+  const Op* find(std::string_view name) const;
+
+  /// The published snapshot, or the one pinned by this thread.
+  static const OpTable& current();
+  /// Builds a snapshot from this one with `row` in the place of the row of the same id; not published.
+  const OpTable* with(const Op& row) const;
+  /// Makes `next` what other threads see from their next call on.
+  static void publish(const OpTable* next);
+
+  /// Registers an operator and its in-place and out= forms. Thread-safe. Errors schema: malformed, unknown names in rules, a
+  /// name that exists.
+  static void add(const OpDef& def);
+  /// Replaces or adds one operator as `add` would, keeping its id: experiments and mutants from plug-ins.
+  static void replace(const OpDef& def);
+
+ private:
+  friend class TableBuilder;
+  std::vector<const Op*> rows_;
+  std::map<std::string_view, uint32_t, std::less<>> by_name_;
+};
+
+/// What ops/ plugs into dispatch, so that dispatch names no operator: how a shape class runs on a backend.
+struct ClassHooks {
+  Cell backend = nullptr;    ///< CPU and Reference: infer, allocate, launch
+  Cell meta = nullptr;       ///< infer alone
+  Cell in_place = nullptr;   ///< backend cell of name_ forms
+  Cell out = nullptr;        ///< backend cell of name_out forms
+  Cell view = nullptr;       ///< backend cell of view operators
+};
+void set_class_hooks(const ClassHooks& hooks);
+/// How base autograd interprets an operator; set by transforms/.
+void set_autograd_cell(Cell cell);
+
+/// Adds all built-in operators; called once by ops/ before the first call.
+using RegisterAll = void (*)();
+void set_builtin_operators(RegisterAll register_all);
+
+}  // namespace lamella

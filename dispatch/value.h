@@ -1,0 +1,26 @@
+// A boxed argument: what `call("cumsum", args)`, tapes and plug-ins pass when types are known only at run time.
+#pragma once
+
+#include <string>
+#include <variant>
+
+#include "lamella/core/tensor.h"
+
+namespace lamella {
+
+using Value = std::variant<std::monostate, Tensor, Tensors, int64_t, Dims, double, bool, Scalar, DType, std::string>;
+using Values = std::vector<Value>;
+
+inline bool is_none(const Value& v) { return std::holds_alternative<std::monostate>(v); }
+/// "f32[2,3]", "1", "[0,1]", "None", "\"floor\"": how error texts and traces show an argument.
+std::string str(const Value& v);
+
+/// A list of tensors as typed calls take it. Borrows.
+class TensorArg : public TensorSpan {
+ public:
+  TensorArg(TensorSpan v) : TensorSpan(v) {}
+  TensorArg(const Tensors& v) : TensorSpan(v.data(), v.size()) {}
+  TensorArg(std::initializer_list<Tensor> v) : TensorSpan(v.begin(), v.size()) {}
+};
+
+}  // namespace lamella

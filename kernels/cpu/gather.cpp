@@ -1,0 +1,151 @@
+// gather, scatter_add, index_select. Every index is checked before anything is written.
+#include "lamella/kernels/cpu/along_dim.h"
+
+namespace lamella::kernels {
+namespace {
+
+void check_indices(const char* kernel, const View& index, int64_t dim, int64_t size) {
+  const IterPlan plan = make_plan({&index, 1}, {});
+  for_each_outer(plan, 1, [&](char* const* at) {
+    for (int64_t i = 0; i < plan.size(0); ++i) {
+      const int64_t value = *reinterpret_cast<const int64_t*>(at[0] + i * plan.stride(0, 0));
+      LAMELLA_CHECK(value >= 0 && value < size, IndexOutOfRange, "{}: index = {} is out of range for dim {} of size {}", kernel,
+                    value, dim, size);
+    }
+  });
+}
+
+void check_moves(const char* kernel, const View& to, const View& from) {
+  if (is_internal(from.dtype) || to.dtype != from.dtype) fail_dtype(kernel, is_internal(from.dtype) ? from.dtype : to.dtype);
+}
+
+// A view over `sizes` whose stride along `dim` is 0: the index supplies that part of the address.
+struct Looked {
+  int64_t strides[IterPlan::kMaxDims];
+  Looked(const View& v, int64_t dim) {
+    for (int d = 0; d < v.rank; ++d) strides[d] = d == dim ? 0 : v.strides[d];
+  }
+};
+
+void check_rank(const View& v) {
+  LAMELLA_CHECK(v.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", v.rank, IterPlan::kMaxDims);
+}
+
+template <class T>
+void add_at(char* to, const char* from) {
+  T& target = *reinterpret_cast<T*>(to);
+  const T value = *reinterpret_cast<const T*>(from);
+  if constexpr (std::is_same_v<T, bool>) target = target || value;
+  else if constexpr (std::is_integral_v<T>) target = T(uint64_t(target) + uint64_t(value));
+  else if constexpr (is_half_type<T>) target = T(float(target) + float(value));
+  else target = target + value;
+}
+
+using AddFn = void (*)(char* to, int64_t to_step, const char* index, int64_t index_step, const char* from, int64_t from_step,
+                       int64_t to_along, int64_t n);
+
+// Adds from[i] to the element index[i] steps of `to_along` away; to_step moves the other coordinates along.
+template <class T>
+void add_row(char* to, int64_t to_step, const char* index, int64_t index_step, const char* from, int64_t from_step,
+             int64_t to_along, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = *reinterpret_cast<const int64_t*>(index + i * index_step);
+    add_at<T>(to + i * to_step + at * to_along, from + i * from_step);
+  }
+}
+
+AddFn find_add(DType dtype) {
+  return visit_dtype(dtype, [](auto tag) -> AddFn {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256>) return nullptr;
+    else return add_row<T>;
+  });
+}
+
+// Row-major odometer over the outer dims: the order in which repeated indices add up is part of the contract, so the dims
+// are not sorted. Calls f with the element offsets of three stride sets; the last dim is the caller's.
+template <class F>
+void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides)[3], F&& f) {
+  int64_t index[IterPlan::kMaxDims] = {}, at[3] = {};
+  for (;;) {
+    f(static_cast<const int64_t*>(at));
+    int d = rank - 2;
+    for (; d >= 0; --d) {
+      const bool step = ++index[d] < sizes[d];
+      for (int k = 0; k < 3; ++k) at[k] += step ? strides[k][d] : -strides[k][d] * (sizes[d] - 1);
+      if (step) break;
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+}  // namespace
+
+namespace cpu {
+
+void gather(const KernelCall& call) {
+  const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1];
+  const int64_t dim = call.ints[0], item = itemsize(x.dtype);
+  check_moves("gather", out, x);
+  if (out.numel() == 0) return;
+  check_rank(x);
+  check_indices("gather", index, dim, line_size(x, dim));
+  const Looked looked(x, dim);
+  const int64_t along = line_step(x, dim);
+  const PlanOperand operands[] = {{out.as<char>(), out.strides, item},
+                                  {x.as<char>(), looked.strides, item},
+                                  {index.as<char>(), index.strides, sizeof(int64_t)}};
+  const IterPlan plan = make_plan(operands, out.rank, out.sizes);
+  const Mover copy = make_mover(x.dtype, x.dtype);
+  const int64_t o = plan.stride(0, 0), s = plan.stride(1, 0), i0 = plan.stride(2, 0);
+  for_each_outer(plan, 1, [&](char* const* at) {
+    for (int64_t i = 0; i < plan.size(0); ++i) {
+      const int64_t value = *reinterpret_cast<const int64_t*>(at[2] + i * i0);
+      copy.strided(at[0] + i * o, 0, at[1] + i * s + value * along, 0, 1);
+    }
+  });
+}
+
+void scatter_add(const KernelCall& call) {
+  const View &out = call.outs[0], &index = call.ins[0], &src = call.ins[1];
+  const int64_t dim = call.ints[0], item = itemsize(out.dtype);
+  const AddFn add = find_add(out.dtype);
+  if (!add || src.dtype != out.dtype) fail_dtype("scatter_add", add ? src.dtype : out.dtype);
+  if (index.numel() == 0) return;
+  check_rank(out);
+  check_indices("scatter_add", index, dim, line_size(out, dim));
+  const Looked looked(out, dim);
+  const int last = index.rank - 1;
+  const int64_t n = index.rank == 0 ? 1 : index.sizes[last];
+  const auto step = [last](const int64_t* strides, int64_t size) { return last < 0 ? 0 : strides[last] * size; };
+  const int64_t* const strides[3] = {looked.strides, index.strides, src.strides};
+  for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
+    add(out.as<char>() + at[0] * item, step(looked.strides, item), index.as<char>() + at[1] * int64_t(sizeof(int64_t)),
+        step(index.strides, sizeof(int64_t)), src.as<char>() + at[2] * item, step(src.strides, item), line_step(out, dim), n);
+  });
+}
+
+void index_select(const KernelCall& call) {
+  const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1];
+  const int64_t dim = call.ints[0];
+  check_moves("index_select", out, x);
+  const int64_t count = index.numel(), index_step = index.rank == 0 ? 0 : index.strides[0];
+  check_indices("index_select", index, dim, line_size(x, dim));
+  if (out.numel() == 0) return;
+  IterPlan plan = plan_where(std::initializer_list<View>{out, x}, [dim](int d) { return d == dim; });
+  const Mover copy = make_mover(x.dtype, x.dtype);
+  const int64_t to_step = line_step(out, dim), from_step = line_step(x, dim);
+  char *const to = plan.data[0], *const from = plan.data[1];
+  for (int64_t i = 0; i < count; ++i) {
+    plan.data[0] = to + i * to_step;
+    plan.data[1] = from + index.as<int64_t>()[i * index_step] * from_step;
+    for_each_outer(plan, 1, [&](char* const* at) {
+      move_block(copy, at[0], plan.stride(0, 0), 0, at[1], plan.stride(1, 0), 0, plan.size(0), 1);
+    });
+  }
+}
+
+}  // namespace cpu
+
+}  // namespace lamella::kernels

@@ -1,0 +1,102 @@
+// Contiguous runs folded to one value, and softmax of one row. Compiled once per LAMELLA_BACKEND.
+#include "lamella/kernels/cpu/vector_math.h"
+
+namespace lamella::kernels::LAMELLA_BACKEND {
+namespace {
+
+// 32 independent accumulators, whatever the vectors' width: every instruction set adds in the same order.
+template <class T, template <class> class F>
+T fold_block(const T* a, int64_t n) {
+  constexpr int64_t kWidth = 32;
+  if (n < 2 * kWidth) {
+    T r = a[0];
+    for (int64_t i = 1; i < n; ++i) r = F<T>{}(r, a[i]);
+    return r;
+  }
+  T acc[kWidth];
+  for (int64_t j = 0; j < kWidth; ++j) acc[j] = a[j];
+  int64_t i = kWidth;
+  for (; i + kWidth <= n; i += kWidth) {
+    for (int64_t j = 0; j < kWidth; ++j) acc[j] = F<T>{}(acc[j], a[i + j]);
+  }
+  for (; i < n; ++i) acc[i % kWidth] = F<T>{}(acc[i % kWidth], a[i]);
+  for (int64_t w = kWidth / 2; w > 0; w /= 2) {
+    for (int64_t j = 0; j < w; ++j) acc[j] = F<T>{}(acc[j], acc[j + w]);
+  }
+  return acc[0];
+}
+
+// Pairwise above blocks of 512 (16 terms an accumulator): the error grows with log n.
+template <class T, template <class> class F>
+T fold_pairwise(const T* a, int64_t n) {
+  constexpr int64_t kBlock = 512;
+  if (n <= kBlock) return fold_block<T, F>(a, n);
+  int64_t half = kBlock;
+  while (half * 2 < n) half *= 2;
+  return F<T>{}(fold_pairwise<T, F>(a, half), fold_pairwise<T, F>(a + half, n - half));
+}
+
+template <class T, template <class> class F>
+void fold_line(void* out, const void* in, int64_t n) {
+  *static_cast<T*>(out) = fold_pairwise<T, F>(static_cast<const T*>(in), n);
+}
+
+template <class T>
+FoldFn fold_of(Op op) {
+  switch (op) {
+    case Op::add: return fold_line<T, Add>;
+    case Op::mul: return fold_line<T, Mul>;
+    case Op::maximum: return fold_line<T, Maximum>;
+    case Op::minimum: return fold_line<T, Minimum>;
+    default: return nullptr;
+  }
+}
+
+template <class T>
+void exp_of_difference(T* out, const T* in, T most, int64_t n) {
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
+  const void* ins[] = {out};
+  exp_line<T>()(out, ins, n);
+}
+
+template <class T>
+void softmax_row(void* out, const void* in, int64_t n, bool log) {
+  constexpr int64_t kChunk = 512;
+  T* o = static_cast<T*>(out);
+  const T* a = static_cast<const T*>(in);
+  const T most = fold_pairwise<T, Maximum>(a, n);
+  if (!log) {
+    exp_of_difference(o, a, most, n);
+    const T total = fold_pairwise<T, Add>(o, n);
+    for (int64_t i = 0; i < n; ++i) o[i] = o[i] / total;
+    return;
+  }
+  T chunk[kChunk], total = 0;
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    exp_of_difference(chunk, a + i, most, count);
+    total += fold_block<T, Add>(chunk, count);
+  }
+  const T log_total = log_of(total);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) o[i] = (a[i] - most) - log_total;
+}
+
+}  // namespace
+
+FoldFn find_fold(Op op, DType dtype) {
+  switch (dtype) {
+    case DType::F32: return fold_of<float>(op);
+    case DType::F64: return fold_of<double>(op);
+    case DType::I32: return fold_of<int32_t>(op);
+    case DType::I64: return fold_of<int64_t>(op);
+    default: return nullptr;
+  }
+}
+
+SoftmaxRowFn find_softmax(DType dtype) {
+  return dtype == DType::F32 ? softmax_row<float> : dtype == DType::F64 ? softmax_row<double> : nullptr;
+}
+
+}  // namespace lamella::kernels::LAMELLA_BACKEND

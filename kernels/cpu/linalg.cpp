@@ -1,0 +1,164 @@
+// cholesky and solve_triangular: plain kernels on gapless copies, in f32 (f16 and bf16 too), f64, c64, c128.
+#include <vector>
+
+#include "lamella/kernels/cpu/along_dim.h"
+
+namespace lamella::kernels {
+namespace {
+
+template <class T> T conj_of(T x) { if constexpr (is_complex_type<T>) return std::conj(x); else return x; }
+template <class T> auto real_of(T x) { if constexpr (is_complex_type<T>) return x.real(); else return x; }
+// std::complex products check for infinities, at three times the cost.
+template <class T> T times(T a, T b) {
+  if constexpr (is_complex_type<T>) {
+    return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  } else return a * b;
+}
+
+// Sum of a[p] conj(b[p]); eight sums at once, for the processor's sake.
+template <class T>
+T dot(const T* a, const T* b, int64_t n) {
+  T acc[8] = {};
+  int64_t p = 0;
+  for (; p + 8 <= n; p += 8) {
+    for (int j = 0; j < 8; ++j) acc[j] += times(a[p + j], conj_of(b[p + j]));
+  }
+  for (; p < n; ++p) acc[p % 8] += times(a[p], conj_of(b[p]));
+  return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
+}
+
+// l holds the lower triangle of A by rows and becomes L. Returns the order of the first leading minor that is not
+// positive, or 0.
+template <class T>
+int64_t factor(T* l, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    T* row = l + i * n;
+    for (int64_t j = 0; j < i; ++j) row[j] = (row[j] - dot(row, l + j * n, j)) / real_of(l[j * n + j]);
+    const auto pivot = real_of(row[i]) - real_of(dot(row, row, i));
+    if (!(pivot > 0)) return i + 1;
+    row[i] = T(std::sqrt(pivot));
+    for (int64_t j = i + 1; j < n; ++j) row[j] = T(0);
+  }
+  return 0;
+}
+
+// The last two dims of a view, in bytes, and the plan over the others.
+struct Matrices {
+  int64_t row, col;
+  explicit Matrices(const View& v) : row(line_step(v, v.rank - 2)), col(line_step(v, v.rank - 1)) {}
+};
+
+template <class F>
+void visit_inexact(const char* kernel, DType dtype, F&& f) {
+  switch (dtype) {
+    case DType::F16: case DType::BF16: case DType::F32: return f(type_tag<float>{});
+    case DType::F64: return f(type_tag<double>{});
+    case DType::C64: return f(type_tag<c64>{});
+    case DType::C128: return f(type_tag<c128>{});
+    default: fail_dtype(kernel, dtype);
+  }
+}
+
+// Row-major index of each matrix of a batch, with the offset of its first element.
+template <class F>
+void for_each_matrix(const View& v, F&& f) {
+  int64_t index[IterPlan::kMaxDims] = {}, offset = 0, number = 0;
+  LAMELLA_CHECK(v.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", v.rank, IterPlan::kMaxDims);
+  for (;;) {
+    f(number++, offset * itemsize(v.dtype));
+    int d = v.rank - 3;
+    for (; d >= 0; --d) {
+      offset += v.strides[d];
+      if (++index[d] < v.sizes[d]) break;
+      offset -= v.strides[d] * v.sizes[d];
+      index[d] = 0;
+    }
+    if (d < 0) return;
+  }
+}
+
+template <class T>
+void cholesky_of(const View& out, const View& in, bool upper) {
+  const int64_t n = out.sizes[out.rank - 1], area = n * n;
+  const Mover get = make_mover(in.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
+  const Matrices from(in), to(out);
+  std::vector<T> factors(size_t(out.numel()));  // all of them before any is written
+  // The upper triangle, read as a conjugate transpose, is a lower one: A = U^H U with U = L^H.
+  for_each_matrix(in, [&](int64_t number, int64_t offset) {
+    T* l = factors.data() + number * area;
+    const int64_t row = upper ? from.col : from.row, col = upper ? from.row : from.col;
+    move_block(get, reinterpret_cast<char*>(l), sizeof(T), n * int64_t(sizeof(T)), in.as<char>() + offset, col, row, n, n);
+    if (upper) {
+      for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
+    }
+    const int64_t minor = factor(l, n);
+    LAMELLA_CHECK(minor == 0, Value, "cholesky: x is not positive definite (matrix {}, leading minor {})", number, minor);
+    if (upper) {
+      for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
+    }
+  });
+  for_each_matrix(out, [&](int64_t number, int64_t offset) {
+    const int64_t row = upper ? to.col : to.row, col = upper ? to.row : to.col;
+    move_block(put, out.as<char>() + offset, col, row, reinterpret_cast<const char*>(factors.data() + number * area), sizeof(T),
+               n * int64_t(sizeof(T)), n, n);
+  });
+}
+
+// Row by row, from the end that has one unknown; `x` holds B and becomes X.
+template <class T>
+void substitute(const T* a, T* x, int64_t n, int64_t m, bool upper, bool unit) {
+  for (int64_t step = 0; step < n; ++step) {
+    const int64_t i = upper ? n - 1 - step : step;
+    T* row = x + i * m;
+    for (int64_t p = upper ? i + 1 : 0; p < (upper ? n : i); ++p) {
+      const T factor = a[i * n + p];
+      const T* known = x + p * m;
+      for (int64_t j = 0; j < m; ++j) row[j] -= times(factor, known[j]);
+    }
+    if (unit) continue;
+    const T pivot = a[i * n + i];
+    for (int64_t j = 0; j < m; ++j) row[j] = row[j] / pivot;
+  }
+}
+
+template <class T>
+void solve_of(const View& out, const View& a, const View& b, bool upper, bool unit) {
+  const int64_t n = out.sizes[out.rank - 2], m = out.sizes[out.rank - 1], item = sizeof(T);
+  const Mover get = make_mover(out.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
+  const Matrices a_steps(a), b_steps(b), to(out);
+  std::vector<T> left(size_t(n * n)), right(size_t(n * m));
+  char *const l = reinterpret_cast<char*>(left.data()), *const r = reinterpret_cast<char*>(right.data());
+  const int batch_dims = out.rank - 2;
+  const IterPlan plan = plan_where(std::initializer_list<View>{out, a, b}, [=](int d) { return d >= batch_dims; });
+  for_each_outer(plan, 0, [&](char* const* at) {
+    move_block(get, l, item, n * item, at[1], a_steps.col, a_steps.row, n, n);
+    move_block(get, r, item, m * item, at[2], b_steps.col, b_steps.row, m, n);
+    substitute(left.data(), right.data(), n, m, upper, unit);
+    move_block(put, at[0], to.col, to.row, r, item, m * item, m, n);
+  });
+}
+
+}  // namespace
+
+namespace cpu {
+
+void cholesky(const KernelCall& call) {
+  const View &out = call.outs[0], &in = call.ins[0];
+  visit_inexact("cholesky", out.dtype, [&](auto tag) {
+    if (in.dtype != out.dtype) fail_dtype("cholesky", in.dtype);
+    if (out.numel() != 0) cholesky_of<typename decltype(tag)::type>(out, in, call.ints[0] != 0);
+  });
+}
+
+void solve_triangular(const KernelCall& call) {
+  const View &out = call.outs[0], &a = call.ins[0], &b = call.ins[1];
+  visit_inexact("solve_triangular", out.dtype, [&](auto tag) {
+    if (a.dtype != out.dtype || b.dtype != out.dtype) fail_dtype("solve_triangular", a.dtype);
+    if (out.numel() == 0) return;
+    solve_of<typename decltype(tag)::type>(out, a, b, call.ints[0] != 0, call.ints[1] != 0);
+  });
+}
+
+}  // namespace cpu
+
+}  // namespace lamella::kernels

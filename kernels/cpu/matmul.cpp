@@ -1,0 +1,155 @@
+// matmul: the own register-blocked kernel for f32, f64 (f16 and bf16 through f32), BLAS for large ones, plain loops else.
+#include <vector>
+
+#include "lamella/kernels/cpu/along_dim.h"
+
+#if LAMELLA_HAVE_BLAS
+#include <cblas.h>
+extern "C" void openblas_set_num_threads(int threads);
+#endif
+
+namespace lamella::kernels {
+namespace {
+
+// One matrix operand: byte strides of the batch, element strides inside.
+struct Matrix {
+  char* data;
+  int64_t row, col;
+};
+
+// Gapless rows of `exec`: the matrix itself when it has them, otherwise a copy in `buffer`.
+Matrix with_rows(const Matrix& m, const Mover& mover, bool converts, int64_t rows, int64_t cols, std::vector<char>& buffer) {
+  if (!converts && (m.col == 1 || cols == 1)) return {m.data, m.row, 1};
+  buffer.resize(size_t(rows * cols * mover.to_size));
+  move_block(mover, buffer.data(), mover.to_size, cols * mover.to_size, m.data, m.col * mover.from_size, m.row * mover.from_size,
+             cols, rows);
+  return {buffer.data(), cols, 1};
+}
+
+template <class T>
+void plain_gemm(const GemmCall& g) {
+  for (int64_t i = 0; i < g.n; ++i) {
+    T* c = static_cast<T*>(g.c) + i * g.c_row;
+    for (int64_t j = 0; j < g.m; ++j) c[j] = T(0);
+    for (int64_t p = 0; p < g.k; ++p) {
+      const T a = static_cast<const T*>(g.a)[i * g.a_row + p * g.a_col];
+      const T* b = static_cast<const T*>(g.b) + p * g.b_row;
+      for (int64_t j = 0; j < g.m; ++j) {
+        if constexpr (std::is_same_v<T, bool>) c[j] = c[j] || (a && b[j]);
+        else if constexpr (std::is_integral_v<T>) c[j] = T(uint64_t(c[j]) + uint64_t(a) * uint64_t(b[j]));
+        else if constexpr (is_complex_type<T>) {
+          c[j] += T(a.real() * b[j].real() - a.imag() * b[j].imag(), a.real() * b[j].imag() + a.imag() * b[j].real());
+        } else c[j] += a * b[j];
+      }
+    }
+  }
+}
+
+GemmFn find_gemm(DType exec) {
+  if (GemmFn fn = isa().gemm(exec)) return fn;
+  return visit_dtype(exec, [](auto tag) -> GemmFn {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>) return nullptr;
+    else if constexpr (std::is_same_v<T, float> || std::is_same_v<T, double>) return nullptr;
+    else return plain_gemm<T>;
+  });
+}
+
+#if LAMELLA_HAVE_BLAS
+// Where BLAS begins to win over the own kernel.
+constexpr int64_t kBlasFrom = 32 * 32 * 32;
+
+bool fits_int(int64_t v) { return v <= 0x7fffffff; }
+
+// BLAS wants one of the strides to be 1 and the other to be at least the extent.
+bool blas_layout(const Matrix& m, int64_t rows, int64_t cols, CBLAS_TRANSPOSE& how, int& lead) {
+  const bool by_rows = m.col == 1 && m.row >= std::max<int64_t>(cols, 1) && fits_int(m.row);
+  const bool by_cols = m.row == 1 && m.col >= std::max<int64_t>(rows, 1) && fits_int(m.col);
+  how = by_rows ? CblasNoTrans : CblasTrans;
+  lead = int(by_rows ? m.row : m.col);
+  return by_rows || by_cols;
+}
+
+struct BlasCall {
+  CBLAS_TRANSPOSE ta, tb;
+  int n, m, k, lda, ldb, ldc;
+};
+
+void call_blas(DType exec, const BlasCall& s, const void* a, const void* b, void* c) {
+  const c64 one_c64 = 1, zero_c64 = 0;
+  const c128 one_c128 = 1, zero_c128 = 0;
+  switch (exec) {
+    case DType::F32:
+      return cblas_sgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, 1, static_cast<const float*>(a), s.lda,
+                         static_cast<const float*>(b), s.ldb, 0, static_cast<float*>(c), s.ldc);
+    case DType::F64:
+      return cblas_dgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, 1, static_cast<const double*>(a), s.lda,
+                         static_cast<const double*>(b), s.ldb, 0, static_cast<double*>(c), s.ldc);
+    case DType::C64:
+      return cblas_cgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, &one_c64, a, s.lda, b, s.ldb, &zero_c64, c, s.ldc);
+    default:
+      return cblas_zgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, &one_c128, a, s.lda, b, s.ldb, &zero_c128, c, s.ldc);
+  }
+}
+
+bool try_blas(DType exec, const GemmCall& g) {
+  static const bool one_thread = (openblas_set_num_threads(1), true);
+  const bool supported = exec == DType::F32 || exec == DType::F64 || exec == DType::C64 || exec == DType::C128;
+  if (!one_thread || !supported || g.k == 0 || g.n * g.m < kBlasFrom / g.k) return false;
+  if (!fits_int(g.n) || !fits_int(g.m) || !fits_int(g.k) || !fits_int(g.c_row)) return false;
+  BlasCall s{CblasNoTrans, CblasNoTrans, int(g.n), int(g.m), int(g.k), 0, int(g.b_row), int(g.c_row)};
+  const Matrix a{nullptr, g.a_row, g.a_col};
+  if (!blas_layout(a, g.n, g.k, s.ta, s.lda)) return false;
+  if (g.b_row < g.m || g.c_row < g.m || !fits_int(g.b_row)) return false;
+  call_blas(exec, s, g.a, g.b, g.c);
+  return true;
+}
+#else
+bool try_blas(DType, const GemmCall&) { return false; }
+#endif
+
+void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
+  if (!try_blas(exec, g)) own(g);
+}
+
+struct Operand {
+  Mover mover;
+  bool converts;
+  int64_t batch, row, col;  // batch in bytes
+};
+
+Operand describe(const View& v, DType from, DType to) {
+  return {make_mover(from, to), from != to, v.strides[0] * itemsize(v.dtype), v.strides[1], v.strides[2]};
+}
+
+}  // namespace
+
+void cpu::matmul(const KernelCall& call) {
+  const View &out = call.outs[0], &x = call.ins[0], &y = call.ins[1];
+  const DType exec = exec_dtype(out.dtype);
+  const GemmFn own = find_gemm(exec);
+  if (!own || is_internal(x.dtype) || is_internal(y.dtype)) fail_dtype("matmul", out.dtype);
+  const int64_t n = out.sizes[1], m = out.sizes[2], k = x.sizes[2];
+  if (out.numel() == 0) return;
+  const Operand a = describe(x, x.dtype, exec), b = describe(y, y.dtype, exec), c = describe(out, exec, out.dtype);
+  std::vector<char> a_buffer, b_buffer, c_buffer;
+  const bool c_direct = !c.converts && (c.col == 1 || m == 1);
+  if (!c_direct) c_buffer.resize(size_t(n * m * itemsize(exec)));
+  Matrix right{};
+  for (int64_t batch = 0; batch < out.sizes[0]; ++batch) {
+    Matrix left{x.as<char>() + batch * a.batch, a.row, a.col};
+    // BLAS needs unit strides in A; for the own kernel only the dtype matters.
+    if (a.converts || (left.row != 1 && left.col != 1)) left = with_rows(left, a.mover, true, n, k, a_buffer);
+    if (batch == 0 || b.batch != 0) {
+      right = with_rows({y.as<char>() + batch * b.batch, b.row, b.col}, b.mover, b.converts, k, m, b_buffer);
+    }
+    char* target = out.as<char>() + batch * c.batch;
+    char* result = c_direct ? target : c_buffer.data();
+    run_gemm(exec, own, {n, k, m, left.data, left.row, left.col, right.data, right.row, result, c_direct ? c.row : m});
+    if (c_direct) continue;
+    move_block(c.mover, target, c.col * c.mover.to_size, c.row * c.mover.to_size, result, c.mover.from_size,
+               m * c.mover.from_size, m, n);
+  }
+}
+
+}  // namespace lamella::kernels

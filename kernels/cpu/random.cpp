@@ -1,0 +1,101 @@
+// rand_uniform and rand_normal: element i of a key's stream is a function of (key, i) alone.
+#include <cmath>
+#include <numbers>
+
+#include "lamella/core/rng.h"
+#include "lamella/kernels/cpu/along_dim.h"
+
+namespace lamella::kernels {
+namespace {
+
+template <class T> struct Uniform {
+  static T at(uint64_t key, uint64_t i) {
+    if constexpr (std::is_same_v<T, double>) return uniform_at(key, i);
+    else {
+      const uint32_t word = philox({uint32_t(i), uint32_t(i >> 32), 0u, 0u}, key)[0];
+      // As many bits as the type holds exactly below 1.
+      if constexpr (std::is_same_v<T, float>) return float(word >> 8) * 0x1p-24f;
+      else if constexpr (std::is_same_v<T, f16>) return T(float(word >> 21) * 0x1p-11f);
+      else return T(float(word >> 24) * 0x1p-8f);
+    }
+  }
+};
+
+// Box and Muller, one sample a block: u1 in (0, 1], u2 in [0, 1).
+double normal_at(uint64_t key, uint64_t i) {
+  const auto w = philox({uint32_t(i), uint32_t(i >> 32), 0u, 0u}, key);
+  const double u1 = 1 - double((uint64_t(w[0]) | uint64_t(w[1]) << 32) >> 11) * 0x1p-53;
+  const double u2 = double((uint64_t(w[2]) | uint64_t(w[3]) << 32) >> 11) * 0x1p-53;
+  return std::sqrt(-2 * std::log(u1)) * std::cos(2 * std::numbers::pi * u2);
+}
+
+template <class T> struct Normal {
+  static T at(uint64_t key, uint64_t i) { return convert_value<T>(normal_at(key, i)); }
+};
+
+// Independent parts; the normal's have variance 1/2 each, so that the sample has variance 1.
+template <class R> struct Uniform<std::complex<R>> {
+  static std::complex<R> at(uint64_t key, uint64_t i) {
+    return {Uniform<R>::at(lamella::fold_in(key, 0), i), Uniform<R>::at(lamella::fold_in(key, 1), i)};
+  }
+};
+template <class R> struct Normal<std::complex<R>> {
+  static std::complex<R> at(uint64_t key, uint64_t i) {
+    const double scale = std::sqrt(0.5);
+    return {R(normal_at(lamella::fold_in(key, 0), i) * scale), R(normal_at(lamella::fold_in(key, 1), i) * scale)};
+  }
+};
+
+// One stream into the trailing dims of `out`, row-major: the sample's number is the logical index, whatever the strides.
+template <class T, template <class> class Sample>
+void fill_stream(const View& out, int first, T* at, uint64_t key) {
+  int64_t index[IterPlan::kMaxDims] = {};
+  const int last = out.rank - 1;
+  const int64_t n = first > last ? 1 : out.sizes[last], step = first > last ? 0 : out.strides[last];
+  for (uint64_t sample = 0;;) {
+    for (int64_t i = 0; i < n; ++i) at[i * step] = Sample<T>::at(key, sample++);
+    int d = last - 1;
+    for (; d >= first; --d) {
+      at += out.strides[d];
+      if (++index[d] < out.sizes[d]) break;
+      at -= out.strides[d] * out.sizes[d];
+      index[d] = 0;
+    }
+    if (d < first) return;
+  }
+}
+
+template <class T, template <class> class Sample>
+void fill_streams(const View& out, const View& keys) {
+  const View heads{out.data, out.dtype, keys.rank, out.sizes, out.strides};
+  const IterPlan plan = make_plan({&heads, 1}, {&keys, 1});
+  for_each_outer(plan, 0, [&](char* const* at) {
+    fill_stream<T, Sample>(out, keys.rank, reinterpret_cast<T*>(at[0]), *reinterpret_cast<const uint64_t*>(at[1]));
+  });
+}
+
+template <template <class> class Sample>
+void random(const char* kernel, const KernelCall& call) {
+  const View &out = call.outs[0], &keys = call.ins[0];
+  LAMELLA_ASSERT(call.ints[0] == keys.rank);
+  LAMELLA_CHECK(out.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", out.rank, IterPlan::kMaxDims);
+  if (out.numel() == 0) return;
+  switch (out.dtype) {
+    case DType::F16: return fill_streams<f16, Sample>(out, keys);
+    case DType::BF16: return fill_streams<bf16, Sample>(out, keys);
+    case DType::F32: return fill_streams<float, Sample>(out, keys);
+    case DType::F64: return fill_streams<double, Sample>(out, keys);
+    case DType::C64: return fill_streams<c64, Sample>(out, keys);
+    case DType::C128: return fill_streams<c128, Sample>(out, keys);
+    default: fail_dtype(kernel, out.dtype);
+  }
+}
+
+}  // namespace
+
+namespace cpu {
+void rand_uniform(const KernelCall& call) { random<Uniform>("rand_uniform", call); }
+void rand_normal(const KernelCall& call) { random<Normal>("rand_normal", call); }
+}  // namespace cpu
+
+}  // namespace lamella::kernels

@@ -1,0 +1,119 @@
+// cumsum and cumprod. f32 accumulates in f64, c64 in c128, f16 and bf16 in f32: the running value is never rounded to less.
+#include "lamella/kernels/cpu/along_dim.h"
+
+namespace lamella::kernels {
+namespace {
+
+template <class T> struct wide { using type = T; };
+template <> struct wide<float> { using type = double; };
+template <> struct wide<c64> { using type = c128; };
+
+template <class A, bool kProduct>
+A combine(A a, A b) {
+  if constexpr (std::is_same_v<A, bool>) return kProduct ? a && b : a || b;
+  else if constexpr (std::is_integral_v<A>) {
+    return kProduct ? A(uint64_t(a) * uint64_t(b)) : A(uint64_t(a) + uint64_t(b));
+  } else if constexpr (is_complex_type<A> && kProduct) {
+    return A(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
+  } else return kProduct ? a * b : a + b;
+}
+
+// acc[j] runs over lines; one line of many elements has n_lines == 1, a row across many lines has n == 1.
+template <class T, bool kProduct>
+void scan_tile(void* state, T* out, const T* in, int64_t n_lines, int64_t n) {
+  using A = typename wide<T>::type;
+  A* acc = static_cast<A*>(state);
+  if (n_lines == 1) {
+    A run = acc[0];
+    for (int64_t i = 0; i < n; ++i) out[i] = T(run = combine<A, kProduct>(run, A(in[i])));
+    acc[0] = run;
+    return;
+  }
+  for (int64_t j = 0; j < n_lines; ++j) out[j] = T(acc[j] = combine<A, kProduct>(acc[j], A(in[j])));
+}
+
+using ScanFn = void (*)(void* state, void* out, const void* in, int64_t n_lines, int64_t n);
+using StartFn = void (*)(void* state, int64_t n_lines);
+
+struct Body {
+  ScanFn scan;
+  StartFn start;
+};
+
+template <bool kProduct>
+Body find_scan(DType exec) {
+  return visit_dtype(exec, [](auto tag) -> Body {
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>) return {nullptr, nullptr};
+    else return {[](void* state, void* out, const void* in, int64_t n_lines, int64_t n) {
+                   scan_tile<T, kProduct>(state, static_cast<T*>(out), static_cast<const T*>(in), n_lines, n);
+                 },
+                 [](void* state, int64_t n_lines) {
+                   using A = typename wide<T>::type;
+                   for (int64_t j = 0; j < n_lines; ++j) static_cast<A*>(state)[j] = A(kProduct ? 1 : 0);
+                 }};
+  });
+}
+
+struct Scan {
+  Body body;
+  IterPlan lines;  // operands: out, in
+  int64_t size, out_step, in_step;
+  TileReader reader;
+  TileWriter writer;
+  alignas(64) char state[kTile * kMaxItem];
+};
+
+void scan_along(Scan& s) {
+  for_each_outer(s.lines, 0, [&s](char* const* at) {
+    s.body.start(s.state, 1);
+    for (int64_t i = 0; i < s.size; i += kTile) {
+      const int64_t n = std::min(kTile, s.size - i);
+      const char* in = s.reader.read(at[1] + i * s.in_step, s.in_step, 0, n, 1);
+      char* out = at[0] + i * s.out_step;
+      const bool direct = s.writer.direct(s.out_step, 0, n, 1);
+      char* target = direct ? out : s.writer.buffer();
+      s.body.scan(s.state, target, in, 1, n);
+      if (!direct) s.writer.write(out, s.out_step, 0, n, 1, target);
+    }
+  });
+}
+
+void scan_across(Scan& s) {
+  for_each_block(s.lines, choose_block(s.lines), [&s](char* const* at, int64_t n0, int64_t n1) {
+    const int64_t o0 = s.lines.stride(0, 0), o1 = s.lines.stride(0, 1);
+    s.body.start(s.state, n0 * n1);
+    for (int64_t i = 0; i < s.size; ++i) {
+      const char* in = s.reader.read(at[1] + i * s.in_step, s.lines.stride(1, 0), s.lines.stride(1, 1), n0, n1);
+      char* out = at[0] + i * s.out_step;
+      const bool direct = s.writer.direct(o0, o1, n0, n1);
+      char* target = direct ? out : s.writer.buffer();
+      s.body.scan(s.state, target, in, n0 * n1, 1);
+      if (!direct) s.writer.write(out, o0, o1, n0, n1, target);
+    }
+  });
+}
+
+void scan(const char* kernel, Body body, const KernelCall& call) {
+  const View &out = call.outs[0], &in = call.ins[0];
+  const int64_t dim = call.ints[0];
+  if (!body.scan || is_internal(in.dtype)) fail_dtype(kernel, call.compute);
+  if (out.numel() == 0) return;
+  Scan s;
+  s.body = body;
+  s.lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
+  s.size = line_size(out, dim), s.out_step = line_step(out, dim), s.in_step = line_step(in, dim);
+  s.reader.open(in.dtype, exec_dtype(call.compute));
+  s.writer.open(exec_dtype(call.compute), out.dtype);
+  const bool across = s.lines.size(0) >= 8 && s.lines.stride(0, 0) < s.out_step;
+  across ? scan_across(s) : scan_along(s);
+}
+
+}  // namespace
+
+namespace cpu {
+void cumsum(const KernelCall& call) { scan("cumsum", find_scan<false>(exec_dtype(call.compute)), call); }
+void cumprod(const KernelCall& call) { scan("cumprod", find_scan<true>(exec_dtype(call.compute)), call); }
+}  // namespace cpu
+
+}  // namespace lamella::kernels

@@ -1,0 +1,65 @@
+// Tiles: see tile.h.
+#include "lamella/kernels/cpu/tile.h"
+
+#include <algorithm>
+
+namespace lamella::kernels {
+namespace {
+
+bool gapless(int64_t item, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
+  if (n0 == 1) return n1 == 1 || s1 == item;
+  return s0 == item && (n1 == 1 || s1 == n0 * item);
+}
+
+}  // namespace
+
+void TileReader::open(DType from, DType exec) {
+  item_ = itemsize(exec);
+  converts_ = from != exec;
+  mover_ = make_mover(from, exec);
+  spread_ = make_mover(exec, exec);
+}
+
+const char* TileReader::read(const char* p, int64_t s0, int64_t s1, int64_t n0, int64_t n1) {
+  if (!converts_ && gapless(item_, s0, s1, n0, n1)) return p;
+  const bool repeat = (s0 == 0 || n0 == 1) && (s1 == 0 || n1 == 1);
+  if (repeat && repeated_ == p && repeats_ >= n0 * n1) return buffer_;
+  repeated_ = repeat ? p : nullptr;
+  repeats_ = n0 * n1;
+  if (!repeat) {
+    move_block(mover_, buffer_, item_, n0 * item_, p, s0, s1, n0, n1);
+  } else {
+    mover_.strided(buffer_, item_, p, 0, 1);
+    if (n0 * n1 > 1) spread_.strided(buffer_, item_, buffer_, 0, n0 * n1);
+  }
+  return buffer_;
+}
+
+void TileWriter::open(DType exec, DType to) {
+  item_ = itemsize(exec);
+  converts_ = exec != to;
+  mover_ = make_mover(exec, to);
+}
+
+bool TileWriter::direct(int64_t s0, int64_t s1, int64_t n0, int64_t n1) const {
+  return !converts_ && gapless(item_, s0, s1, n0, n1);
+}
+
+void TileWriter::write(char* p, int64_t s0, int64_t s1, int64_t n0, int64_t n1, const char* from) {
+  move_block(mover_, p, s0, s1, from, item_, n0 * item_, n0, n1);
+}
+
+BlockShape choose_block(const IterPlan& plan) {
+  const int64_t d0 = plan.size(0), d1 = plan.size(1);
+  const auto across = [&plan](int k) {
+    const int64_t s0 = std::abs(plan.stride(k, 0)), s1 = std::abs(plan.stride(k, 1));
+    return s1 != 0 && s1 < s0;
+  };
+  bool transposed = false;
+  for (int k = 0; k < plan.operands; ++k) transposed |= across(k);
+  if (transposed && d0 > 64 && d1 > 1) return {64, std::min<int64_t>(d1, kTile / 64)};
+  if (d0 >= kTile) return {kTile, 1};
+  return {d0, std::clamp<int64_t>(kTile / std::max<int64_t>(d0, 1), 1, std::max<int64_t>(d1, 1))};
+}
+
+}  // namespace lamella::kernels

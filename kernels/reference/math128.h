@@ -1,0 +1,52 @@
+// Elementary functions at all precisions of the oracle: libm up to c128, libquadmath for f128 and c256.
+#pragma once
+
+#include <cmath>
+#include <complex>
+#include <quadmath.h>
+
+#include "lamella/core/dtype.h"
+
+namespace lamella::kernels::reference::math {
+
+// <complex> has generic templates that reach for functions of f128 that do not exist; the overloads below
+// win over them.
+inline __complex128 to_quad(const c256& z) {
+  __complex128 q;
+  __real__ q = z.real();
+  __imag__ q = z.imag();
+  return q;
+}
+inline c256 from_quad(__complex128 q) { return {__real__ q, __imag__ q}; }
+
+using std::exp, std::log, std::sin, std::cos, std::tanh, std::sqrt, std::pow;
+inline f128 exp(f128 x) { return expq(x); }
+inline f128 log(f128 x) { return logq(x); }
+inline f128 sin(f128 x) { return sinq(x); }
+inline f128 cos(f128 x) { return cosq(x); }
+inline f128 tanh(f128 x) { return tanhq(x); }
+inline f128 sqrt(f128 x) { return sqrtq(x); }
+inline f128 pow(f128 x, f128 y) { return powq(x, y); }
+inline c256 exp(const c256& z) { return from_quad(cexpq(to_quad(z))); }
+inline c256 log(const c256& z) { return from_quad(clogq(to_quad(z))); }
+inline c256 sin(const c256& z) { return from_quad(csinq(to_quad(z))); }
+inline c256 cos(const c256& z) { return from_quad(ccosq(to_quad(z))); }
+inline c256 tanh(const c256& z) { return from_quad(ctanhq(to_quad(z))); }
+inline c256 sqrt(const c256& z) { return from_quad(csqrtq(to_quad(z))); }
+inline c256 pow(const c256& x, const c256& y) { return from_quad(cpowq(to_quad(x), to_quad(y))); }
+
+using std::floor, std::trunc, std::fmod, std::copysign;
+inline f128 floor(f128 x) { return floorq(x); }
+inline f128 trunc(f128 x) { return truncq(x); }
+inline f128 fmod(f128 x, f128 y) { return fmodq(x, y); }
+inline f128 copysign(f128 x, f128 y) { return copysignq(x, y); }
+
+/// |x|; for complex x a real number that overflows only when the modulus does.
+inline float magnitude(float x) { return std::fabs(x); }
+inline double magnitude(double x) { return std::fabs(x); }
+inline f128 magnitude(f128 x) { return fabsq(x); }
+inline float magnitude(const c64& z) { return float(std::abs(c128(z))); }
+inline double magnitude(const c128& z) { return double(hypotq(z.real(), z.imag())); }
+inline f128 magnitude(const c256& z) { return hypotq(z.real(), z.imag()); }
+
+}  // namespace lamella::kernels::reference::math

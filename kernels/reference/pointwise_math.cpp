@@ -1,0 +1,71 @@
+// Oracle: elementary functions, each evaluated one precision above compute and rounded once.
+#include "lamella/kernels/kernels.h"
+#include "lamella/kernels/reference/pointwise.h"
+
+namespace lamella::kernels::reference {
+namespace {
+
+template <class F> void elementary(const KernelCall& call, const char* name, F f) {
+  unary(call, name, [f](Inexact auto x) { return rounded_once(f, x); });
+}
+
+/// x^y by repeated squaring, modulo 2^64. The inverse of an integer is an integer for 1 and -1 alone;
+/// otherwise it truncates to 0.
+template <Integer W> W power(W x, W y) {
+  if (y < 0) {
+    if (x == 1) return 1;
+    if (x != W(-1)) return 0;
+    return y % 2 == 0 ? W(1) : x;
+  }
+  W result = 1;
+  for (; y > 0; y /= 2) {
+    if (y % 2 != 0) result = times(result, x);
+    x = times(x, x);
+  }
+  return result;
+}
+
+template <Floating W> W power(W x, W y) {
+  return rounded_once([](auto a, auto b) { return math::pow(a, b); }, x, y);
+}
+
+/// exp(y log x), except where log has a pole: anything to the power 0 is 1, and 0 to a power with positive
+/// real part is 0.
+template <Complex W> W power(W x, W y) {
+  if (y == W(0)) return W(1);
+  if (x == W(0) && y.real() > 0) return W(0);
+  return rounded_once([](auto a, auto b) { return math::pow(a, b); }, x, y);
+}
+
+}  // namespace
+
+void exp(const KernelCall& call) {
+  elementary(call, "exp", [](auto x) { return math::exp(x); });
+}
+
+void log(const KernelCall& call) {
+  elementary(call, "log", [](auto x) { return math::log(x); });
+}
+
+void sin(const KernelCall& call) {
+  elementary(call, "sin", [](auto x) { return math::sin(x); });
+}
+
+void cos(const KernelCall& call) {
+  elementary(call, "cos", [](auto x) { return math::cos(x); });
+}
+
+void tanh(const KernelCall& call) {
+  elementary(call, "tanh", [](auto x) { return math::tanh(x); });
+}
+
+void sqrt(const KernelCall& call) {
+  elementary(call, "sqrt", [](auto x) { return math::sqrt(x); });
+}
+
+void pow(const KernelCall& call) {
+  binary(
+      call, "pow", []<class W>(W x, W y) requires(!Bool<W>) { return power(x, y); });
+}
+
+}  // namespace lamella::kernels::reference

@@ -1,0 +1,33 @@
+// Oracle: cumulative sums and products. The running value stays one precision above compute.
+#include "lamella/kernels/kernels.h"
+#include "lamella/kernels/reference/arith.h"
+
+namespace lamella::kernels::reference {
+namespace {
+
+template <class Step> void scan(const KernelCall& call, int start, Step step) {
+  const View &out = call.outs[0], &in = call.ins[0];
+  const int64_t dim = call.ints[0], length = length_along(in, dim);
+  visit_working(call.compute, [&]<class W>(type_tag<W>) {
+    using Acc = wider_t<W>;
+    for (Odometer line(sizes_across(in, dim)); line.more(); line.next()) {
+      Acc acc = Acc(start);
+      for (int64_t i = 0; i < length; ++i) {
+        acc = step(acc, cast<Acc>(load<W>(in, line.offset(in) + i * stride_along(in, dim), call.compute)));
+        store(out, line.offset(out) + i * stride_along(out, dim), wrap(cast<W>(acc), call.compute));
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void cumsum(const KernelCall& call) {
+  scan(call, 0, [](auto acc, auto x) { return plus(acc, x); });
+}
+
+void cumprod(const KernelCall& call) {
+  scan(call, 1, [](auto acc, auto x) { return times(acc, x); });
+}
+
+}  // namespace lamella::kernels::reference

@@ -1,0 +1,29 @@
+// The list of operator families; the table is built from it on the first call.
+#pragma once
+
+namespace lamella {
+
+/// Makes the built-in operators known to dispatch; idempotent. The typed API calls it before main.
+bool install_operators();
+
+namespace ops {
+void define_pointwise_unary();
+void define_pointwise_binary();
+void define_pointwise_other();
+void define_compare();
+void define_complex();
+void define_reduce();
+void define_scan();
+void define_along_dim();
+void define_contract();
+void define_linalg();
+void define_view();
+void define_view_scatter();
+void define_join();
+void define_index();
+void define_factory();
+void define_random();
+void define_copy();
+void define_norm();
+}  // namespace ops
+}  // namespace lamella

@@ -1,0 +1,155 @@
+// The batch rules shape classes give.
+#include "lamella/ops/batch.h"
+
+#include <algorithm>
+
+#include "lamella/ops/functions.h"
+#include "lamella/ops/infer.h"
+
+namespace lamella {
+
+Tensor to_front(const Tensor& t, int from) {
+  if (from == 0) return t;
+  Dims order{from};
+  for (int d = 0; d < t.rank(); ++d)
+    if (d != from) order.push_back(d);
+  return permute(t, order);
+}
+
+Tensor from_front(const Tensor& t, int to) {
+  if (to < 0) to += t.rank();
+  if (to == 0) return t;
+  Dims order;
+  for (int d = 1; d < t.rank(); ++d) order.push_back(d);
+  order.insert(to, 0);
+  return permute(t, order);
+}
+
+namespace {
+Tensor expand_front(const Tensor& t, int64_t size) {
+  Dims sizes{size};
+  for (const int64_t s : t.sizes()) sizes.push_back(s);
+  return expand(t, sizes);
+}
+}  // namespace
+
+Tensor BatchCall::front(int i) const {
+  const Tensor& t = frame.tensor(i);
+  return is_mapped(i) ? to_front(t, dims[i]) : expand_front(t, size);
+}
+
+Tensor BatchCall::front_padded(int i, int rank) const {
+  const Tensor& t = frame.tensor(i);
+  if (!is_mapped(i)) return t;
+  Tensor out = to_front(t, dims[i]);
+  for (int r = logical_rank(i); r < rank; ++r) out = unsqueeze(out, 1);
+  return out;
+}
+
+Tensors BatchCall::front_list(int i) const {
+  Tensors out;
+  const TensorSpan list = frame.tensors(i);
+  for (size_t k = 0; k < list.size(); ++k) {
+    const int d = list_dims[i][k];
+    out.push_back(d == kNotMapped ? expand_front(list[k], size) : to_front(list[k], d));
+  }
+  return out;
+}
+
+namespace ops {
+
+namespace {
+/// Arguments rewritten for one level down: owns what it replaces.
+struct Rewritten {
+  std::vector<const void*> args;
+  std::vector<Tensor> tensors;
+  std::vector<Tensors> lists;
+  std::vector<TensorSpan> spans;
+  std::vector<int64_t> numbers;
+  std::vector<Dims> dims;
+  std::vector<Ints> ints;
+
+  explicit Rewritten(const Frame& f) : args(f.args, f.args + f.op->schema.params.size()) {
+    const size_t n = args.size();
+    tensors.reserve(n), lists.reserve(n), spans.reserve(n), numbers.reserve(n), dims.reserve(n), ints.reserve(n);
+  }
+  void put(size_t i, Tensor t) { args[i] = &tensors.emplace_back(std::move(t)); }
+  void put(size_t i, Tensors ts) {
+    const Tensors& kept = lists.emplace_back(std::move(ts));
+    args[i] = &spans.emplace_back(kept.data(), kept.size());
+  }
+  void put(size_t i, int64_t v) { args[i] = &numbers.emplace_back(v); }
+  void put(size_t i, Dims d) { args[i] = &ints.emplace_back(dims.emplace_back(std::move(d))); }
+};
+
+Dims shifted_dims(const BatchCall& b, int i, int rank, bool padded) {
+  Dims out;
+  if (b.frame.none(i)) {  // all logical dims
+    for (int d = 0; d < rank; ++d) out.push_back(d + 1);
+    return out;
+  }
+  for (const int64_t d : b.frame.ints(i)) out.push_back(padded ? 1 : d < 0 ? d : d + 1);
+  if (out.empty() && b.frame.op->shape == ShapeClass::Reduce)
+    for (int d = 0; d < rank; ++d) out.push_back(d + 1);
+  return out;
+}
+}  // namespace
+
+void batch_front(BatchCall& b) {
+  const Op& op = *b.frame.op;
+  Rewritten r(b.frame);
+  const int first = op.tensor_params.empty() ? -1 : op.tensor_params[0];
+  const bool list = first >= 0 && op.schema.params[size_t(first)].kind == ParamKind::TensorList;
+  const int rank = first < 0 || list ? -1 : b.logical_rank(first);
+  // Rank 0 accepts dim 0 and -1 as if it had one dim of size 1: give it that dim, behind the mapped one.
+  const bool padded = rank == 0 && op.shape != ShapeClass::View && op.shape != ShapeClass::Other;
+  for (size_t i = 0; i < r.args.size(); ++i) {
+    const Param& p = op.schema.params[i];
+    const int at = int(i);
+    if (p.kind == ParamKind::Tensor && !b.frame.none(at) && b.frame.tensor(at).defined()) {
+      Tensor t = b.front(at);
+      if (padded && b.logical_rank(at) == 0) t = unsqueeze(t, 1);
+      r.put(i, t);
+    } else if (p.kind == ParamKind::TensorList) {
+      r.put(i, b.front_list(at));
+    } else if (p.role == ParamRole::Dim && p.kind == ParamKind::Int && !b.frame.none(at)) {
+      const int64_t d = b.frame.arg<int64_t>(at);
+      r.put(i, padded ? int64_t{1} : d < 0 ? d : d + 1);
+    } else if (p.role == ParamRole::Dim && p.kind == ParamKind::Ints) {
+      r.put(i, shifted_dims(b, at, padded ? 1 : rank, padded));
+    } else if (p.role == ParamRole::Size && !b.frame.none(at)) {
+      Dims sizes(b.frame.ints(at));
+      sizes.insert(0, b.size);
+      r.put(i, std::move(sizes));
+    }
+  }
+  Frame lower{&op, r.args.data(), b.results, b.list};
+  call(lower);
+  if (!padded) return;
+  for (int k = 0; k < op.schema.n_results; ++k) {  // drop the lent dim where the result still has it
+    const bool keeps = op.shape == ShapeClass::Reduce && b.results[k].rank() == 1;
+    if (!keeps) b.results[k] = reshape(b.results[k], {b.size});
+  }
+}
+
+void batch_broadcast(BatchCall& b) {
+  const Op& op = *b.frame.op;
+  Rewritten r(b.frame);
+  int rank = 0;
+  for (const uint8_t i : op.tensor_params)
+    if (!b.frame.none(i) && b.frame.tensor(i).defined()) rank = std::max(rank, b.logical_rank(i));
+  Inferred logical;
+  (op.infer ? op.infer : infer_broadcast)(b.logical, logical);
+  for (const uint8_t i : op.tensor_params) {
+    if (b.frame.none(i) || !b.is_mapped(i)) continue;
+    Tensor t = b.front_padded(i, rank);
+    // A logical scalar promotes weakly; with its mapped dim it would not.
+    const bool weak = b.logical_rank(i) == 0 && t.dtype() != logical.compute && category(t.dtype()) == category(logical.compute);
+    r.put(i, weak ? to(t, logical.compute) : t);
+  }
+  Frame lower{&op, r.args.data(), b.results, b.list};
+  call(lower);
+}
+
+}  // namespace ops
+}  // namespace lamella

@@ -1,0 +1,57 @@
+// What a family file needs to define operators: the table's entry point, kernels by name, shape helpers.
+#pragma once
+
+#include "lamella/dispatch/draw.h"
+#include "lamella/dispatch/rule.h"
+#include "lamella/dispatch/table.h"
+#include "lamella/kernels/kernels.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/infer.h"
+
+namespace lamella::ops {
+
+/// A kernels/ entry as an operator names it.
+KernelPair kernel(const kernels::Kernel& entry);
+
+/// Both directions of a pointwise operator from one expression: jvp = t * d, vjp = dy * conj(d).
+struct Derivative {
+  std::vector<Formula> jvp, vjp;
+};
+namespace detail {
+template <class F> struct PointwiseThunk {
+  using Args = typename lamella::detail::signature<F>::args;
+  template <size_t... I> static Tensor value(const RuleArgs& a, std::index_sequence<I...>) {
+    return F{}(lamella::detail::from_frame<std::tuple_element_t<I, Args>>(a.saved[I])...);
+  }
+  static Tensor value(const RuleArgs& a) { return value(a, std::make_index_sequence<std::tuple_size_v<Args>>{}); }
+  static Tensor jvp(const RuleArgs& a) { return mul(a.directions[0], value(a)); }
+  static Tensor vjp(const RuleArgs& a) { return mul(a.directions[0], conj(value(a))); }
+};
+}  // namespace detail
+template <class F> Derivative derivative(std::string_view input, std::vector<std::string_view> saved, F) {
+  using T = detail::PointwiseThunk<F>;
+  LAMELLA_CHECK(saved.size() == std::tuple_size_v<typename T::Args>, Schema,
+                "derivative(\"{}\"): the formula takes {} values, saves() names {}", input, std::tuple_size_v<typename T::Args>,
+                saved.size());
+  return {{{input, saved, T::jvp, nullptr}}, {{input, saved, T::vjp, nullptr}}};
+}
+
+/// Samples that many operators share.
+inline Values unary(Draw& d, DTypeMask types, Domain domain = Domain::Any) {
+  const DType t = d.dtype(types);
+  return {d.tensor(d.shape(), t, domain)};
+}
+inline Values binary(Draw& d, DTypeMask types, Domain a = Domain::Any, Domain b = Domain::Any) {
+  const DType t = d.dtype(types);
+  const Dims s = d.shape();
+  const bool first = d.flag();  // which operand broadcasts
+  return {d.tensor(first ? d.broadcastable(s) : s, t, a), d.tensor(first ? s : d.broadcastable(s), t, b)};
+}
+
+/// Runs the kernel of the frame's operator on these views: what launches end with.
+void run(const Launch& launch, std::span<const View> outs, std::span<const View> ins, Ints ints = {},
+         std::span<const Scalar> scalars = {});
+/// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the view.
+View broadcast_view(const Tensor& t, Ints sizes, Dims& strides);
+
+}  // namespace lamella::ops

@@ -1,0 +1,111 @@
+// Two tensors broadcast against each other, one result per element: arithmetic.
+#include "lamella/ops/define.h"
+
+namespace lamella::ops {
+
+namespace {
+void infer_true_div(const Frame& f, Inferred& out) {
+  const bool rounds = !f.none(2);
+  rounds ? infer_broadcast(f, out) : infer_float(f, out);
+}
+
+void check_no_bool(const Frame& f, const Inferred& inferred) {
+  LAMELLA_CHECK(!is_bool(inferred.compute), DType, "{}: got two bool tensors, expected numbers", op_name(f));
+}
+
+/// add and sub: b is scaled first, in the compute dtype.
+void infer_add(const Frame& f, Inferred& out) {
+  infer_broadcast(f, out);
+  const Scalar& alpha = f.arg<Scalar>(2);
+  LAMELLA_CHECK(category(alpha.kind()) <= category(out.compute), DType, "{}: alpha = {} does not fit a result of {}",
+                op_name(f), alpha.str(), out.compute);
+  if (op_name(f) == "sub") check_no_bool(f, out);
+}
+
+void launch_add(const Launch& l) {
+  const Scalar& alpha = l.frame.arg<Scalar>(2);
+  Tensor b = l.frame.tensor(1);
+  if (!(alpha == Scalar(1))) b = mul(b.dtype() == l.inferred.compute ? b : to(b, l.inferred.compute), alpha);
+  Dims strides[2];
+  const View out = l.outs[0].view_of();
+  const View ins[] = {broadcast_view(l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
+                      broadcast_view(b, l.outs[0].sizes(), strides[1])};
+  run(l, {&out, 1}, ins);
+}
+
+void launch_div(const Launch& l) {
+  static const KernelPair floor = kernel(kernels::div_floor), trunc = kernel(kernels::div_trunc);
+  Dims strides[2];
+  const View out = l.outs[0].view_of();
+  const View ins[] = {broadcast_view(l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
+                      broadcast_view(l.frame.tensor(1), l.outs[0].sizes(), strides[1])};
+  const KernelPair& k = l.frame.none(2) ? l.frame.op->kernel : l.frame.arg<std::string>(2) == "floor" ? floor : trunc;
+  (l.on_reference ? k.reference : k.cpu)({{&out, 1}, ins, l.inferred.compute});
+}
+
+Values add_samples(Draw& d) {
+  Values v = binary(d, kAllTypes & ~kBoolType);
+  const DType t = std::get<Tensor>(v[0]).dtype();
+  if (d.flag()) v.push_back(d.scalar(t));
+  return v;
+}
+}  // namespace
+
+void define_pointwise_binary() {
+  OpTable::add({.schema = "add(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_add,
+                .kernel = kernel(kernels::add),
+                .launch = launch_add,
+                .jvp = {wrt("a", [](Tensor t) { return t; }),
+                        wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return alpha == Scalar(1) ? t : t * alpha; })},
+                .vjp = {wrt("a", [](Tensor dy) { return dy; }),
+                        wrt("b", saves("alpha"),
+                            [](Tensor dy, Scalar alpha) { return alpha == Scalar(1) ? dy : conj(conj(dy) * alpha); })},
+                .properties = kLinear,
+                .samples = add_samples,
+                .doc = "a + alpha * b, element by element. Correctly rounded when alpha = 1 (one rounding more otherwise)."});
+  OpTable::add({.schema = "sub(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_add,
+                .kernel = kernel(kernels::sub),
+                .launch = launch_add,
+                .jvp = {wrt("a", [](Tensor t) { return t; }),
+                        wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return -t * alpha; })},
+                .vjp = {wrt("a", [](Tensor dy) { return dy; }),
+                        wrt("b", saves("alpha"), [](Tensor dy, Scalar alpha) { return -conj(conj(dy) * alpha); })},
+                .properties = kLinear,
+                .samples = add_samples,
+                .doc = "a - alpha * b, element by element. Correctly rounded when alpha = 1. Error dtype for two bool tensors."});
+  OpTable::add({.schema = "mul(Tensor a, Tensor b) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .kernel = kernel(kernels::mul),
+                .jvp = {wrt("a", saves("b"), [](Tensor t, Tensor b) { return t * b; }),
+                        wrt("b", saves("a"), [](Tensor t, Tensor a) { return t * a; })},
+                .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return dy * conj(b); }),
+                        wrt("b", saves("a"), [](Tensor dy, Tensor a) { return dy * conj(a); })},
+                .samples = [](Draw& d) { return binary(d, kAllTypes); },
+                .doc = "a * b, element by element; bool is `and`. Real: correctly rounded."});
+  OpTable::add({.schema = "div(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_true_div,
+                .kernel = kernel(kernels::div),
+                .launch = launch_div,
+                .jvp = {wrt("a", saves("b", "rounding_mode"), [](Tensor t, Tensor b, std::string_view m) {
+                          return m.empty() ? t / b : zeros_like(t / b);
+                        }),
+                        wrt("b", saves("b", "result", "rounding_mode"), [](Tensor t, Tensor b, Tensor y, std::string_view m) {
+                          return m.empty() ? -(t * (y / b)) : zeros_like(t * y);
+                        })},
+                .vjp = {wrt("a", saves("b", "rounding_mode"), [](Tensor dy, Tensor b, std::string_view m) {
+                          return m.empty() ? dy / conj(b) : zeros_like(dy);
+                        }),
+                        wrt("b", saves("b", "result", "rounding_mode"), [](Tensor dy, Tensor b, Tensor y, std::string_view m) {
+                          return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
+                        })},
+                .samples = [](Draw& d) { return binary(d, kInexact, Domain::Any, Domain::NonZero); },
+                .doc = "a / b in floating point; rounding_mode \"floor\" or \"trunc\" rounds the quotient and keeps integers "
+                       "(error value for an integer b = 0; derivative zero)."});
+}
+
+}  // namespace lamella::ops

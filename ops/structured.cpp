@@ -1,0 +1,230 @@
+// How operators run on a backend: infer, allocate (or check), launch. One text for every operator, form and column.
+#include "lamella/ops/structured.h"
+
+#include <algorithm>
+
+#include "lamella/ops/define.h"
+
+namespace lamella::ops {
+
+KernelPair kernel(const kernels::Kernel& entry) {
+  KernelPair pair{entry.cpu, entry.reference, {}};
+  for (int d = 0; d < kDTypeCount; ++d) pair.lines[size_t(d)] = kernels::cpu_line(entry, DType(d));
+  return pair;
+}
+
+View broadcast_view(const Tensor& t, Ints sizes, Dims& strides) {
+  View v = t.view_of();
+  const int shift = int(sizes.size()) - v.rank;
+  strides.resize(int(sizes.size()));
+  for (int d = 0; d < int(sizes.size()); ++d)
+    strides[d] = d < shift || (v.sizes[d - shift] == 1 && sizes[size_t(d)] != 1) ? 0 : v.strides[d - shift];
+  v.rank = int(sizes.size());
+  v.sizes = sizes.data();
+  v.strides = strides.data();
+  return v;
+}
+
+void run(const Launch& l, std::span<const View> outs, std::span<const View> ins, Ints ints,
+         std::span<const Scalar> scalars) {
+  const KernelPair& k = l.frame.op->kernel;
+  (l.on_reference ? k.reference : k.cpu)({outs, ins, l.inferred.compute, ints, scalars});
+}
+
+namespace {
+
+void launch_broadcast(const Launch& l) {
+  View ins[8];
+  Dims strides[8];
+  size_t n = 0;
+  const View out = l.outs[0].view_of();
+  for (const uint8_t i : l.frame.op->tensor_params)
+    if (!l.frame.none(i)) {
+      ins[n] = broadcast_view(l.frame.tensor(i), l.outs[0].sizes(), strides[n]);
+      ++n;
+    }
+  run(l, {&out, 1}, {ins, n}, l.inferred.ints);
+}
+
+/// The output seen with the input's rank: reduced dims have size 1.
+void launch_reduce(const Launch& l) {
+  const Tensor& x = l.frame.tensor(0);
+  const Tensor& y = l.outs[0];
+  Dims sizes(x.rank(), 1), strides(x.rank(), 0);
+  const bool kept = y.rank() == x.rank();
+  for (int d = 0, o = 0; d < x.rank(); ++d) {
+    const bool reduced = std::find(l.inferred.ints.begin(), l.inferred.ints.end(), d) != l.inferred.ints.end();
+    if (!reduced) {
+      sizes[d] = y.size(o);
+      strides[d] = y.stride(o);
+    }
+    if (!reduced || kept) ++o;
+  }
+  View out = y.view_of();
+  out.rank = x.rank();
+  out.sizes = sizes.data();
+  out.strides = strides.data();
+  const View in = x.view_of();
+  run(l, {&out, 1}, {&in, 1}, l.inferred.ints);
+}
+
+void launch_plain(const Launch& l) {
+  std::vector<View> ins, outs;
+  for (const uint8_t i : l.frame.op->tensor_params)
+    if (!l.frame.none(i)) ins.push_back(l.frame.tensor(i).view_of());
+  for (const Tensor& t : l.outs) outs.push_back(t.view_of());
+  run(l, outs, ins, l.inferred.ints);
+}
+
+void launch(const Frame& f, const Inferred& inferred, std::span<const Tensor> outs, bool on_reference) {
+  const Op& op = *f.op;
+  const Launch l{f, inferred, outs, on_reference};
+  if (op.launch) return op.launch(l);
+  if (op.shape == ShapeClass::Broadcast) return launch_broadcast(l);
+  if (op.shape == ShapeClass::Reduce) return launch_reduce(l);
+  launch_plain(l);
+}
+
+void infer(const Frame& f, Inferred& out) {
+  const Op& op = *f.op;
+  if (op.infer) return op.infer(f, out);
+  if (op.shape == ShapeClass::Broadcast) return infer_broadcast(f, out);
+  infer_same(f, out);
+}
+
+void check_args(const Frame& f, int key) {
+  const auto check = [&](const Tensor& t, int i) {
+    LAMELLA_CHECK(t.defined(), Undefined, "{}: argument \"{}\" is an undefined tensor", op_name(f), arg_name(f, i));
+    LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as the other arguments", op_name(f),
+                  arg_name(f, i), name(t.device()), name(Device(key)));
+    LAMELLA_ASSERT(t.impl()->storage || key == int(Device::Meta));  // no wrapper reaches a backend
+    LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(t.dtype()), DType,
+                  "{}: {} is {}, a dtype of the reference column only", op_name(f), arg_name(f, i), t);
+  };
+  for (const uint8_t i : f.op->tensor_params) {
+    if (f.none(i)) {
+      LAMELLA_CHECK(f.op->schema.params[i].optional, Undefined, "{}: argument \"{}\" is missing", op_name(f), arg_name(f, i));
+      continue;
+    }
+    if (f.op->schema.params[i].kind == ParamKind::TensorList)
+      for (const Tensor& t : f.tensors(i)) check(t, i);
+    else if (f.tensor(i).defined() || !f.op->schema.params[i].optional) check(f.tensor(i), i);
+  }
+}
+
+/// NOTE: [small tensors run straight] Contiguous operands of one shape and dtype need neither inference nor a plan.
+bool run_line(Frame& f) {
+  const Op& op = *f.op;
+  if (op.shape != ShapeClass::Broadcast || op.launch || !op.simple) return false;
+  const size_t n = op.tensor_params.size();
+  if (op.schema.params.size() != n || n > 3 || n == 0) return false;
+  const void* ins[3];
+  const TensorImpl* first = f.tensor(0).impl();
+  if (!first || !first->contiguous) return false;
+  const auto line = op.kernel.lines[size_t(first->dtype)];
+  if (!line || first->numel > 4096) return false;
+  if (op.infer && op.infer != infer_float && op.infer != infer_compare) return false;
+  ins[0] = first->data();
+  for (size_t i = 1; i < n; ++i) {
+    const TensorImpl* t = f.tensor(int(i)).impl();
+    if (!t || t->dtype != first->dtype || !t->contiguous || t->rank != first->rank || t->device != first->device) return false;
+    if (std::memcmp(t->sizes(), first->sizes(), first->rank * sizeof(int64_t))) return false;
+    ins[i] = t->data();
+  }
+  Tensor out = make_tensor({first->sizes(), first->rank}, op.infer == infer_compare ? DType::Bool : first->dtype);
+  line(out.raw_data(), ins, first->numel);
+  f.results[0] = std::move(out);
+  return true;
+}
+
+void backend_cell(Frame& f, int key) {
+  if (key == int(Device::CPU) && run_line(f)) return;
+  check_args(f, key);
+  Inferred inferred;
+  infer(f, inferred);
+  const size_t n = inferred.outs.size();
+  Tensor outs[4];
+  LAMELLA_ASSERT(n <= 4);
+  for (size_t i = 0; i < n; ++i) {
+    LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(inferred.outs[i].dtype), DType,
+                  "{}: {} is a dtype of the reference column only", op_name(f), inferred.outs[i].dtype);
+    outs[i] = make_tensor(inferred.outs[i].sizes, inferred.outs[i].dtype, Device(key));
+  }
+  if (key != int(Device::Meta)) launch(f, inferred, {outs, n}, key == int(Device::Reference));
+  for (size_t i = 0; i < n; ++i) f.results[i] = std::move(outs[i]);
+}
+
+void view_cell(Frame& f, int key) {
+  check_args(f, key);
+  const Tensor& x = f.tensor(f.op->tensor_params[0]);
+  const Geometry g = f.op->view(f, {x.sizes(), x.strides(), x.impl()->offset});
+  f.results[0] = make_view_unchecked(x, g.sizes, g.strides, g.offset);
+}
+
+void check_target(const Frame& base, std::string_view arg, const Tensor& target, const Shape& result) {
+  LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape, "{}: {} is {}, expected {} to hold the result",
+                op_name(base), arg, target, type_str(target.dtype(), result.sizes));
+  LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType, "{}: a result of {} cannot be stored into {}: {}",
+                op_name(base), result.dtype, arg, target);
+  LAMELLA_CHECK(!overlaps_itself(target), Overlap,
+                "{}: {}: {} with strides {} has elements that share memory; clone it before writing", op_name(base), arg,
+                target, Dims(target.strides()));
+  for (const uint8_t i : base.op->tensor_params) {
+    if (base.none(i) || base.op->schema.params[i].kind != ParamKind::Tensor || !base.tensor(i).defined()) continue;
+    LAMELLA_CHECK(overlap(target, base.tensor(i)) != Overlap::Partial, Overlap,
+                  "{}: {} and {} share part of their memory; clone one of them", op_name(base), arg, arg_name(base, i));
+  }
+}
+
+/// Writes the functional result of `base` into `target`.
+void write_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
+  if (base.op->composite) {
+    Tensor result;
+    base.results = &result;
+    base.op->composite(base);
+    check_target(base, arg, target, {result.sizes(), result.dtype()});
+    copy_(target, result);
+    return;
+  }
+  check_args(base, key);
+  Inferred inferred;
+  infer(base, inferred);
+  check_target(base, arg, target, inferred.outs[0]);
+  if (key == int(Device::Meta)) return;
+  const bool reference = key == int(Device::Reference);
+  const bool straight = base.op->shape == ShapeClass::Broadcast || base.op->shape == ShapeClass::Factory;
+  if (straight) {
+    launch(base, inferred, {&target, 1}, reference);
+  } else {  // other kernels may read an element after writing it
+    const Tensor result = make_tensor(inferred.outs[0].sizes, inferred.outs[0].dtype, Device(key));
+    launch(base, inferred, {&result, 1}, reference);
+    copy_(target, result);
+  }
+  target.impl()->storage->bump();
+}
+
+void in_place_cell(Frame& f, int key) {
+  const Tensor target = f.tensor(0);
+  Frame base = f;
+  base.op = f.op->base;
+  write_into(base, target, arg_name(f, 0), key);
+}
+
+void out_cell(Frame& f, int key) {
+  const Tensor target = f.tensor(0);
+  Frame base = f;
+  base.op = f.op->base;
+  base.args = f.args + 1;
+  LAMELLA_CHECK(int(target.device()) == key, Device, "{}: out is on {}, expected {}", op_name(base), name(target.device()),
+                name(Device(key)));
+  LAMELLA_ASSERT(target.impl()->storage || key == int(Device::Meta));
+  write_into(base, target, "out", key);
+}
+
+}  // namespace
+
+void infer_frame(const Frame& frame, Inferred& out) { infer(frame, out); }
+
+void install_class_hooks() { set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell}); }
+
+}  // namespace lamella::ops

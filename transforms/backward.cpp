@@ -1,0 +1,153 @@
+// Running a tape backwards: nodes by descending order, cotangents summed where paths meet.
+#include <algorithm>
+#include <unordered_map>
+
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/tape.h"
+
+namespace lamella {
+
+namespace {
+/// A node that has received a cotangent and waits for its turn.
+struct Pending {
+  Node* node;
+  Tensor first;  ///< cotangent of output 0
+  Tensors more;  ///< all outputs, when there are several
+  Tensor& at(uint32_t output) {
+    if (node->n_outputs <= 1) return first;
+    more.resize(node->n_outputs);
+    return more[output];
+  }
+};
+
+class Backward {
+ public:
+  /// Heap order: the highest node next; among equals the one found first.
+  struct Before {
+    const std::vector<Pending>& pending;
+    bool operator()(uint32_t a, uint32_t b) const {
+      const uint64_t x = pending[a].node->order, y = pending[b].node->order;
+      return x != y ? x < y : a > b;
+    }
+  };
+
+  Backward(std::span<const NodeOutput> targets, void (*on_leaf)(Node&, const Tensor&))
+      : targets_(targets), on_leaf_(on_leaf), found_(targets.size()) {}
+
+  void add(Node* node, uint32_t output, const Tensor& ct) {
+    const auto [it, fresh] = index_.try_emplace(node, uint32_t(pending_.size()));
+    if (fresh) {
+      pending_.push_back({node, {}, {}});
+      queue_.push_back(it->second);
+      std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
+    }
+    Tensor& slot = pending_[it->second].at(output);
+    slot = slot.defined() ? lamella::add(slot, ct) : ct;
+  }
+
+  Tensors run() {
+    while (!queue_.empty()) {
+      std::pop_heap(queue_.begin(), queue_.end(), Before{pending_});
+      const uint32_t at = queue_.back();
+      queue_.pop_back();
+      Pending p = std::move(pending_[at]);
+      pending_[at].node = p.node;
+      index_.erase(p.node);
+      collect(p);
+      if (p.node->op) step(p);
+      else if (on_leaf_ && p.node->leaf) on_leaf_(*p.node, p.at(0));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  void collect(Pending& p) {
+    for (size_t i = 0; i < targets_.size(); ++i)
+      if (targets_[i].node.get() == p.node) found_[i] = p.at(targets_[i].output);
+  }
+
+  /// The saved value a formula's declaration means, as a pointer by the conventions of frames.
+  const void* saved(const Node& n, BoundSave what, Tensor& handle, Ints& ints) {
+    for (int i = 0; i < n.n_saved; ++i) {
+      const Node::Saved& s = n.saved[i];
+      if (s.what.kind != what.kind || s.what.index != what.index) continue;
+      if (s.is_tensor) {
+        if (!s.tensor) return nullptr;
+        if (n.check_versions && s.tensor->storage)
+          LAMELLA_CHECK(s.tensor->storage->version.load() == s.version, Value,
+                        "backward: a value that {} saved was written in place later (version {} now, {} then)", n.op->name,
+                        s.tensor->storage->version.load(), s.version);
+        handle = Tensor(Ref<TensorImpl>::share(s.tensor));
+        return &handle;
+      }
+      return pointer_to(*s.value, ints);
+    }
+    LAMELLA_ASSERT(!"a formula's saved value was not recorded");
+    return nullptr;
+  }
+
+  const void* pointer_to(const Value& v, Ints& ints) {
+    return std::visit(
+        [&]<class T>(const T& x) -> const void* {
+          if constexpr (std::is_same_v<T, std::monostate>) return nullptr;
+          else if constexpr (std::is_same_v<T, Dims>) return &(ints = Ints(x));
+          else if constexpr (std::is_same_v<T, Tensors>) return &(span_ = TensorSpan(x.data(), x.size()));
+          else return &x;
+        },
+        v);
+  }
+
+  void step(Pending& p) {
+    const Node& n = *p.node;
+    const TensorSpan cts = n.n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
+    for (int i = 0; i < n.n_edges; ++i) {
+      const Edge& e = n.edges[i];
+      const BoundFormula* formula = n.op->vjp_of(e.input);
+      if (!formula) continue;
+      Tensor handles[12];
+      Ints ints[12];
+      const void* pointers[12];
+      for (size_t k = 0; k < formula->saves.size(); ++k) pointers[k] = saved(n, formula->saves[k], handles[k], ints[k]);
+      const RuleArgs args{cts, pointers};
+      if (formula->many) {
+        const Tensors all = formula->many(args);
+        const int param = e.input;
+        for (; i < n.n_edges && n.edges[i].input == param; ++i)
+          if (all[n.edges[i].element].defined()) add(n.edges[i].node, n.edges[i].output, all[n.edges[i].element]);
+        --i;
+        continue;
+      }
+      Tensor ct = formula->one(args);
+      if (!ct.defined()) continue;
+      if (e.fix) ct = fit(n, e, ct);
+      add(e.node, e.output, ct);
+    }
+  }
+
+  Tensor fit(const Node& n, const Edge& e, const Tensor& ct) {
+    Tensor none;
+    Ints sizes, unused;
+    saved(n, {BoundSave::SizesOf, e.input}, none, sizes);
+    const auto* dtype = static_cast<const DType*>(saved(n, {BoundSave::DTypeOf, e.input}, none, unused));
+    return fit_cotangent(ct, sizes, *dtype);
+  }
+
+  std::span<const NodeOutput> targets_;
+  void (*on_leaf_)(Node&, const Tensor&);
+  Tensors found_;
+  std::vector<Pending> pending_;
+  std::vector<uint32_t> queue_;
+  std::unordered_map<Node*, uint32_t> index_;
+  TensorSpan span_;
+};
+}  // namespace
+
+Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents, std::span<const NodeOutput> targets,
+                     void (*on_leaf)(Node&, const Tensor&)) {
+  Backward b(targets, on_leaf);
+  for (size_t i = 0; i < roots.size(); ++i)
+    if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);
+  return b.run();
+}
+
+}  // namespace lamella

@@ -1,0 +1,264 @@
+// The grad level: records calls on a tape that its pullback takes along.
+#include "lamella/transforms/grad.h"
+
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/interpreter.h"
+#include "lamella/transforms/tape.h"
+
+namespace lamella {
+
+namespace {
+
+struct GradWrapper : ReplacingWrapper {
+  NodeOutput from;
+  std::string str() const override { return format(" in {} of {}", live_key_name(key), lamella::str(value)); }
+};
+static_assert(sizeof(GradWrapper) <= TensorImpl::kSuffix);
+
+GradWrapper* grad_of_wrapper(const Tensor& t) { return static_cast<GradWrapper*>(t.impl()->extra); }
+
+class Grad final : public Interpreter {
+ public:
+  TransformKind kind() const override { return TransformKind::Carried; }
+  std::string_view name() const override { return "grad"; }
+
+  Tensor wrap(const Tensor& value, NodeOutput from) const {
+    Tensor t = make_wrapper<GradWrapper>(value, key_, serial_, value.sizes(), value.strides());
+    grad_of_wrapper(t)->from = std::move(from);
+    return t;
+  }
+  Tensor wrap_argument(const Tensor& value) const {
+    Tensor t = wrap(value, {NodeRef::adopt(Node::create(0, 0)), 0});
+    grad_of_wrapper(t)->argument = true;
+    return t;
+  }
+  GradWrapper* wrapper(const Frame& f, const Tensor& t) const {
+    if (!wraps(t)) return nullptr;
+    const Below at_level(key_);
+    return static_cast<GradWrapper*>(current_wrapper(f, t, key_, serial_, take));
+  }
+  /// Result as the pullback needs it: the value, and the node it came from (null when it does not depend on the inputs).
+  NodeOutput output(const Tensor& t, Tensor& value) const {
+    static const Frame kReturn{nullptr, nullptr, nullptr};
+    value = t;
+    if (!wraps(t)) return {};
+    auto* w = wrapper_at<GradWrapper>(t, key_, serial_);
+    if (!w) return {};
+    if (w->view) w = wrapper(kReturn, t);
+    value = w->value;
+    return w->from;
+  }
+
+ protected:
+  void functional(Frame& f) override {
+    const Op& op = *f.op;
+    if (op.composite) return run_composite(f);
+    const size_t arity = op.schema.params.size();
+    LAMELLA_ASSERT(arity <= kMaxArity);
+    const void* args[kMaxArity];
+    for (size_t i = 0; i < arity; ++i) args[i] = f.args[i];
+    TapeInput inputs[kMaxInputs];
+    size_t n = 0;
+    if (!op.simple) return with_lists(f);
+    for (const uint8_t i : op.tensor_params) {
+      if (!f.args[i]) continue;
+      GradWrapper* w = wrapper(f, f.tensor(i));
+      if (!w) continue;
+      args[i] = &w->value;
+      if (w->from.node) inputs[n++] = {i, 0, &w->from};
+    }
+    finish(f, args, {inputs, n});
+  }
+
+  void assign(const Frame& f, const Tensor& target, const Tensor& value) override {
+    replace_value(f, target, value, key_, serial_, take);
+  }
+
+  Wrapper* shell(const Tensor& plain) override {
+    auto* w = new GradWrapper;
+    w->value = plain;
+    w->key = key_;
+    w->serial = serial_;
+    return w;
+  }
+
+ private:
+  static constexpr size_t kMaxArity = 12, kMaxInputs = 64;
+
+  static void take(const Tensor& to, const Tensor& from) {
+    GradWrapper* t = grad_of_wrapper(to);
+    const bool wrapped = from.keys() >> t->key & 1;
+    t->value = wrapped ? grad_of_wrapper(from)->value : from;
+    t->from = wrapped ? grad_of_wrapper(from)->from : NodeOutput{};
+  }
+
+  void run_composite(Frame& f) {
+    const Reaching reaching(key_);
+    f.op->composite(f);
+  }
+
+  void with_lists(Frame& f) {
+    const Op& op = *f.op;
+    std::vector<const void*> args(f.args, f.args + op.schema.params.size());
+    std::vector<TapeInput> inputs;
+    std::vector<Tensors> lists;
+    std::vector<TensorSpan> spans;
+    lists.reserve(args.size()), spans.reserve(args.size());
+    for (const uint8_t i : op.tensor_params) {
+      if (f.none(i)) continue;
+      if (op.schema.params[i].kind == ParamKind::Tensor) {
+        if (GradWrapper* w = wrapper(f, f.tensor(i))) {
+          args[i] = &w->value;
+          if (w->from.node) inputs.push_back({i, 0, &w->from});
+        }
+        continue;
+      }
+      Tensors& list = lists.emplace_back(f.tensors(i).begin(), f.tensors(i).end());
+      for (size_t k = 0; k < list.size(); ++k)
+        if (GradWrapper* w = wrapper(f, f.tensors(i)[k])) {
+          list[k] = w->value;
+          if (w->from.node) inputs.push_back({i, int(k), &w->from});
+        }
+      args[i] = &spans.emplace_back(list.data(), list.size());
+    }
+    LAMELLA_CHECK(inputs.size() <= 255, Value, "{}: got {} inputs that carry derivatives, expected at most 255", op.name,
+                  inputs.size());
+    finish(f, args.data(), inputs);
+  }
+
+  void finish(Frame& f, const void* const* args, std::span<const TapeInput> inputs) {
+    const Op& op = *f.op;
+    Frame lower{&op, args, f.results, f.list};
+    lamella::call(lower);
+    if (inputs.empty() || op.vjp.empty()) return;
+    NodeRef node;
+    Tensor* results = f.list ? f.list->data() : f.results;
+    const size_t n = f.list && op.schema.result_kind == ResultKind::TensorList ? f.list->size() : size_t(op.schema.n_results);
+    if (op.schema.result_kind != ResultKind::TensorList) results = f.results;
+    Tensor wrapped[4];
+    for (size_t k = 0; k < n; ++k) {
+      if (!is_inexact(results[k].dtype())) continue;
+      if (!node) node = record(lower, inputs, false);
+      wrapped[k] = wrap(results[k], {node, uint32_t(k)});
+      if (op.is_view()) note_view(f, wrapped[k], key_, serial_);
+    }
+    for (size_t k = 0; k < n; ++k)
+      if (wrapped[k].defined()) results[k] = std::move(wrapped[k]);
+  }
+};
+
+void check_inputs(const Tensors& inputs, std::string_view what) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    LAMELLA_CHECK(inputs[i].defined(), Undefined, "{}: input {} is an undefined tensor", what, i);
+    LAMELLA_CHECK(is_inexact(inputs[i].dtype()), DType, "{}: input {} is {}, expected floating point or complex", what, i,
+                  inputs[i]);
+  }
+}
+
+}  // namespace
+
+struct Pullback::State {
+  std::vector<NodeOutput> outputs, inputs;
+  Tensors like_inputs, like_outputs;  ///< values one level down: shapes, dtypes and devices
+};
+
+Tensors Pullback::operator()(const Tensors& cotangents) const {
+  const State& s = *state_;
+  LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} cotangents, expected {}", cotangents.size(),
+                s.like_outputs.size());
+  for (size_t i = 0; i < cotangents.size(); ++i) {
+    const Tensor &ct = cotangents[i], &y = s.like_outputs[i];
+    if (!ct.defined()) continue;
+    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), y.sizes()) && ct.dtype() == y.dtype(), Shape,
+                  "pullback: cotangent {} is {}, expected {}", i, ct, y);
+  }
+  Tensors grads = run_backward(s.outputs, cotangents, s.inputs);
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (!grads[i].defined()) grads[i] = zeros_like(s.like_inputs[i]);
+  return grads;
+}
+
+VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {
+  check_inputs(inputs, "vjp");
+  Grad transform;
+  const OpenLevel open(transform);
+  auto state = std::make_shared<Pullback::State>();
+  Tensors wrapped;
+  for (const Tensor& x : inputs) {
+    wrapped.push_back(transform.wrap_argument(x));
+    state->inputs.push_back(grad_of_wrapper(wrapped.back())->from);
+    state->like_inputs.push_back(x);
+  }
+  auto [ys, aux] = f(wrapped);
+  for (Tensor& y : ys) {
+    LAMELLA_CHECK(y.defined(), Undefined, "vjp: the function returned an undefined tensor");
+    state->outputs.push_back(transform.output(y, y));
+    state->like_outputs.push_back(y);
+  }
+  for (Tensor& a : aux)
+    if (a.defined()) transform.output(a, a);
+  return {std::move(ys), Pullback(std::move(state)), std::move(aux)};
+}
+
+VjpResult vjp(const Function& f, const Tensors& inputs) {
+  return vjp_has_aux([&f](const Tensors& xs) { return std::pair(f(xs), Tensors{}); }, inputs);
+}
+
+namespace {
+struct GradResult {
+  Tensor value;
+  Tensors grads, aux;
+};
+
+GradResult grad_at(const AuxFunction& f, const std::vector<int>& argnums, const Tensors& inputs) {
+  Tensors chosen;
+  for (const int i : argnums) {
+    LAMELLA_CHECK(i >= 0 && size_t(i) < inputs.size(), Usage, "grad: argnums names argument {} of {}", i, inputs.size());
+    chosen.push_back(inputs[size_t(i)]);
+  }
+  check_inputs(chosen, "grad");
+  VjpResult r = vjp_has_aux(
+      [&](const Tensors& xs) {
+        Tensors full = inputs;
+        for (size_t k = 0; k < xs.size(); ++k) full[size_t(argnums[k])] = xs[k];
+        return f(full);
+      },
+      chosen);
+  LAMELLA_CHECK(r.values.size() == 1 && r.values[0].numel() == 1, Shape, "grad: the function returned {}, expected one element",
+                str(Value(r.values)));
+  LAMELLA_CHECK(is_floating(r.values[0].dtype()), DType, "grad: the function returned {}, expected real floating point",
+                r.values[0]);
+  return {r.values[0], r.pullback({ones_like(r.values[0])}), r.aux};
+}
+
+AuxFunction without_aux(ScalarFunction f) {
+  return [f = std::move(f)](const Tensors& xs) { return std::pair(Tensors{f(xs)}, Tensors{}); };
+}
+}  // namespace
+
+Function grad(ScalarFunction f, std::vector<int> argnums) {
+  return [f = without_aux(std::move(f)), argnums](const Tensors& xs) { return grad_at(f, argnums, xs).grads; };
+}
+
+UnaryFunction grad(UnaryFunction f) {
+  Function g = grad([f = std::move(f)](const Tensors& xs) { return f(xs[0]); }, std::vector<int>{0});
+  return [g = std::move(g)](const Tensor& x) { return g({x})[0]; };
+}
+
+Function value_and_grad(ScalarFunction f, std::vector<int> argnums) {
+  return [f = without_aux(std::move(f)), argnums](const Tensors& xs) {
+    GradResult r = grad_at(f, argnums, xs);
+    r.grads.insert(r.grads.begin(), r.value);
+    return r.grads;
+  };
+}
+
+Function grad_has_aux(AuxFunction f, std::vector<int> argnums) {
+  return [f = std::move(f), argnums](const Tensors& xs) {
+    GradResult r = grad_at(f, argnums, xs);
+    r.grads.insert(r.grads.end(), r.aux.begin(), r.aux.end());
+    return r.grads;
+  };
+}
+
+}  // namespace lamella

@@ -1,0 +1,215 @@
+// The jvp level: a value and its tangent travel together.
+#include "lamella/transforms/jvp.h"
+
+#include <algorithm>
+
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/interpreter.h"
+#include "lamella/transforms/tape.h"
+
+namespace lamella {
+
+namespace {
+
+struct JvpWrapper : ReplacingWrapper {
+  Tensor tangent;  ///< undefined: zero
+  std::string str() const override { return format(" in {} of {}", live_key_name(key), lamella::str(value)); }
+};
+static_assert(sizeof(JvpWrapper) <= TensorImpl::kSuffix);
+
+JvpWrapper* jvp_wrapper(const Tensor& t) { return static_cast<JvpWrapper*>(t.impl()->extra); }
+
+class Jvp final : public Interpreter {
+ public:
+  TransformKind kind() const override { return TransformKind::Carried; }
+  std::string_view name() const override { return "jvp"; }
+
+  Tensor wrap(const Tensor& value, Tensor tangent) const {
+    Tensor t = make_wrapper<JvpWrapper>(value, key_, serial_, value.sizes(), value.strides());
+    jvp_wrapper(t)->tangent = std::move(tangent);
+    return t;
+  }
+  Tensor wrap_argument(const Tensor& value, const Tensor& tangent) const {
+    Tensor t = wrap(value, tangent);
+    jvp_wrapper(t)->argument = true;
+    return t;
+  }
+  /// Splits a result into value and tangent (undefined when it does not depend on the primals).
+  Tensor split(const Tensor& t, Tensor& value) const {
+    static const Frame kReturn{nullptr, nullptr, nullptr};
+    value = t;
+    if (!wraps(t) || !wrapper_at<JvpWrapper>(t, key_, serial_)) return {};
+    const JvpWrapper* w = wrapper(kReturn, t);
+    value = w->value;
+    return w->tangent;
+  }
+
+ protected:
+  void functional(Frame& f) override {
+    const Op& op = *f.op;
+    if (op.composite) {
+      const Reaching reaching(key_);
+      return op.composite(f);
+    }
+    op.simple ? plain(f) : with_lists(f);
+  }
+
+  void assign(const Frame& f, const Tensor& target, const Tensor& value) override {
+    replace_value(f, target, value, key_, serial_, take);
+  }
+
+  Wrapper* shell(const Tensor& plain) override {
+    auto* w = new JvpWrapper;
+    w->value = plain;
+    w->key = key_;
+    w->serial = serial_;
+    return w;
+  }
+
+ private:
+  JvpWrapper* wrapper(const Frame& f, const Tensor& t) const {
+    if (!wraps(t)) return nullptr;
+    return static_cast<JvpWrapper*>(current_wrapper(f, t, key_, serial_, take));
+  }
+
+  static void take(const Tensor& to, const Tensor& from) {
+    JvpWrapper* t = jvp_wrapper(to);
+    const bool wrapped = from.keys() >> t->key & 1;
+    t->value = wrapped ? jvp_wrapper(from)->value : from;
+    t->tangent = wrapped ? jvp_wrapper(from)->tangent : Tensor();
+  }
+
+  void plain(Frame& f) {
+    const Op& op = *f.op;
+    const void* args[12];
+    LAMELLA_ASSERT(op.schema.params.size() <= 12);
+    for (size_t i = 0; i < op.schema.params.size(); ++i) args[i] = f.args[i];
+    const Tensor* tangents[12] = {};
+    for (const uint8_t i : op.tensor_params) {
+      if (!f.args[i]) continue;
+      const JvpWrapper* w = wrapper(f, f.tensor(i));
+      if (!w) continue;
+      args[i] = &w->value;
+      if (w->tangent.defined()) tangents[i] = &w->tangent;
+    }
+    Frame lower{&op, args, f.results, f.list};
+    lamella::call(lower);
+    Tensor sums[4];
+    for (const uint8_t i : op.tensor_params)
+      if (tangents[i]) push(lower, i, {tangents[i], 1}, sums);
+    finish(f, sums);
+  }
+
+  void with_lists(Frame& f) {
+    const Op& op = *f.op;
+    std::vector<const void*> args(f.args, f.args + op.schema.params.size());
+    std::vector<Tensors> values, tangents(args.size());
+    std::vector<TensorSpan> spans;
+    values.reserve(args.size()), spans.reserve(args.size());
+    for (const uint8_t i : op.tensor_params) {
+      if (f.none(i)) continue;
+      const bool list = op.schema.params[i].kind == ParamKind::TensorList;
+      const TensorSpan all = list ? f.tensors(i) : TensorSpan(&f.tensor(i), 1);
+      Tensors& plain = values.emplace_back(all.begin(), all.end());
+      tangents[i].resize(all.size());
+      for (size_t k = 0; k < all.size(); ++k)
+        if (const JvpWrapper* w = wrapper(f, all[k])) {
+          plain[k] = w->value;
+          tangents[i][k] = w->tangent;
+        }
+      if (list) args[i] = &spans.emplace_back(plain.data(), plain.size());
+      else args[i] = &plain[0];
+    }
+    Frame lower{&op, args.data(), f.results, f.list};
+    lamella::call(lower);
+    Tensor sums[4];
+    for (const uint8_t i : op.tensor_params)
+      if (std::ranges::any_of(tangents[i], &Tensor::defined)) push(lower, i, tangents[i], sums);
+    finish(f, sums);
+  }
+
+  /// Adds the part of input `i` to the tangents of the results.
+  void push(const Frame& lower, int i, TensorSpan tangent, Tensor* sums) {
+    const Op& op = *lower.op;
+    const BoundFormula* formula = op.jvp_of(i);
+    if (!formula) return;
+    Tensors parts;
+    if (formula->linear) parts = apply_linear(lower, i, tangent);
+    else {
+      const FrameSaves saved(lower, *formula);
+      const RuleArgs args{tangent, saved.data()};
+      if (formula->many) parts = formula->many(args);
+      else parts.push_back(formula->one(args));
+    }
+    for (size_t k = 0; k < parts.size(); ++k) {
+      if (!parts[k].defined()) continue;
+      Tensor part = fit_tangent(parts[k], lower.results[k]);
+      sums[k] = sums[k].defined() ? add(sums[k], part) : part;
+    }
+  }
+
+  Tensors apply_linear(const Frame& lower, int i, TensorSpan tangent) {
+    const Op& op = *lower.op;
+    std::vector<const void*> args(lower.args, lower.args + op.schema.params.size());
+    Tensors list;
+    TensorSpan span;
+    if (op.schema.params[size_t(i)].kind == ParamKind::TensorList) {
+      for (size_t k = 0; k < tangent.size(); ++k)
+        list.push_back(tangent[k].defined() ? tangent[k] : zeros_like(lower.tensors(i)[k]));
+      span = TensorSpan(list);
+      args[size_t(i)] = &span;
+    } else {
+      args[size_t(i)] = &tangent[0];
+    }
+    Tensors parts(size_t(op.schema.n_results));
+    Frame call{&op, args.data(), parts.data()};
+    lamella::call(call);
+    return parts;
+  }
+
+  /// Tangents have the result's type: broadcast inputs and promoted dtypes are brought up to it.
+  static Tensor fit_tangent(const Tensor& t, const Tensor& result) {
+    Tensor out = t.dtype() == result.dtype() ? t : to(is_complex(t.dtype()) && !is_complex(result.dtype()) ? real(t) : t, result.dtype());
+    return std::ranges::equal(out.sizes(), result.sizes()) ? out : expand(out, result.sizes());
+  }
+
+  void finish(Frame& f, Tensor* sums) {
+    for (int k = 0; k < f.op->schema.n_results; ++k) {
+      if (!sums[k].defined() || !is_inexact(f.results[k].dtype())) continue;
+      f.results[k] = wrap(f.results[k], std::move(sums[k]));
+      if (f.op->is_view()) note_view(f, f.results[k], key_, serial_);
+    }
+  }
+};
+
+}  // namespace
+
+JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents) {
+  LAMELLA_CHECK(primals.size() == tangents.size(), Shape, "jvp: got {} primals and {} tangents", primals.size(), tangents.size());
+  Jvp transform;
+  for (size_t i = 0; i < primals.size(); ++i) {
+    const Tensor &x = primals[i], &t = tangents[i];
+    LAMELLA_CHECK(x.defined(), Undefined, "jvp: primal {} is an undefined tensor", i);
+    if (!t.defined()) continue;
+    LAMELLA_CHECK(is_inexact(x.dtype()), DType, "jvp: primal {} is {}, expected floating point or complex", i, x);
+    LAMELLA_CHECK(x.dtype() == t.dtype(), DType, "jvp: tangent {} is {}, expected {}", i, t, x);
+    LAMELLA_CHECK(std::ranges::equal(x.sizes(), t.sizes()), Shape, "jvp: tangent {} is {}, expected {}", i, t, x);
+  }
+  const OpenLevel open(transform);
+  Tensors wrapped;
+  for (size_t i = 0; i < primals.size(); ++i)
+    wrapped.push_back(tangents[i].defined() ? transform.wrap_argument(primals[i], tangents[i]) : primals[i]);
+  Tensors ys = f(wrapped);
+  JvpResult out;
+  const Below below(open.level.key());
+  for (const Tensor& y : ys) {
+    LAMELLA_CHECK(y.defined(), Undefined, "jvp: the function returned an undefined tensor");
+    Tensor value;
+    Tensor tangent = transform.split(y, value);
+    out.values.push_back(value);
+    out.tangents.push_back(tangent.defined() ? tangent : zeros_like(value));
+  }
+  return out;
+}
+
+}  // namespace lamella

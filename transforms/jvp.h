@@ -1,0 +1,17 @@
+// Forward mode: jvp.
+#pragma once
+
+#include "lamella/transforms/vmap.h"
+
+namespace lamella {
+
+struct JvpResult {
+  Tensors values;
+  Tensors tangents;  ///< one per value, of its shape and dtype
+};
+
+/// f's values and J t. An undefined tangent is zero. Errors: shape and dtype when a tangent does not match its primal, dtype when an input
+/// with a tangent is neither floating nor complex.
+JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents);
+
+}  // namespace lamella

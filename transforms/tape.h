@@ -1,0 +1,82 @@
+// The tape: counted records of operator calls, and running them backwards. Levels and base autograd share it.
+#pragma once
+
+#include "lamella/dispatch/call.h"
+
+namespace lamella {
+
+struct Node;
+using NodeRef = Ref<Node>;
+
+/// What a node was computed from: result `output` of `node`, given as parameter `input` (entry `element` of a list).
+struct Edge {
+  Node* node;  ///< counted
+  uint8_t output, input;
+  uint16_t element;
+  bool fix;    ///< the input's sizes or dtype differ from the result's
+};
+
+/// NOTE: [nodes] One operator call: the row it used (pinned: rows are never freed), edges to what carries derivatives, and only what
+/// the needed formulas declare. `order` exceeds that of every node it depends on, so running nodes by descending order is a topological
+/// sort without a global counter. Nodes free each other through a work list, never by recursion.
+struct Node : RefCounted {
+  struct Saved {
+    BoundSave what;
+    bool is_tensor;
+    uint32_t version;  ///< of the storage when saved; checked by base autograd
+    union {
+      TensorImpl* tensor;  ///< counted
+      Value* value;        ///< owned
+    };
+  };
+  const Op* op = nullptr;  ///< null for leaves
+  uint64_t order = 0;
+  uint8_t n_edges = 0, n_saved = 0, n_outputs = 1;
+  bool check_versions = false;
+  TensorExtra* leaf = nullptr;  ///< base autograd: the meta data that collects the gradient
+  Edge* edges = nullptr;
+  Saved* saved = nullptr;
+
+  static Node* create(int edges, int saved);
+  static void destroy(Node* node);
+};
+
+/// Result `output` of `node`.
+struct NodeOutput {
+  NodeRef node;
+  uint32_t output = 0;
+};
+
+/// One input that carries a derivative.
+struct TapeInput {
+  int param, element;
+  const NodeOutput* from;
+};
+
+/// Records the call `values` (arguments and results as seen one level down).
+NodeRef record(const Frame& values, std::span<const TapeInput> inputs, bool check_versions);
+
+/// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules as ordinary calls.
+/// `on_leaf`, if given, receives the cotangent of each leaf that is no target.
+Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents, std::span<const NodeOutput> targets,
+                     void (*on_leaf)(Node&, const Tensor&) = nullptr);
+
+/// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
+Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);
+
+/// Saved values as formulas receive them, straight from a frame.
+class FrameSaves {
+ public:
+  FrameSaves(const Frame& frame, const BoundFormula& formula);
+  const void* const* data() const { return pointers_; }
+
+ private:
+  const void* pointers_[12];
+  Ints ints_[12];
+  DType dtypes_[12];
+};
+
+/// `t` summed over dims the input was broadcast along and cast to the input's dtype (the real part for a real input).
+Tensor fit_cotangent(const Tensor& t, Ints sizes, DType dtype);
+
+}  // namespace lamella

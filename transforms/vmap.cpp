@@ -1,0 +1,333 @@
+// vmap: the public function and its interpreter.
+#include "lamella/transforms/vmap.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "lamella/core/generator.h"
+#include "lamella/ops/batch.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/structured.h"
+#include "lamella/transforms/interpreter.h"
+
+namespace lamella {
+
+namespace {
+
+thread_local bool force_loop = false;
+thread_local int64_t fallbacks = 0;
+constexpr int kNotMapped = BatchCall::kNotMapped;
+
+struct VmapWrapper : Wrapper {
+  int dim = 0;  ///< of the mapped dim in `value`
+  std::string str() const override { return format(" in {} of {}", live_key_name(key), lamella::str(value)); }
+};
+
+class Vmap final : public Interpreter {
+ public:
+  Vmap(int64_t size, Randomness randomness) : size_(size), randomness_(randomness) {}
+  TransformKind kind() const override { return TransformKind::Ambient; }
+  std::string_view name() const override { return "vmap"; }
+  std::string detail() const override { return format("size {}", size_); }
+
+  Tensor wrap(const Tensor& value, int dim, Ints sizes, Ints strides) const {
+    Tensor t = make_wrapper<VmapWrapper>(value, key_, serial_, sizes, strides);
+    static_cast<VmapWrapper*>(t.impl()->extra)->dim = dim;
+    return t;
+  }
+  /// The lane's type seen from outside: sizes and strides without the mapped dim.
+  Tensor wrap_argument(const Tensor& value, int dim) const {
+    Dims sizes(value.sizes()), strides(value.strides());
+    sizes.erase(dim);
+    strides.erase(dim);
+    return wrap(value, dim, sizes, strides);
+  }
+  /// Results of operators are contiguous in each lane, whatever the physical layout.
+  Tensor wrap_result(const Tensor& value) const {
+    const Ints sizes = value.sizes().subspan(1);
+    if (value.is_contiguous()) return wrap(value, 0, sizes, value.strides().subspan(1));
+    return wrap(value, 0, sizes, contiguous_strides(sizes));
+  }
+  const VmapWrapper* wrapper(const Frame& f, const Tensor& t) const {
+    if (!wraps(t)) return nullptr;
+    auto* w = wrapper_at<VmapWrapper>(t, key_, serial_);
+    if (!w) raise_escaped(f, key_);
+    return w;
+  }
+  /// The value with the mapped dim in front, or null when `t` is not mapped.
+  Tensor mapped_value(const Tensor& t) const {
+    const auto* w = wraps(t) ? wrapper_at<VmapWrapper>(t, key_, serial_) : nullptr;
+    return w ? to_front(w->value, w->dim) : Tensor();
+  }
+
+ protected:
+  void functional(Frame& f) override {
+    if (fast(f)) return;
+    if (f.op->has(kRandom)) return random(f);
+    if (f.op->composite) return f.op->composite(f);
+    batch(f);
+  }
+
+  void assign(const Frame&, const Tensor& target, const Tensor& value) override {
+    const Tensor to = target_view(target);
+    const Tensor from = wraps(value) ? mapped_value(value) : value;
+    const Below below(key_);
+    copy_(to, from);
+  }
+
+  Wrapper* shell(const Tensor& plain) override {
+    const Below below(key_);
+    Dims sizes(plain.sizes());
+    sizes.insert(0, size_);
+    auto* w = new VmapWrapper;
+    w->value = clone(expand(plain, sizes));
+    w->key = key_;
+    w->serial = serial_;
+    return w;
+  }
+
+ private:
+  Tensor target_view(const Tensor& target) {
+    const Below below(key_);
+    return mapped_value(target);
+  }
+
+  /// NOTE: [vmap's short way] Pointwise operands of one logical shape and dtype, mapped dim in front, need neither inference nor a
+  /// rule: the physical call is the batched call.
+  bool fast(Frame& f) {
+    const Op& op = *f.op;
+    if (op.shape != ShapeClass::Broadcast || !op.simple || force_loop || op.batch || op.composite) return false;
+    const size_t n = op.tensor_params.size();
+    if (n == 0 || n > 3 || op.tensor_params[n - 1] != n - 1 || op.has(kRandom)) return false;
+    const void* args[8];
+    const size_t arity = op.schema.params.size();
+    if (arity > 8) return false;
+    const Tensor* mapped = nullptr;
+    bool contiguous = true;
+    for (size_t i = 0; i < arity; ++i) args[i] = f.args[i];
+    for (size_t i = 0; i < n; ++i) {
+      if (!f.args[i]) return false;
+      const Tensor& t = f.tensor(int(i));
+      if (!t.defined()) return false;
+      if (!wraps(t)) {
+        if (t.impl()->number) continue;
+        return false;
+      }
+      const VmapWrapper* w = wrapper(f, t);
+      if (w->dim != 0) return false;
+      if (mapped && (mapped->dtype() != t.dtype() || mapped->rank() != t.rank() ||
+                     std::memcmp(mapped->impl()->sizes(), t.impl()->sizes(), size_t(t.rank()) * 8)))
+        return false;
+      contiguous &= t.is_contiguous();
+      mapped = &t;
+      args[i] = &w->value;
+    }
+    if (!mapped || mapped->rank() == 0) return false;  // numbers and mapped scalars: promotion is the rule's
+    Tensor result;
+    Frame lower{&op, args, &result};
+    lamella::call(lower);
+    f.results[0] = wrap_result(result);
+    return true;
+  }
+
+  void batch(Frame& f) {
+    const Op& op = *f.op;
+    const size_t arity = op.schema.params.size();
+    std::vector<const void*> args(f.args, f.args + arity);
+    std::vector<int> dims(arity, kNotMapped);
+    std::vector<std::vector<int>> list_dims(arity);
+    std::vector<Tensors> lists;
+    std::vector<TensorSpan> spans;
+    lists.reserve(arity), spans.reserve(arity);
+    for (const uint8_t i : op.tensor_params) {
+      if (f.none(i)) continue;
+      if (op.schema.params[i].kind == ParamKind::Tensor) {
+        if (const VmapWrapper* w = wrapper(f, f.tensor(i))) {
+          args[i] = &w->value;
+          dims[i] = w->dim;
+        }
+        continue;
+      }
+      Tensors& list = lists.emplace_back();
+      for (const Tensor& t : f.tensors(i)) {
+        const VmapWrapper* w = wrapper(f, t);
+        list.push_back(w ? w->value : t);
+        list_dims[i].push_back(w ? w->dim : kNotMapped);
+      }
+      args[i] = &spans.emplace_back(list.data(), list.size());
+    }
+    Tensor results[4];
+    Tensors list;
+    Frame lower{&op, args.data(), results, &list};
+    BatchCall call{lower, dims.data(), list_dims.data(), size_, f, results, &list};
+    if (op.is_view()) return view(f, call);
+    Inferred logical;
+    ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
+    rule(call);
+    for (int k = 0; k < op.schema.n_results; ++k)
+      f.results[k] = call.mapped[k] ? wrap_result(results[k]) : results[k];
+    if (f.list)
+      for (const Tensor& t : list) f.list->push_back(wrap_result(t));
+  }
+
+  void rule(BatchCall& call) {
+    const Op& op = *call.frame.op;
+    if (force_loop) return loop(call);
+    if (op.batch) return op.batch(call);
+    if (op.shape == ShapeClass::Broadcast) return ops::batch_broadcast(call);
+    if (op.shape == ShapeClass::Dynamic || op.shape == ShapeClass::Other) return loop(call);
+    ops::batch_front(call);
+  }
+
+  /// A view of a lane: legality and strides as the lane sees them; physically a view of the batch.
+  void view(Frame& f, BatchCall& call) {
+    const Tensor& x = f.tensor(f.op->tensor_params[0]);
+    const Geometry lane = f.op->view(f, {x.sizes(), x.strides(), 0});
+    rule(call);
+    f.results[0] = wrap(call.results[0], 0, lane.sizes, lane.strides);
+  }
+
+  /// Total: lane by lane, stacked. Counted and shown by `lamella explain`.
+  void loop(BatchCall& b) {
+    ++fallbacks;
+    const Op& op = *b.frame.op;
+    LAMELLA_CHECK(op.schema.result_kind == ResultKind::Tensors, NoKernel, "{}: no batch rule, and it returns a list", op.name);
+    std::vector<Tensors> lanes(size_t(op.schema.n_results));
+    const int64_t n = std::max<int64_t>(size_, 1);  // an empty batch runs one lane of zeros for its shape
+    for (int64_t lane = 0; lane < n; ++lane) {
+      Values args = own(b.frame);
+      for (const uint8_t i : op.tensor_params) {
+        if (b.frame.none(i)) continue;
+        if (op.schema.params[i].kind == ParamKind::Tensor) {
+          if (b.is_mapped(i)) args[i] = take_lane(b.frame.tensor(i), b.dims[i], lane);
+          continue;
+        }
+        Tensors& list = std::get<Tensors>(args[i]);
+        for (size_t k = 0; k < list.size(); ++k)
+          if (b.list_dims[i][k] != kNotMapped) list[k] = take_lane(list[k], b.list_dims[i][k], lane);
+      }
+      const Tensors results = call_boxed(op, args);
+      for (size_t k = 0; k < results.size(); ++k) lanes[k].push_back(results[k]);
+    }
+    for (size_t k = 0; k < lanes.size(); ++k) {
+      b.results[k] = stack(lanes[k], 0);
+      if (size_ == 0) b.results[k] = slice(b.results[k], 0, 0, 0);
+    }
+  }
+
+  Tensor take_lane(const Tensor& t, int dim, int64_t lane) const {
+    if (size_ > 0) return select(t, dim, lane);
+    Dims sizes(t.sizes());
+    sizes.erase(dim);
+    return new_zeros(t, sizes);
+  }
+
+  /// NOTE: [randomness] One key a call, whatever the batch size: `different` folds the lane into it, `same` shares it, so that a loop
+  /// that runs lane i in LaneScope(i) draws the same bits.
+  void random(Frame& f) {
+    const int at = ops::param(f, "key");
+    const Tensor& given = f.tensor(at);
+    if (const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr) {  // keys of the lanes: streams of their own
+      const Tensor keys = to_front(w->value, w->dim);
+      return with_key(f, at, keys, true);
+    }
+    LAMELLA_CHECK(randomness_ != Randomness::Error || given.defined(), Randomness,
+                  "{}: random numbers under vmap need a choice: randomness same or different, or a mapped key", f.op->name);
+    if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
+    const uint64_t key = default_generator().next();
+    Tensor keys = make_tensor(Dims{size_}, DType::U64);
+    for (int64_t i = 0; i < size_; ++i) keys.data<uint64_t>()[i] = fold_in(key, uint64_t(i));
+    with_key(f, at, keys, true);
+  }
+
+  void with_key(Frame& f, int at, const Tensor& key, bool mapped) {
+    std::vector<const void*> args(f.args, f.args + f.op->schema.params.size());
+    args[size_t(at)] = key.defined() ? &key : nullptr;
+    Tensor result;
+    Frame lower{f.op, args.data(), &result};
+    lamella::call(lower);
+    f.results[0] = mapped ? wrap_result(result) : result;
+  }
+
+  int64_t size_;
+  Randomness randomness_;
+};
+
+int dim_for(const InDims& dims, size_t i, size_t n, std::string_view what) {
+  LAMELLA_CHECK(dims.size() == 1 || dims.size() == n, MappedSize, "vmap: got {} {} for {} tensors, expected 1 or {}",
+                dims.size(), what, n, n);
+  return dims.size() == 1 ? dims[0] : dims[i];
+}
+
+int wrap_mapped(int dim, int rank, std::string_view what, const Tensor& t) {
+  LAMELLA_CHECK(-rank <= dim && dim < rank, DimOutOfRange, "vmap: {} = {} is out of range for {}; expected {} <= dim < {}", what,
+                dim, t, -rank, rank);
+  return dim < 0 ? dim + rank : dim;
+}
+
+struct Mapped {
+  std::vector<int> dims;
+  int64_t size;
+};
+
+Mapped mapped_dims(const Tensors& xs, const VmapOptions& o) {
+  Mapped m{std::vector<int>(xs.size(), kNotMapped), o.size};
+  size_t first = 0;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    LAMELLA_CHECK(xs[i].defined(), Undefined, "vmap: argument {} is an undefined tensor", i);
+    const int d = dim_for(o.in_dims, i, xs.size(), "in_dims");
+    if (d == kNone) continue;
+    m.dims[i] = wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
+    const int64_t n = xs[i].size(m.dims[i]);
+    LAMELLA_CHECK(m.size < 0 || n == m.size, MappedSize,
+                  "vmap: mapped sizes differ: argument {} ({}) has {} lanes, argument {} ({}) has {}", i, xs[i], n, first,
+                  xs[first], m.size);
+    if (m.size < 0) first = i;
+    m.size = n;
+  }
+  LAMELLA_CHECK(m.size >= 0, MappedSize, "vmap: no argument is mapped and no size is given");
+  return m;
+}
+
+}  // namespace
+
+Function vmap(Function f, VmapOptions options) {
+  return [f = std::move(f), o = std::move(options)](const Tensors& xs) {
+    const Mapped m = mapped_dims(xs, o);
+    Vmap transform(m.size, o.randomness);
+    const OpenLevel open(transform);
+    Tensors wrapped;
+    for (size_t i = 0; i < xs.size(); ++i)
+      wrapped.push_back(m.dims[i] == kNotMapped ? xs[i] : transform.wrap_argument(xs[i], m.dims[i]));
+    Tensors ys = f(wrapped);
+    const Below below(open.level.key());
+    for (size_t i = 0; i < ys.size(); ++i) {
+      LAMELLA_CHECK(ys[i].defined(), Undefined, "vmap: result {} is an undefined tensor", i);
+      const int d = dim_for(o.out_dims, i, ys.size(), "out_dims");
+      Tensor value = transform.mapped_value(ys[i]);
+      if (d == kNone) {
+        LAMELLA_CHECK(!value.defined(), DimOutOfRange, "vmap: out_dims of result {} is none, but it depends on the lane", i);
+        continue;
+      }
+      const int at = wrap_mapped(d, ys[i].rank() + 1, "out_dims", ys[i]);
+      if (!value.defined()) {
+        Dims sizes(ys[i].sizes());
+        sizes.insert(0, m.size);
+        value = expand(ys[i], sizes);
+      }
+      ys[i] = from_front(value, at);
+    }
+    return ys;
+  };
+}
+
+UnaryFunction vmap(UnaryFunction f, int in_dim, int out_dim) {
+  Function g = vmap([f = std::move(f)](const Tensors& xs) { return Tensors{f(xs[0])}; }, InDims{in_dim}, InDims{out_dim});
+  return [g = std::move(g)](const Tensor& x) { return g({x})[0]; };
+}
+
+ForceLoop::ForceLoop() : saved_(force_loop) { force_loop = true; }
+ForceLoop::~ForceLoop() { force_loop = saved_; }
+int64_t loop_fallbacks() { return fallbacks; }
+
+}  // namespace lamella

@@ -1,0 +1,55 @@
+// Laws as data: a statement every operator (or every case) obeys, and how one case is checked.
+#pragma once
+
+#include "lamella/verify/case.h"
+
+namespace lamella::verify {
+
+/// What one check found.
+struct Verdict {
+  enum Kind : uint8_t { Pass, Discard, Fail } kind = Pass;
+  std::string message;  ///< entry, both numbers, bound
+  std::string program;  ///< body of main() of a C++ program that shows the failure; built only for Fail
+  int depth = 0;        ///< transforms nested in this check
+  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth}; }
+  static Verdict discard() { return {Discard, {}, {}, 0}; }
+  static Verdict fail(std::string message, std::string program = {}, int depth = 0) {
+    return {Fail, std::move(message), std::move(program), depth};
+  }
+};
+
+struct Law {
+  int number;                  ///< of the law table in docs/laws.md
+  std::string_view id;         ///< "vmap_equals_loop"
+  std::string_view group;      ///< value, layout, shape, forms, derivative, vmap, compose, random, dispatch
+  std::string_view statement;  ///< one sentence that can be false
+  DrawOptions options;
+  bool oracle = false;         ///< evaluates in f128: slow
+  bool (*applies)(const Op&);
+  Verdict (*check)(Case&);
+};
+
+/// All laws, by number. Each file of verify/laws_*.cpp contributes its list.
+const std::vector<Law>& laws();
+const Law* find_law(std::string_view id_or_number);
+
+void add_value_laws(std::vector<Law>&);       ///< laws_value.cpp: 1 2 13
+void add_layout_laws(std::vector<Law>&);      ///< laws_layout.cpp: 3 5 12 19
+void add_form_laws(std::vector<Law>&);        ///< laws_forms.cpp: 6 7 8 55
+void add_derivative_laws(std::vector<Law>&);  ///< laws_derivative.cpp: 21 22 23 25 26 28 32 33
+void add_vmap_laws(std::vector<Law>&);        ///< laws_vmap.cpp: 37 38 39 40 41 42, functor laws
+void add_compose_laws(std::vector<Law>&);     ///< laws_compose.cpp: 43 46 48, perturbation confusion
+void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 53 56 57
+
+/// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
+Verdict run_check(const Law& law, const Op& op, const Choices& choices);
+
+/// Shrinks a failing vector: shorter, then smaller, keeping "fails the same law"; within `budget_ms`.
+struct Shrunk {
+  Choices choices;
+  Verdict verdict;
+  int executions = 0;
+};
+Shrunk shrink(const Law& law, const Op& op, Choices choices, int budget_ms = 2000);
+
+}  // namespace lamella::verify
