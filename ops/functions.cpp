@@ -57,6 +57,201 @@ const Tensor& add_out(const Tensor& out, const Tensor& a, const Tensor& b, const
   return out;
 }
 
+Tensor amax(const Tensor& x, IntArg dim, bool keepdim) {
+  static const OpHandle handle("amax");
+  const void* const args[] = {&x, static_cast<const Ints*>(&dim), &keepdim};
+  return call_one(handle, args);
+}
+
+const Tensor& amax_out(const Tensor& out, const Tensor& x, IntArg dim, bool keepdim) {
+  static const OpHandle handle("amax_out");
+  const void* const args[] = {&out, &x, static_cast<const Ints*>(&dim), &keepdim};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor amin(const Tensor& x, IntArg dim, bool keepdim) {
+  static const OpHandle handle("amin");
+  const void* const args[] = {&x, static_cast<const Ints*>(&dim), &keepdim};
+  return call_one(handle, args);
+}
+
+const Tensor& amin_out(const Tensor& out, const Tensor& x, IntArg dim, bool keepdim) {
+  static const OpHandle handle("amin_out");
+  const void* const args[] = {&out, &x, static_cast<const Ints*>(&dim), &keepdim};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor arange(const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
+  static const OpHandle handle("arange");
+  const void* const args[] = {&start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& arange_out(const Tensor& out, const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
+  static const OpHandle handle("arange_out");
+  const void* const args[] = {&out, &start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  static const OpHandle handle("argmax");
+  const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim};
+  return call_one(handle, args);
+}
+
+const Tensor& argmax_out(const Tensor& out, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
+  static const OpHandle handle("argmax_out");
+  const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor bmm(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("bmm");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& bmm_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("bmm_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor cholesky(const Tensor& x, bool upper) {
+  static const OpHandle handle("cholesky");
+  const void* const args[] = {&x, &upper};
+  return call_one(handle, args);
+}
+
+const Tensor& cholesky_out(const Tensor& out, const Tensor& x, bool upper) {
+  static const OpHandle handle("cholesky_out");
+  const void* const args[] = {&out, &x, &upper};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
+  static const OpHandle handle("clamp");
+  const void* const args[] = {&x, min.defined() ? &min : nullptr, max.defined() ? &max : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& clamp_(const Tensor& x, const Tensor& min, const Tensor& max) {
+  static const OpHandle handle("clamp_");
+  const void* const args[] = {&x, min.defined() ? &min : nullptr, max.defined() ? &max : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& clamp_out(const Tensor& out, const Tensor& x, const Tensor& min, const Tensor& max) {
+  static const OpHandle handle("clamp_out");
+  const void* const args[] = {&out, &x, min.defined() ? &min : nullptr, max.defined() ? &max : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor clone(const Tensor& x) {
+  static const OpHandle handle("clone");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+Tensor complex(const Tensor& real, const Tensor& imag) {
+  static const OpHandle handle("complex");
+  const void* const args[] = {&real, &imag};
+  return call_one(handle, args);
+}
+
+const Tensor& complex_out(const Tensor& out, const Tensor& real, const Tensor& imag) {
+  static const OpHandle handle("complex_out");
+  const void* const args[] = {&out, &real, &imag};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor conj(const Tensor& x) {
+  static const OpHandle handle("conj");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+Tensor conj_physical(const Tensor& x) {
+  static const OpHandle handle("conj_physical");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+const Tensor& conj_physical_(const Tensor& x) {
+  static const OpHandle handle("conj_physical_");
+  const void* const args[] = {&x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& conj_physical_out(const Tensor& out, const Tensor& x) {
+  static const OpHandle handle("conj_physical_out");
+  const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor contiguous(const Tensor& x) {
+  static const OpHandle handle("contiguous");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+Tensor copy(const Tensor& self, const Tensor& src) {
+  static const OpHandle handle("copy");
+  const void* const args[] = {&self, &src};
+  return call_one(handle, args);
+}
+
+const Tensor& copy_(const Tensor& self, const Tensor& src) {
+  static const OpHandle handle("copy_");
+  const void* const args[] = {&self, &src};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return self;
+}
+
+const Tensor& copy_out(const Tensor& out, const Tensor& self, const Tensor& src) {
+  static const OpHandle handle("copy_out");
+  const void* const args[] = {&out, &self, &src};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor cos(const Tensor& x) {
   static const OpHandle handle("cos");
   const void* const args[] = {&x};
@@ -75,6 +270,54 @@ const Tensor& cos_(const Tensor& x) {
 const Tensor& cos_out(const Tensor& out, const Tensor& x) {
   static const OpHandle handle("cos_out");
   const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("cumprod");
+  const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& cumprod_(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("cumprod_");
+  const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& cumprod_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("cumprod_out");
+  const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("cumsum");
+  const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& cumsum_(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("cumsum_");
+  const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& cumsum_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("cumsum_out");
+  const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);
@@ -105,6 +348,42 @@ const Tensor& div_out(const Tensor& out, const Tensor& a, const Tensor& b, const
   return out;
 }
 
+Tensor empty(IntArg size, std::optional<DType> dtype) {
+  static const OpHandle handle("empty");
+  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype) {
+  static const OpHandle handle("empty_like");
+  const void* const args[] = {&x, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor eq(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("eq");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& eq_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("eq_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& eq_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("eq_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor exp(const Tensor& x) {
   static const OpHandle handle("exp");
   const void* const args[] = {&x};
@@ -123,6 +402,261 @@ const Tensor& exp_(const Tensor& x) {
 const Tensor& exp_out(const Tensor& out, const Tensor& x) {
   static const OpHandle handle("exp_out");
   const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype) {
+  static const OpHandle handle("eye");
+  const void* const args[] = {&n, m ? &*m : nullptr, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& eye_out(const Tensor& out, int64_t n, std::optional<int64_t> m, std::optional<DType> dtype) {
+  static const OpHandle handle("eye_out");
+  const void* const args[] = {&out, &n, m ? &*m : nullptr, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor fill(const Tensor& x, const Scalar& value) {
+  static const OpHandle handle("fill");
+  const void* const args[] = {&x, &value};
+  return call_one(handle, args);
+}
+
+const Tensor& fill_(const Tensor& x, const Scalar& value) {
+  static const OpHandle handle("fill_");
+  const void* const args[] = {&x, &value};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& fill_out(const Tensor& out, const Tensor& x, const Scalar& value) {
+  static const OpHandle handle("fill_out");
+  const void* const args[] = {&out, &x, &value};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor flip(const Tensor& x, IntArg dims) {
+  static const OpHandle handle("flip");
+  const void* const args[] = {&x, static_cast<const Ints*>(&dims)};
+  return call_one(handle, args);
+}
+
+const Tensor& flip_out(const Tensor& out, const Tensor& x, IntArg dims) {
+  static const OpHandle handle("flip_out");
+  const void* const args[] = {&out, &x, static_cast<const Ints*>(&dims)};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor fold_in(const Tensor& key, const Tensor& data) {
+  static const OpHandle handle("fold_in");
+  const void* const args[] = {&key, &data};
+  return call_one(handle, args);
+}
+
+const Tensor& fold_in_(const Tensor& key, const Tensor& data) {
+  static const OpHandle handle("fold_in_");
+  const void* const args[] = {&key, &data};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return key;
+}
+
+const Tensor& fold_in_out(const Tensor& out, const Tensor& key, const Tensor& data) {
+  static const OpHandle handle("fold_in_out");
+  const void* const args[] = {&out, &key, &data};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor full(IntArg size, const Scalar& fill_value, std::optional<DType> dtype) {
+  static const OpHandle handle("full");
+  const void* const args[] = {static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor full_like(const Tensor& x, const Scalar& value, std::optional<DType> dtype) {
+  static const OpHandle handle("full_like");
+  const void* const args[] = {&x, &value, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& full_out(const Tensor& out, IntArg size, const Scalar& fill_value, std::optional<DType> dtype) {
+  static const OpHandle handle("full_out");
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor ge(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("ge");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& ge_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("ge_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& ge_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("ge_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor gt(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("gt");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& gt_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("gt_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& gt_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("gt_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor imag(const Tensor& x) {
+  static const OpHandle handle("imag");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+const Tensor& imag_out(const Tensor& out, const Tensor& x) {
+  static const OpHandle handle("imag_out");
+  const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor isnan(const Tensor& x) {
+  static const OpHandle handle("isnan");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+const Tensor& isnan_(const Tensor& x) {
+  static const OpHandle handle("isnan_");
+  const void* const args[] = {&x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& isnan_out(const Tensor& out, const Tensor& x) {
+  static const OpHandle handle("isnan_out");
+  const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+  static const OpHandle handle("layer_norm");
+  const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
+  return call_one(handle, args);
+}
+
+const Tensor& layer_norm_out(const Tensor& out, const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+  static const OpHandle handle("layer_norm_out");
+  const void* const args[] = {&out, &x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor le(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("le");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& le_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("le_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& le_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("le_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor linalg_cholesky(const Tensor& x, bool upper) {
+  static const OpHandle handle("linalg_cholesky");
+  const void* const args[] = {&x, &upper};
+  return call_one(handle, args);
+}
+
+const Tensor& linalg_cholesky_out(const Tensor& out, const Tensor& x, bool upper) {
+  static const OpHandle handle("linalg_cholesky_out");
+  const void* const args[] = {&out, &x, &upper};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor linalg_solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
+  static const OpHandle handle("linalg_solve_triangular");
+  const void* const args[] = {&A, &B, &upper, &left, &unitriangular};
+  return call_one(handle, args);
+}
+
+const Tensor& linalg_solve_triangular_out(const Tensor& out, const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
+  static const OpHandle handle("linalg_solve_triangular_out");
+  const void* const args[] = {&out, &A, &B, &upper, &left, &unitriangular};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);
@@ -153,6 +687,210 @@ const Tensor& log_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
+Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("log_softmax");
+  const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& log_softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("log_softmax_out");
+  const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor logical_and(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("logical_and");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& logical_and_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("logical_and_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& logical_and_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("logical_and_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor logical_not(const Tensor& x) {
+  static const OpHandle handle("logical_not");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+const Tensor& logical_not_(const Tensor& x) {
+  static const OpHandle handle("logical_not_");
+  const void* const args[] = {&x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& logical_not_out(const Tensor& out, const Tensor& x) {
+  static const OpHandle handle("logical_not_out");
+  const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor logical_or(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("logical_or");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& logical_or_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("logical_or_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& logical_or_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("logical_or_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor lt(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("lt");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& lt_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("lt_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& lt_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("lt_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("matmul");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& matmul_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("matmul_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor maximum(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("maximum");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& maximum_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("maximum_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& maximum_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("maximum_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor mean(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
+  static const OpHandle handle("mean");
+  const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& mean_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
+  static const OpHandle handle("mean_out");
+  const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor minimum(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("minimum");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& minimum_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("minimum_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& minimum_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("minimum_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor mm(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("mm");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& mm_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("mm_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor mul(const Tensor& a, const Tensor& b) {
   static const OpHandle handle("mul");
   const void* const args[] = {&a, &b};
@@ -177,6 +915,54 @@ const Tensor& mul_out(const Tensor& out, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+Tensor mv(const Tensor& a, const Tensor& v) {
+  static const OpHandle handle("mv");
+  const void* const args[] = {&a, &v};
+  return call_one(handle, args);
+}
+
+const Tensor& mv_out(const Tensor& out, const Tensor& a, const Tensor& v) {
+  static const OpHandle handle("mv_out");
+  const void* const args[] = {&out, &a, &v};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+std::array<Tensor, 3> native_layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+  static const OpHandle handle("native_layer_norm");
+  const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
+  std::array<Tensor, 3> results;
+  Frame frame{&*handle, args, results.data()};
+  call(frame);
+  return results;
+}
+
+Tensor ne(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("ne");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& ne_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("ne_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& ne_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("ne_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor neg(const Tensor& x) {
   static const OpHandle handle("neg");
   const void* const args[] = {&x};
@@ -194,6 +980,129 @@ const Tensor& neg_(const Tensor& x) {
 
 const Tensor& neg_out(const Tensor& out, const Tensor& x) {
   static const OpHandle handle("neg_out");
+  const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor new_full(const Tensor& x, IntArg size, const Scalar& value, std::optional<DType> dtype) {
+  static const OpHandle handle("new_full");
+  const void* const args[] = {&x, static_cast<const Ints*>(&size), &value, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype) {
+  static const OpHandle handle("new_zeros");
+  const void* const args[] = {&x, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor ones(IntArg size, std::optional<DType> dtype) {
+  static const OpHandle handle("ones");
+  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor ones_like(const Tensor& x, std::optional<DType> dtype) {
+  static const OpHandle handle("ones_like");
+  const void* const args[] = {&x, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& ones_out(const Tensor& out, IntArg size, std::optional<DType> dtype) {
+  static const OpHandle handle("ones_out");
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor pow(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("pow");
+  const void* const args[] = {&a, &b};
+  return call_one(handle, args);
+}
+
+const Tensor& pow_(const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("pow_");
+  const void* const args[] = {&a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return a;
+}
+
+const Tensor& pow_out(const Tensor& out, const Tensor& a, const Tensor& b) {
+  static const OpHandle handle("pow_out");
+  const void* const args[] = {&out, &a, &b};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor prod(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
+  static const OpHandle handle("prod");
+  const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& prod_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
+  static const OpHandle handle("prod_out");
+  const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor rand(IntArg size, const Tensor& key, std::optional<DType> dtype) {
+  static const OpHandle handle("rand");
+  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& rand_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
+  static const OpHandle handle("rand_out");
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor randn(IntArg size, const Tensor& key, std::optional<DType> dtype) {
+  static const OpHandle handle("randn");
+  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& randn_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
+  static const OpHandle handle("randn_out");
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor real(const Tensor& x) {
+  static const OpHandle handle("real");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+Tensor real_part(const Tensor& x) {
+  static const OpHandle handle("real_part");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+const Tensor& real_part_out(const Tensor& out, const Tensor& x) {
+  static const OpHandle handle("real_part_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
@@ -273,6 +1182,36 @@ const Tensor& sin_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
+Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("softmax");
+  const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
+  static const OpHandle handle("softmax_out");
+  const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+std::array<Tensor, 2> sort(const Tensor& x, int64_t dim, bool descending, bool stable) {
+  static const OpHandle handle("sort");
+  const void* const args[] = {&x, &dim, &descending, &stable};
+  std::array<Tensor, 2> results;
+  Frame frame{&*handle, args, results.data()};
+  call(frame);
+  return results;
+}
+
+Tensor split_key(const Tensor& key, int64_t num) {
+  static const OpHandle handle("split_key");
+  const void* const args[] = {&key, &num};
+  return call_one(handle, args);
+}
+
 Tensor sqrt(const Tensor& x) {
   static const OpHandle handle("sqrt");
   const void* const args[] = {&x};
@@ -321,6 +1260,36 @@ const Tensor& sub_out(const Tensor& out, const Tensor& a, const Tensor& b, const
   return out;
 }
 
+Tensor sum(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
+  static const OpHandle handle("sum");
+  const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& sum_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
+  static const OpHandle handle("sum_out");
+  const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor sum_to_size(const Tensor& x, IntArg size) {
+  static const OpHandle handle("sum_to_size");
+  const void* const args[] = {&x, static_cast<const Ints*>(&size)};
+  return call_one(handle, args);
+}
+
+const Tensor& sum_to_size_out(const Tensor& out, const Tensor& x, IntArg size) {
+  static const OpHandle handle("sum_to_size_out");
+  const void* const args[] = {&out, &x, static_cast<const Ints*>(&size)};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor tanh(const Tensor& x) {
   static const OpHandle handle("tanh");
   const void* const args[] = {&x};
@@ -339,6 +1308,102 @@ const Tensor& tanh_(const Tensor& x) {
 const Tensor& tanh_out(const Tensor& out, const Tensor& x) {
   static const OpHandle handle("tanh_out");
   const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor to(const Tensor& x, DType dtype) {
+  static const OpHandle handle("to");
+  const void* const args[] = {&x, &dtype};
+  return call_one(handle, args);
+}
+
+Tensor to_device(const Tensor& x, const std::string& device) {
+  static const OpHandle handle("to_device");
+  const void* const args[] = {&x, &device};
+  return call_one(handle, args);
+}
+
+Tensor tril(const Tensor& x, int64_t diagonal) {
+  static const OpHandle handle("tril");
+  const void* const args[] = {&x, &diagonal};
+  return call_one(handle, args);
+}
+
+const Tensor& tril_(const Tensor& x, int64_t diagonal) {
+  static const OpHandle handle("tril_");
+  const void* const args[] = {&x, &diagonal};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& tril_out(const Tensor& out, const Tensor& x, int64_t diagonal) {
+  static const OpHandle handle("tril_out");
+  const void* const args[] = {&out, &x, &diagonal};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor triu(const Tensor& x, int64_t diagonal) {
+  static const OpHandle handle("triu");
+  const void* const args[] = {&x, &diagonal};
+  return call_one(handle, args);
+}
+
+const Tensor& triu_(const Tensor& x, int64_t diagonal) {
+  static const OpHandle handle("triu_");
+  const void* const args[] = {&x, &diagonal};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& triu_out(const Tensor& out, const Tensor& x, int64_t diagonal) {
+  static const OpHandle handle("triu_out");
+  const void* const args[] = {&out, &x, &diagonal};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
+  static const OpHandle handle("where");
+  const void* const args[] = {&condition, &x, &y};
+  return call_one(handle, args);
+}
+
+const Tensor& where_out(const Tensor& out, const Tensor& condition, const Tensor& x, const Tensor& y) {
+  static const OpHandle handle("where_out");
+  const void* const args[] = {&out, &condition, &x, &y};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor zeros(IntArg size, std::optional<DType> dtype) {
+  static const OpHandle handle("zeros");
+  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor zeros_like(const Tensor& x, std::optional<DType> dtype) {
+  static const OpHandle handle("zeros_like");
+  const void* const args[] = {&x, dtype ? &*dtype : nullptr};
+  return call_one(handle, args);
+}
+
+const Tensor& zeros_out(const Tensor& out, IntArg size, std::optional<DType> dtype) {
+  static const OpHandle handle("zeros_out");
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);

@@ -15,24 +15,143 @@ const Tensor& abs_out(const Tensor& out, const Tensor& x);
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& add_(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& add_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
+Tensor amax(const Tensor& x, IntArg dim = IntArg({}), bool keepdim = false);
+const Tensor& amax_out(const Tensor& out, const Tensor& x, IntArg dim = IntArg({}), bool keepdim = false);
+Tensor amin(const Tensor& x, IntArg dim = IntArg({}), bool keepdim = false);
+const Tensor& amin_out(const Tensor& out, const Tensor& x, IntArg dim = IntArg({}), bool keepdim = false);
+Tensor arange(const Scalar& start, std::optional<Scalar> end = std::nullopt, std::optional<Scalar> step = std::nullopt, std::optional<DType> dtype = std::nullopt);
+const Tensor& arange_out(const Tensor& out, const Scalar& start, std::optional<Scalar> end = std::nullopt, std::optional<Scalar> step = std::nullopt, std::optional<DType> dtype = std::nullopt);
+Tensor argmax(const Tensor& x, std::optional<int64_t> dim = std::nullopt, bool keepdim = false);
+const Tensor& argmax_out(const Tensor& out, const Tensor& x, std::optional<int64_t> dim = std::nullopt, bool keepdim = false);
+Tensor bmm(const Tensor& a, const Tensor& b);
+const Tensor& bmm_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor cholesky(const Tensor& x, bool upper = false);
+const Tensor& cholesky_out(const Tensor& out, const Tensor& x, bool upper = false);
+Tensor clamp(const Tensor& x, const Tensor& min = {}, const Tensor& max = {});
+const Tensor& clamp_(const Tensor& x, const Tensor& min = {}, const Tensor& max = {});
+const Tensor& clamp_out(const Tensor& out, const Tensor& x, const Tensor& min = {}, const Tensor& max = {});
+Tensor clone(const Tensor& x);
+Tensor complex(const Tensor& real, const Tensor& imag);
+const Tensor& complex_out(const Tensor& out, const Tensor& real, const Tensor& imag);
+Tensor conj(const Tensor& x);
+Tensor conj_physical(const Tensor& x);
+const Tensor& conj_physical_(const Tensor& x);
+const Tensor& conj_physical_out(const Tensor& out, const Tensor& x);
+Tensor contiguous(const Tensor& x);
+Tensor copy(const Tensor& self, const Tensor& src);
+const Tensor& copy_(const Tensor& self, const Tensor& src);
+const Tensor& copy_out(const Tensor& out, const Tensor& self, const Tensor& src);
 Tensor cos(const Tensor& x);
 const Tensor& cos_(const Tensor& x);
 const Tensor& cos_out(const Tensor& out, const Tensor& x);
+Tensor cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+const Tensor& cumprod_(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+const Tensor& cumprod_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+const Tensor& cumsum_(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+const Tensor& cumsum_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 Tensor div(const Tensor& a, const Tensor& b, const std::string& rounding_mode = {});
 const Tensor& div_(const Tensor& a, const Tensor& b, const std::string& rounding_mode = {});
 const Tensor& div_out(const Tensor& out, const Tensor& a, const Tensor& b, const std::string& rounding_mode = {});
+Tensor empty(IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
+Tensor eq(const Tensor& a, const Tensor& b);
+const Tensor& eq_(const Tensor& a, const Tensor& b);
+const Tensor& eq_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor exp(const Tensor& x);
 const Tensor& exp_(const Tensor& x);
 const Tensor& exp_out(const Tensor& out, const Tensor& x);
+Tensor eye(int64_t n, std::optional<int64_t> m = std::nullopt, std::optional<DType> dtype = std::nullopt);
+const Tensor& eye_out(const Tensor& out, int64_t n, std::optional<int64_t> m = std::nullopt, std::optional<DType> dtype = std::nullopt);
+Tensor fill(const Tensor& x, const Scalar& value);
+const Tensor& fill_(const Tensor& x, const Scalar& value);
+const Tensor& fill_out(const Tensor& out, const Tensor& x, const Scalar& value);
+Tensor flip(const Tensor& x, IntArg dims);
+const Tensor& flip_out(const Tensor& out, const Tensor& x, IntArg dims);
+Tensor fold_in(const Tensor& key, const Tensor& data);
+const Tensor& fold_in_(const Tensor& key, const Tensor& data);
+const Tensor& fold_in_out(const Tensor& out, const Tensor& key, const Tensor& data);
+Tensor full(IntArg size, const Scalar& fill_value, std::optional<DType> dtype = std::nullopt);
+Tensor full_like(const Tensor& x, const Scalar& value, std::optional<DType> dtype = std::nullopt);
+const Tensor& full_out(const Tensor& out, IntArg size, const Scalar& fill_value, std::optional<DType> dtype = std::nullopt);
+Tensor ge(const Tensor& a, const Tensor& b);
+const Tensor& ge_(const Tensor& a, const Tensor& b);
+const Tensor& ge_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor gt(const Tensor& a, const Tensor& b);
+const Tensor& gt_(const Tensor& a, const Tensor& b);
+const Tensor& gt_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor imag(const Tensor& x);
+const Tensor& imag_out(const Tensor& out, const Tensor& x);
+Tensor isnan(const Tensor& x);
+const Tensor& isnan_(const Tensor& x);
+const Tensor& isnan_out(const Tensor& out, const Tensor& x);
+Tensor layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-05);
+const Tensor& layer_norm_out(const Tensor& out, const Tensor& x, IntArg normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-05);
+Tensor le(const Tensor& a, const Tensor& b);
+const Tensor& le_(const Tensor& a, const Tensor& b);
+const Tensor& le_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor linalg_cholesky(const Tensor& x, bool upper = false);
+const Tensor& linalg_cholesky_out(const Tensor& out, const Tensor& x, bool upper = false);
+Tensor linalg_solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool left = true, bool unitriangular = false);
+const Tensor& linalg_solve_triangular_out(const Tensor& out, const Tensor& A, const Tensor& B, bool upper, bool left = true, bool unitriangular = false);
 Tensor log(const Tensor& x);
 const Tensor& log_(const Tensor& x);
 const Tensor& log_out(const Tensor& out, const Tensor& x);
+Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+const Tensor& log_softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+Tensor logical_and(const Tensor& a, const Tensor& b);
+const Tensor& logical_and_(const Tensor& a, const Tensor& b);
+const Tensor& logical_and_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor logical_not(const Tensor& x);
+const Tensor& logical_not_(const Tensor& x);
+const Tensor& logical_not_out(const Tensor& out, const Tensor& x);
+Tensor logical_or(const Tensor& a, const Tensor& b);
+const Tensor& logical_or_(const Tensor& a, const Tensor& b);
+const Tensor& logical_or_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor lt(const Tensor& a, const Tensor& b);
+const Tensor& lt_(const Tensor& a, const Tensor& b);
+const Tensor& lt_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor matmul(const Tensor& a, const Tensor& b);
+const Tensor& matmul_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor maximum(const Tensor& a, const Tensor& b);
+const Tensor& maximum_(const Tensor& a, const Tensor& b);
+const Tensor& maximum_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor mean(const Tensor& x, std::optional<IntArg> dim = std::nullopt, bool keepdim = false, std::optional<DType> dtype = std::nullopt);
+const Tensor& mean_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim = std::nullopt, bool keepdim = false, std::optional<DType> dtype = std::nullopt);
+Tensor minimum(const Tensor& a, const Tensor& b);
+const Tensor& minimum_(const Tensor& a, const Tensor& b);
+const Tensor& minimum_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor mm(const Tensor& a, const Tensor& b);
+const Tensor& mm_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor mul(const Tensor& a, const Tensor& b);
 const Tensor& mul_(const Tensor& a, const Tensor& b);
 const Tensor& mul_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor mv(const Tensor& a, const Tensor& v);
+const Tensor& mv_out(const Tensor& out, const Tensor& a, const Tensor& v);
+std::array<Tensor, 3> native_layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps);
+Tensor ne(const Tensor& a, const Tensor& b);
+const Tensor& ne_(const Tensor& a, const Tensor& b);
+const Tensor& ne_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor neg(const Tensor& x);
 const Tensor& neg_(const Tensor& x);
 const Tensor& neg_out(const Tensor& out, const Tensor& x);
+Tensor new_full(const Tensor& x, IntArg size, const Scalar& value, std::optional<DType> dtype = std::nullopt);
+Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor ones(IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor ones_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
+const Tensor& ones_out(const Tensor& out, IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor pow(const Tensor& a, const Tensor& b);
+const Tensor& pow_(const Tensor& a, const Tensor& b);
+const Tensor& pow_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor prod(const Tensor& x, std::optional<IntArg> dim = std::nullopt, bool keepdim = false, std::optional<DType> dtype = std::nullopt);
+const Tensor& prod_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim = std::nullopt, bool keepdim = false, std::optional<DType> dtype = std::nullopt);
+Tensor rand(IntArg size, const Tensor& key = {}, std::optional<DType> dtype = std::nullopt);
+const Tensor& rand_out(const Tensor& out, IntArg size, const Tensor& key = {}, std::optional<DType> dtype = std::nullopt);
+Tensor randn(IntArg size, const Tensor& key = {}, std::optional<DType> dtype = std::nullopt);
+const Tensor& randn_out(const Tensor& out, IntArg size, const Tensor& key = {}, std::optional<DType> dtype = std::nullopt);
+Tensor real(const Tensor& x);
+Tensor real_part(const Tensor& x);
+const Tensor& real_part_out(const Tensor& out, const Tensor& x);
 Tensor reciprocal(const Tensor& x);
 const Tensor& reciprocal_(const Tensor& x);
 const Tensor& reciprocal_out(const Tensor& out, const Tensor& x);
@@ -42,25 +161,87 @@ const Tensor& sign_out(const Tensor& out, const Tensor& x);
 Tensor sin(const Tensor& x);
 const Tensor& sin_(const Tensor& x);
 const Tensor& sin_out(const Tensor& out, const Tensor& x);
+Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+const Tensor& softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+std::array<Tensor, 2> sort(const Tensor& x, int64_t dim = -1, bool descending = false, bool stable = false);
+Tensor split_key(const Tensor& key, int64_t num);
 Tensor sqrt(const Tensor& x);
 const Tensor& sqrt_(const Tensor& x);
 const Tensor& sqrt_out(const Tensor& out, const Tensor& x);
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& sub_(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& sub_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
+Tensor sum(const Tensor& x, std::optional<IntArg> dim = std::nullopt, bool keepdim = false, std::optional<DType> dtype = std::nullopt);
+const Tensor& sum_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim = std::nullopt, bool keepdim = false, std::optional<DType> dtype = std::nullopt);
+Tensor sum_to_size(const Tensor& x, IntArg size);
+const Tensor& sum_to_size_out(const Tensor& out, const Tensor& x, IntArg size);
 Tensor tanh(const Tensor& x);
 const Tensor& tanh_(const Tensor& x);
 const Tensor& tanh_out(const Tensor& out, const Tensor& x);
+Tensor to(const Tensor& x, DType dtype);
+Tensor to_device(const Tensor& x, const std::string& device);
+Tensor tril(const Tensor& x, int64_t diagonal = 0);
+const Tensor& tril_(const Tensor& x, int64_t diagonal = 0);
+const Tensor& tril_out(const Tensor& out, const Tensor& x, int64_t diagonal = 0);
+Tensor triu(const Tensor& x, int64_t diagonal = 0);
+const Tensor& triu_(const Tensor& x, int64_t diagonal = 0);
+const Tensor& triu_out(const Tensor& out, const Tensor& x, int64_t diagonal = 0);
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
+const Tensor& where_out(const Tensor& out, const Tensor& condition, const Tensor& x, const Tensor& y);
+Tensor zeros(IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor zeros_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
+const Tensor& zeros_out(const Tensor& out, IntArg size, std::optional<DType> dtype = std::nullopt);
 
 inline Tensor add(const Scalar& a, const Tensor& b, const Scalar& alpha = 1) { return add(number_like(a, b), b, alpha); }
 inline Tensor add(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { return add(a, number_like(b, a), alpha); }
 inline const Tensor& add_(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { return add_(a, number_like(b, a), alpha); }
+inline Tensor complex(const Scalar& real, const Tensor& imag) { return complex(number_like(real, imag), imag); }
+inline Tensor complex(const Tensor& real, const Scalar& imag) { return complex(real, number_like(imag, real)); }
+inline Tensor copy(const Scalar& self, const Tensor& src) { return copy(number_like(self, src), src); }
+inline Tensor copy(const Tensor& self, const Scalar& src) { return copy(self, number_like(src, self)); }
+inline const Tensor& copy_(const Tensor& self, const Scalar& src) { return copy_(self, number_like(src, self)); }
 inline Tensor div(const Scalar& a, const Tensor& b, const std::string& rounding_mode = {}) { return div(number_like(a, b), b, rounding_mode); }
 inline Tensor div(const Tensor& a, const Scalar& b, const std::string& rounding_mode = {}) { return div(a, number_like(b, a), rounding_mode); }
 inline const Tensor& div_(const Tensor& a, const Scalar& b, const std::string& rounding_mode = {}) { return div_(a, number_like(b, a), rounding_mode); }
+inline Tensor eq(const Scalar& a, const Tensor& b) { return eq(number_like(a, b), b); }
+inline Tensor eq(const Tensor& a, const Scalar& b) { return eq(a, number_like(b, a)); }
+inline const Tensor& eq_(const Tensor& a, const Scalar& b) { return eq_(a, number_like(b, a)); }
+inline Tensor fold_in(const Scalar& key, const Tensor& data) { return fold_in(number_like(key, data), data); }
+inline Tensor fold_in(const Tensor& key, const Scalar& data) { return fold_in(key, number_like(data, key)); }
+inline const Tensor& fold_in_(const Tensor& key, const Scalar& data) { return fold_in_(key, number_like(data, key)); }
+inline Tensor ge(const Scalar& a, const Tensor& b) { return ge(number_like(a, b), b); }
+inline Tensor ge(const Tensor& a, const Scalar& b) { return ge(a, number_like(b, a)); }
+inline const Tensor& ge_(const Tensor& a, const Scalar& b) { return ge_(a, number_like(b, a)); }
+inline Tensor gt(const Scalar& a, const Tensor& b) { return gt(number_like(a, b), b); }
+inline Tensor gt(const Tensor& a, const Scalar& b) { return gt(a, number_like(b, a)); }
+inline const Tensor& gt_(const Tensor& a, const Scalar& b) { return gt_(a, number_like(b, a)); }
+inline Tensor le(const Scalar& a, const Tensor& b) { return le(number_like(a, b), b); }
+inline Tensor le(const Tensor& a, const Scalar& b) { return le(a, number_like(b, a)); }
+inline const Tensor& le_(const Tensor& a, const Scalar& b) { return le_(a, number_like(b, a)); }
+inline Tensor logical_and(const Scalar& a, const Tensor& b) { return logical_and(number_like(a, b), b); }
+inline Tensor logical_and(const Tensor& a, const Scalar& b) { return logical_and(a, number_like(b, a)); }
+inline const Tensor& logical_and_(const Tensor& a, const Scalar& b) { return logical_and_(a, number_like(b, a)); }
+inline Tensor logical_or(const Scalar& a, const Tensor& b) { return logical_or(number_like(a, b), b); }
+inline Tensor logical_or(const Tensor& a, const Scalar& b) { return logical_or(a, number_like(b, a)); }
+inline const Tensor& logical_or_(const Tensor& a, const Scalar& b) { return logical_or_(a, number_like(b, a)); }
+inline Tensor lt(const Scalar& a, const Tensor& b) { return lt(number_like(a, b), b); }
+inline Tensor lt(const Tensor& a, const Scalar& b) { return lt(a, number_like(b, a)); }
+inline const Tensor& lt_(const Tensor& a, const Scalar& b) { return lt_(a, number_like(b, a)); }
+inline Tensor maximum(const Scalar& a, const Tensor& b) { return maximum(number_like(a, b), b); }
+inline Tensor maximum(const Tensor& a, const Scalar& b) { return maximum(a, number_like(b, a)); }
+inline const Tensor& maximum_(const Tensor& a, const Scalar& b) { return maximum_(a, number_like(b, a)); }
+inline Tensor minimum(const Scalar& a, const Tensor& b) { return minimum(number_like(a, b), b); }
+inline Tensor minimum(const Tensor& a, const Scalar& b) { return minimum(a, number_like(b, a)); }
+inline const Tensor& minimum_(const Tensor& a, const Scalar& b) { return minimum_(a, number_like(b, a)); }
 inline Tensor mul(const Scalar& a, const Tensor& b) { return mul(number_like(a, b), b); }
 inline Tensor mul(const Tensor& a, const Scalar& b) { return mul(a, number_like(b, a)); }
 inline const Tensor& mul_(const Tensor& a, const Scalar& b) { return mul_(a, number_like(b, a)); }
+inline Tensor ne(const Scalar& a, const Tensor& b) { return ne(number_like(a, b), b); }
+inline Tensor ne(const Tensor& a, const Scalar& b) { return ne(a, number_like(b, a)); }
+inline const Tensor& ne_(const Tensor& a, const Scalar& b) { return ne_(a, number_like(b, a)); }
+inline Tensor pow(const Scalar& a, const Tensor& b) { return pow(number_like(a, b), b); }
+inline Tensor pow(const Tensor& a, const Scalar& b) { return pow(a, number_like(b, a)); }
+inline const Tensor& pow_(const Tensor& a, const Scalar& b) { return pow_(a, number_like(b, a)); }
 inline Tensor sub(const Scalar& a, const Tensor& b, const Scalar& alpha = 1) { return sub(number_like(a, b), b, alpha); }
 inline Tensor sub(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { return sub(a, number_like(b, a), alpha); }
 inline const Tensor& sub_(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { return sub_(a, number_like(b, a), alpha); }

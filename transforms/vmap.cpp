@@ -225,7 +225,7 @@ class Vmap final : public Interpreter {
   /// NOTE: [randomness] One key a call, whatever the batch size: `different` folds the lane into it, `same` shares it, so that a loop
   /// that runs lane i in LaneScope(i) draws the same bits.
   void random(Frame& f) {
-    const int at = ops::param(f, "key");
+    const int at = f.op->schema.find("key");
     const Tensor& given = f.tensor(at);
     if (const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr) {  // keys of the lanes: streams of their own
       const Tensor keys = to_front(w->value, w->dim);
@@ -236,7 +236,7 @@ class Vmap final : public Interpreter {
     if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
     const uint64_t key = default_generator().next();
     Tensor keys = make_tensor(Dims{size_}, DType::U64);
-    for (int64_t i = 0; i < size_; ++i) keys.data<uint64_t>()[i] = fold_in(key, uint64_t(i));
+    for (int64_t i = 0; i < size_; ++i) keys.data<uint64_t>()[i] = lamella::fold_in(key, uint64_t(i));
     with_key(f, at, keys, true);
   }
 

@@ -1,0 +1,53 @@
+// Where random operators take a key from when the caller gives none.
+#pragma once
+
+#include <cstdint>
+
+namespace lamella {
+
+/// A key and how many keys have been drawn from it. The whole state of the library's ambient randomness.
+class Generator {
+ public:
+  explicit Generator(uint64_t key = 0) : key_(key) {}
+
+  /// A key that no earlier call returned: fold_in(key, counter), then the lanes of the live LaneScopes, outermost first.
+  uint64_t next();
+  uint64_t key() const { return key_; }
+  uint64_t counter() const { return counter_; }
+  /// Goes back (or forward) to a known place of the sequence.
+  void set_counter(uint64_t counter) { counter_ = counter; }
+
+ private:
+  uint64_t key_;
+  uint64_t counter_ = 0;
+};
+
+/// This thread's generator: the innermost ScopedGenerator, else the thread's own, which starts as Generator(0) in every
+/// thread, so that a program's numbers do not depend on how its threads are scheduled.
+Generator& default_generator();
+/// Restarts default_generator() at Generator(seed).
+void manual_seed(uint64_t seed);
+
+/// Makes `g` this thread's generator for a scope. `g` must outlive it.
+class ScopedGenerator {
+ public:
+  explicit ScopedGenerator(Generator& g);
+  ~ScopedGenerator();
+  ScopedGenerator(const ScopedGenerator&) = delete;
+  ScopedGenerator& operator=(const ScopedGenerator&) = delete;
+
+ private:
+  Generator* saved_;
+};
+
+/// NOTE: [lanes] A loop that stands for vmap with different randomness runs lane i inside LaneScope(i): next() then folds the
+/// lane into the key as vmap does for its batch of keys. The loop itself sets the counter back before each lane.
+class LaneScope {
+ public:
+  explicit LaneScope(uint64_t lane);
+  ~LaneScope();
+  LaneScope(const LaneScope&) = delete;
+  LaneScope& operator=(const LaneScope&) = delete;
+};
+
+}  // namespace lamella

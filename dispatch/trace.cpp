@@ -1,0 +1,58 @@
+// Writing the dispatch trace.
+#include "lamella/dispatch/trace.h"
+
+namespace lamella {
+
+std::string live_keys_text(KeySet keys) {
+  std::string out = "{";
+  for (int key = kKeyCount - 1; key >= 0; --key)
+    if (keys.has(key)) out += (out.size() > 1 ? " " : "") + live_key_name(key);
+  return out + "}";
+}
+
+namespace {
+std::string argument_text(const Tensor& t) { return type_str(t) + " " + live_keys_text(KeySet(t.keys())); }
+
+/// Masks of keys that are not live say nothing.
+KeySet live_part(uint64_t bits) {
+  const DispatchState& s = dispatch_state();
+  const uint64_t live = ((uint64_t{1} << s.depth) - 1) << kFirstLevelKey;
+  return KeySet(bits & (live | KeySet::of(kAutogradKey).bits));
+}
+}  // namespace
+
+void Trace::on_call(const Frame& frame, KeySet, int chosen) {
+  const Op& op = *frame.op;
+  const DispatchState& state = dispatch_state();
+  std::string line(size_t(depth_) * 2, ' ');
+  line += op.name;
+  for (const uint8_t i : op.tensor_params) {
+    if (frame.none(i)) continue;
+    line += "  " + op.schema.params[i].name + ": ";
+    if (op.schema.params[i].kind == ParamKind::Tensor) {
+      line += argument_text(frame.tensor(i));
+      continue;
+    }
+    line += "[";
+    for (const Tensor& t : frame.tensors(i)) line += (line.back() == '[' ? "" : ", ") + argument_text(t);
+    line += "]";
+  }
+  line += "   exclude " + live_keys_text(live_part(state.exclude));
+  line += "  include " + live_keys_text(live_part(state.modes | (op.has(kRandom) ? state.ambient : 0)));
+  line += "   -> " + (op.composite ? std::string("composite") : live_key_name(chosen));
+  text_ += line + "\n";
+  ++depth_;
+  ++calls_;
+  if (!op.composite && chosen < kAutogradKey) ++kernels_;
+}
+
+void Trace::on_return(const Frame&) { --depth_; }
+
+std::string trace(const std::function<void()>& f) {
+  Trace observer;
+  const ScopedObserver scope(&observer);
+  f();
+  return observer.text();
+}
+
+}  // namespace lamella

@@ -1,0 +1,61 @@
+// Timing for the spikes: alternatives run in turn, so that a busy neighbour meets all of them; medians with their spread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace spike {
+
+/// Keeps a value, and all memory, in the eyes of the optimiser.
+template <class T> inline void keep(const T& value) { asm volatile("" : : "g"(&value) : "memory"); }
+
+inline double now_ns() {
+  using namespace std::chrono;
+  return double(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+}
+
+/// A question with several answers: each body performs its n repetitions; printed are ns per repetition.
+class Contest {
+ public:
+  explicit Contest(std::string question) : question_(std::move(question)) {}
+
+  void add(std::string name, int64_t n, std::function<void(int64_t n)> body) {
+    entries_.push_back({std::move(name), n, std::move(body), {}});
+  }
+
+  /// The first entry is the one the others are compared with.
+  void run(int rounds = 9) {
+    for (int round = -1; round < rounds; ++round)   // round -1 warms up
+      for (Entry& e : entries_) {
+        const double start = now_ns();
+        e.body(e.n);
+        if (round >= 0) e.ns.push_back((now_ns() - start) / double(e.n));
+      }
+    std::printf("%s\n", question_.c_str());
+    for (Entry& e : entries_) {
+      std::sort(e.ns.begin(), e.ns.end());
+      std::printf("  %-58s %10.2f ns  [%.2f .. %.2f]  x%.2f\n", e.name.c_str(), median(e), e.ns.front(), e.ns.back(),
+                  median(e) / median(entries_[0]));
+    }
+  }
+  double median(size_t i) const { return median(entries_[i]); }
+
+ private:
+  struct Entry {
+    std::string name;
+    int64_t n;
+    std::function<void(int64_t)> body;
+    std::vector<double> ns;
+  };
+  static double median(const Entry& e) { return e.ns[e.ns.size() / 2]; }
+
+  std::string question_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace spike

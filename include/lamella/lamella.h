@@ -1,0 +1,10 @@
+// The whole library for users: tensors, operators, transforms.
+#pragma once
+
+#include "lamella/core/generator.h"
+#include "lamella/dispatch/call.h"
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/autograd.h"
+#include "lamella/transforms/grad.h"
+#include "lamella/transforms/jvp.h"
+#include "lamella/transforms/vmap.h"

@@ -1,0 +1,160 @@
+// Copies, conversions and overwriting.
+#include <algorithm>
+
+#include "lamella/ops/batch.h"
+#include "lamella/ops/define.h"
+#include "lamella/ops/geometry.h"
+
+namespace lamella::ops {
+
+namespace {
+/// Result and self agree; src comes to them.
+void infer_copy(const Frame& f, Inferred& out) {
+  const Tensor &self = f.tensor(0), &src = f.tensor(1);
+  const Tensor* both[] = {&self, &src};
+  LAMELLA_CHECK(broadcast(f, both).equal(self.sizes()), Broadcast, "{}: src is {}, expected sizes that broadcast to self: {}",
+                op_name(f), src, self);
+  out.compute = self.dtype();
+  out.outs.push_back({self.sizes(), self.dtype()});
+}
+
+void launch_copy(const Launch& l) {
+  Dims strides;
+  copy_view(l, l.outs[0].view_of(), broadcast_view(l.frame.tensor(1), l.outs[0].sizes(), strides));
+}
+
+/// src never widens self, so an unmapped self is expanded.
+void batch_copy(BatchCall& b) { b.results[0] = copy(b.front(0), b.front_padded(1, b.logical_rank(0))); }
+
+void infer_fill(const Frame& f, Inferred& out) {
+  infer_same(f, out);
+  const Scalar& value = f.arg<Scalar>(1);
+  LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(out.compute), DType,
+                "{}: value = {} is complex, expected a real number for x: {}", op_name(f), value.str(), f.tensor(0));
+}
+
+void launch_fill(const Launch& l) {
+  const View out = l.outs[0].view_of();
+  run(l, {&out, 1}, {}, {}, {&l.frame.arg<Scalar>(1), 1});
+}
+
+void infer_to(const Frame& f, Inferred& out) {
+  out.compute = f.arg<DType>(1);
+  out.outs.push_back({f.tensor(0).sizes(), out.compute});
+}
+
+Device parse_device(const Frame& f, const std::string& text) {
+  for (const Device d : {Device::CPU, Device::Reference, Device::Meta})
+    if (text == name(d)) return d;
+  fail(ErrorCode::Device, "{}: device = \"{}\", expected \"cpu\", \"reference\" or \"meta\"", op_name(f), text);
+}
+
+/// Crosses columns, so no column's cell can run it: plain tensors only, straight to the copy kernel.
+void move_to_device(Frame& f) {
+  const Tensor& x = f.tensor(0);
+  const Device to = parse_device(f, f.arg<std::string>(1));
+  if (x.device() == to) {
+    f.results[0] = x;
+    return;
+  }
+  LAMELLA_CHECK(!(KeySet(x.keys()).bits & ~kBackendKeys.bits), NoKernel,
+                "{}: x: {} is wrapped by a transform or requires grad; expected a plain tensor", op_name(f), x);
+  LAMELLA_CHECK(x.device() != Device::Meta, Value, "{}: x: {} has no elements to copy", op_name(f), x);
+  LAMELLA_CHECK(to == Device::Reference || !is_internal(x.dtype()), DType, "{}: x is {}, a dtype of the reference column only",
+                op_name(f), x);
+  const Tensor out = make_tensor(x.sizes(), x.dtype(), to);
+  if (to != Device::Meta) {
+    const View result = out.view_of(), source = x.view_of();
+    (is_internal(x.dtype()) ? kernels::copy.reference : kernels::copy.cpu)({{&result, 1}, {&source, 1}, x.dtype()});
+  }
+  f.results[0] = out;
+}
+
+void make_contiguous(Frame& f) {
+  const Tensor& x = f.tensor(0);
+  f.results[0] = x.is_contiguous() ? x : clone(x);
+}
+
+Values copy_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  const Dims s = d.shape();
+  return {d.tensor(s, t), d.tensor(d.broadcastable(s), t)};
+}
+
+Values fill_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  return {d.tensor(d.shape(), t), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)};
+}
+
+/// A dtype that holds x's values: conversions that lose values are covered by their own tests.
+Values to_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  constexpr DType kWider[] = {DType::F64, DType::F32, DType::C128, DType::F16, DType::BF16, DType::C64};
+  const DType to = d.flag() ? t : kWider[d.below(is_complex(t) ? 3 : 6)];
+  return {d.tensor(d.shape(), t), is_complex(t) && !is_complex(to) ? DType::C128 : to};
+}
+}  // namespace
+
+void define_copy() {
+  OpTable::add({.schema = "clone(Tensor x) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_same,
+                .kernel = kernel(kernels::copy),
+                .jvp = linear_in({"x"}),
+                .vjp = {wrt("x", [](Tensor dy) { return dy; })},
+                .properties = kLinear | kNoInPlace | kNoOut,
+                .samples = [](Draw& d) { return unary(d, kAllTypes); },
+                .doc = "A contiguous copy that shares no memory with x."});
+  OpTable::add({.schema = "copy(Tensor self, Tensor src) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_copy,
+                .kernel = kernel(kernels::copy),
+                .launch = launch_copy,
+                .jvp = {wrt("src", [](Tensor t) { return t; })},
+                .vjp = {wrt("src", [](Tensor dy) { return dy; })},
+                .batch = batch_copy,
+                .samples = copy_samples,
+                .doc = "src's elements in self's shape and dtype; src broadcasts to self, self's values do not matter. copy_ "
+                       "overwrites self. Error broadcast when src does not fit."});
+  OpTable::add({.schema = "fill(Tensor x, Scalar value) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_fill,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_fill,
+                .jvp = {wrt("x", [](Tensor t) { return zeros_like(t); })},
+                .vjp = {wrt("x", [](Tensor dy) { return zeros_like(dy); })},
+                .samples = fill_samples,
+                .doc = "value in x's shape and dtype; the derivative is zero. fill_ overwrites x. Error dtype for a complex number "
+                       "in a real x."});
+  OpTable::add({.schema = "to(Tensor x, DType dtype) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_to,
+                .kernel = kernel(kernels::copy),
+                .jvp = linear_in({"x"}),
+                .vjp = {wrt("x", [](Tensor dy) { return dy; })},
+                .properties = kNoInPlace | kNoOut,
+                .samples = to_samples,
+                .doc = "A copy of x in another dtype, rounded once; a real dtype drops the imaginary part. No derivative through "
+                       "integers and bool."});
+  OpTable::add({.schema = "to_device(Tensor x, str device) -> Tensor(a)",
+                .shape = ShapeClass::Composite,
+                .composite = move_to_device,
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .samples = [](Draw& d) {
+                  Values v = unary(d, kAllTypes);
+                  v.push_back(std::string(d.flag() ? "reference" : "cpu"));
+                  return v;
+                },
+                .doc = "x on \"cpu\", \"reference\" or \"meta\": x itself when it is there. Errors: device for other names, "
+                       "no_kernel under a transform, value for a meta tensor, which has no elements."});
+  OpTable::add({.schema = "contiguous(Tensor x) -> Tensor(a)",
+                .shape = ShapeClass::Composite,
+                .composite = make_contiguous,
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .samples = [](Draw& d) { return unary(d, kAllTypes); },
+                .doc = "x itself when its elements lie in row-major order without gaps, else a copy that does."});
+}
+
+}  // namespace lamella::ops

@@ -1,0 +1,349 @@
+// Tensors made from a shape and a number.
+#include <cmath>
+
+#include "lamella/ops/batch.h"
+#include "lamella/ops/define.h"
+
+namespace lamella::ops {
+
+namespace {
+constexpr std::string_view kConstant = "the result does not depend on any element";
+
+DType dtype_or(const Frame& f, DType otherwise) { return f.arg_or<DType>(param(f, "dtype"), otherwise); }
+
+DType dtype_of_number(const Scalar& value) {
+  const DType floating = dispatch_state().default_dtype;
+  if (value.is_integral()) return value.kind();
+  return is_complex(value.kind()) ? to_complex(floating) : floating;
+}
+
+void check_value(const Frame& f, const Scalar& value, DType dtype) {
+  LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(dtype), DType, "{}: value = {} is complex, expected a real number for {}",
+                op_name(f), value.str(), dtype);
+}
+
+void infer_size(const Frame& f, Inferred& out, DType dtype) {
+  const Ints size = f.ints(param(f, "size"));
+  checked_numel(size, op_name(f).c_str());
+  out.compute = dtype;
+  out.outs.push_back({size, dtype});
+}
+void infer_sized(const Frame& f, Inferred& out) { infer_size(f, out, dtype_or(f, dispatch_state().default_dtype)); }
+void infer_new(const Frame& f, Inferred& out) { infer_size(f, out, dtype_or(f, f.tensor(0).dtype())); }
+
+void infer_full(const Frame& f, Inferred& out) {
+  const Scalar& value = f.arg<Scalar>(1);
+  infer_size(f, out, dtype_or(f, dtype_of_number(value)));
+  check_value(f, value, out.compute);
+}
+
+void infer_new_full(const Frame& f, Inferred& out) {
+  infer_new(f, out);
+  check_value(f, f.arg<Scalar>(2), out.compute);
+}
+
+void infer_like(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  out.compute = dtype_or(f, x.dtype());
+  out.outs.push_back({x.sizes(), out.compute});
+}
+
+void infer_full_like(const Frame& f, Inferred& out) {
+  infer_like(f, out);
+  check_value(f, f.arg<Scalar>(1), out.compute);
+}
+
+void fill_with(const Launch& l, const Scalar& value) {
+  const View out = l.outs[0].view_of();
+  run(l, {&out, 1}, {}, {}, {&value, 1});
+}
+void launch_zeros(const Launch& l) { fill_with(l, 0); }
+void launch_ones(const Launch& l) { fill_with(l, 1); }
+void launch_value(const Launch& l) {
+  const int at = l.frame.op->schema.find("value");
+  fill_with(l, l.frame.arg<Scalar>(at >= 0 ? at : param(l.frame, "fill_value")));
+}
+void launch_nothing(const Launch&) {}
+
+/// The lanes share the result: only the shape is asked for.
+void batch_new(BatchCall& b) {
+  Frame lower{b.frame.op, b.frame.args, b.results};
+  call(lower);
+  b.mapped[0] = false;
+}
+
+struct Progression {
+  Scalar start = 0, end, step = 1;
+  bool integral;
+  explicit Progression(const Frame& f) {
+    if (!f.none(1)) start = f.arg<Scalar>(0);
+    end = f.arg<Scalar>(f.none(1) ? 0 : 1);
+    if (!f.none(2)) step = f.arg<Scalar>(2);
+    integral = start.is_integral() && end.is_integral() && step.is_integral();
+  }
+};
+
+void check_real(const Frame& f, std::string_view arg, const Scalar& value) {
+  LAMELLA_CHECK(!is_complex(value.kind()), DType, "{}: {} = {} is complex, expected a real number", op_name(f), arg, value.str());
+  LAMELLA_CHECK(std::isfinite(value.to_double()), Value, "{}: {} = {} is not finite", op_name(f), arg, value.str());
+}
+
+/// Exact in integers; ceil in double otherwise.
+double count_of(const Progression& p) {
+  if (!p.integral) return std::ceil((p.end.to_double() - p.start.to_double()) / p.step.to_double());
+  const __int128 step = p.step.to_int(), distance = __int128(p.end.to_int()) - p.start.to_int();
+  return double((distance + step - (step > 0 ? 1 : -1)) / step);
+}
+
+void infer_arange(const Frame& f, Inferred& out) {
+  const Progression p(f);
+  check_real(f, f.none(1) ? "end" : "start", p.start);
+  check_real(f, "end", p.end);
+  check_real(f, "step", p.step);
+  out.compute = dtype_or(f, p.integral ? DType::I64 : dispatch_state().default_dtype);
+  LAMELLA_CHECK(is_integer(out.compute) || is_floating(out.compute), DType, "{}: dtype = {}, expected a real number type",
+                op_name(f), out.compute);
+  const double step = p.step.to_double(), distance = p.end.to_double() - p.start.to_double();
+  const bool vanishes = is_integer(out.compute) && std::abs(step) < 1;
+  LAMELLA_CHECK(step != 0 && !vanishes, Value, "{}: step = {}, expected a step that is not 0 in {}", op_name(f), p.step.str(),
+                out.compute);
+  LAMELLA_CHECK(distance == 0 || (distance > 0) == (step > 0), Value,
+                "{}: step = {} leads away from end = {}, starting at {}; expected the other sign", op_name(f), p.step.str(),
+                p.end.str(), p.start.str());
+  const double n = count_of(p);
+  LAMELLA_CHECK(n <= 0x1p58, Overflow, "{}: {} elements are more than memory can hold; expected at most 2^58", op_name(f), n);
+  out.outs.push_back({Dims{int64_t(n)}, out.compute});
+}
+
+void launch_arange(const Launch& l) {
+  const Progression p(l.frame);
+  const View out = l.outs[0].view_of();
+  const Scalar scalars[] = {p.start, p.step};
+  run(l, {&out, 1}, {}, {}, scalars);
+}
+
+void infer_eye(const Frame& f, Inferred& out) {
+  const int64_t n = f.arg<int64_t>(0), m = f.arg_or<int64_t>(1, n);
+  LAMELLA_CHECK(n >= 0 && m >= 0, Shape, "{}: n = {}, m = {}; expected sizes >= 0", op_name(f), n, m);
+  out.compute = dtype_or(f, dispatch_state().default_dtype);
+  out.outs.push_back({Dims{n, m}, out.compute});
+}
+
+void launch_eye(const Launch& l) {
+  fill_with(l, 0);
+  View ones = l.outs[0].view_of();
+  const int64_t size = std::min(ones.sizes[0], ones.sizes[1]), stride = ones.strides[0] + ones.strides[1];
+  ones.rank = 1;
+  ones.sizes = &size;
+  ones.strides = &stride;
+  const Scalar one = 1;
+  run(l, {&ones, 1}, {}, {}, {&one, 1});
+}
+
+Values with_dtype(Draw& d, Values v) {
+  const DType t = d.dtype(kAllTypes);
+  if (d.flag()) v.push_back(t);
+  return v;
+}
+
+Values sized_samples(Draw& d) {
+  d.dtype(kAllTypes);
+  return with_dtype(d, {d.shape()});
+}
+
+/// Unspecified elements compare to nothing: only tensors without any are drawn.
+Values empty_samples(Draw& d) {
+  d.dtype(kAllTypes);
+  Dims size = d.shape(0, 2);
+  size.push_back(0);
+  return with_dtype(d, {size});
+}
+
+Values like_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  return with_dtype(d, {d.tensor(d.shape(), t)});
+}
+
+Values empty_like_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  Dims size = d.shape(0, 2);
+  size.push_back(0);
+  return with_dtype(d, {d.tensor(size, t)});
+}
+
+Values full_like_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  return with_dtype(d, {d.tensor(d.shape(), t), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)});
+}
+
+Values full_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  return with_dtype(d, {d.shape(), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)});
+}
+
+Values new_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  return with_dtype(d, {d.tensor(d.shape(), t), d.shape()});
+}
+
+Values new_full_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  return with_dtype(d, {d.tensor(d.shape(), t), d.shape(), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)});
+}
+
+Values arange_samples(Draw& d) {
+  const DType t = d.dtype(kRealTypes);
+  const int64_t n = d.range(0, 6);
+  if (d.flag()) return {Scalar(n), {}, {}, t};
+  const bool down = !(is_integer(t) && !is_signed_integer(t)) && d.flag();
+  const int64_t start = down ? 3 : d.range(0, 3), step = (down ? -1 : 1) * d.range(1, 3), end = start + n * step;
+  Values v{Scalar(start), Scalar(end)};
+  if (is_floating(t) && d.flag()) v = {Scalar(double(start) + 0.5), Scalar(double(end) + 0.25 * double(step))};
+  v.push_back(Scalar(step));
+  if (t != DType::I64 || d.flag()) v.push_back(t);
+  return v;
+}
+
+Values eye_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  const int64_t n = d.range(0, 4);
+  if (d.flag()) return {n, {}, t};
+  return {n, d.range(0, 5), t};
+}
+
+void define_sized() {
+  OpTable::add({.schema = "zeros(Size size, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_sized,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_zeros,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .samples = sized_samples,
+                .doc = "Zeros of the given shape on the CPU; the default dtype unless one is given."});
+  OpTable::add({.schema = "ones(Size size, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_sized,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_ones,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .samples = sized_samples,
+                .doc = "Ones of the given shape on the CPU; the default dtype unless one is given."});
+  OpTable::add({.schema = "empty(Size size, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_sized,
+                .launch = launch_nothing,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .properties = kNoOut,
+                .samples = empty_samples,
+                .doc = "A tensor on the CPU whose elements are unspecified."});
+  OpTable::add({.schema = "full(Size size, Scalar fill_value, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_full,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_value,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .samples = full_samples,
+                .doc = "One number everywhere, on the CPU. Without a dtype: bool, i64, the default dtype or its complex form, "
+                       "as the number is. Error dtype for a complex number in a real dtype."});
+  OpTable::add({.schema = "arange(Scalar start, Scalar? end=None, Scalar? step=None, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_arange,
+                .kernel = kernel(kernels::arange),
+                .launch = launch_arange,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .samples = arange_samples,
+                .doc = "start, start + step, ... before end; a single number is the end. i64 when all are integers, else the "
+                       "default dtype. Errors value: step 0 or of the wrong sign, bounds that are not finite."});
+  OpTable::add({.schema = "eye(int n, int? m=None, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_eye,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_eye,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .samples = eye_samples,
+                .doc = "[n, m] (m = n unless given) with ones on the main diagonal, zeros elsewhere."});
+}
+
+void define_like() {
+  OpTable::add({.schema = "zeros_like(Tensor x, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_like,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_zeros,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .properties = kNoInPlace | kNoOut,
+                .samples = like_samples,
+                .doc = "Zeros of x's shape, device and (unless given) dtype."});
+  OpTable::add({.schema = "ones_like(Tensor x, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_like,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_ones,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .properties = kNoInPlace | kNoOut,
+                .samples = like_samples,
+                .doc = "Ones of x's shape, device and (unless given) dtype."});
+  OpTable::add({.schema = "empty_like(Tensor x, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_like,
+                .launch = launch_nothing,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .properties = kNoInPlace | kNoOut,
+                .samples = empty_like_samples,
+                .doc = "Unspecified elements in x's shape, device and (unless given) dtype."});
+  OpTable::add({.schema = "full_like(Tensor x, Scalar value, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_full_like,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_value,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .properties = kNoInPlace | kNoOut,
+                .samples = full_like_samples,
+                .doc = "One number everywhere in x's shape, device and (unless given) dtype. Error dtype for a complex number in "
+                       "a real dtype."});
+}
+
+void define_new() {
+  OpTable::add({.schema = "new_zeros(Tensor x, Size size, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_new,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_zeros,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .batch = batch_new,
+                .properties = kNoInPlace | kNoOut,
+                .samples = new_samples,
+                .doc = "Zeros of the given shape with x's device and (unless given) dtype."});
+  OpTable::add({.schema = "new_full(Tensor x, Size size, Scalar value, *, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Factory,
+                .infer = infer_new_full,
+                .kernel = kernel(kernels::fill),
+                .launch = launch_value,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .batch = batch_new,
+                .properties = kNoInPlace | kNoOut,
+                .samples = new_full_samples,
+                .doc = "One number everywhere in the given shape, with x's device and (unless given) dtype. Error dtype for a "
+                       "complex number in a real dtype."});
+}
+}  // namespace
+
+void define_factory() {
+  define_sized();
+  define_like();
+  define_new();
+}
+
+}  // namespace lamella::ops

@@ -1,0 +1,46 @@
+// Sizes and strides of views, shared by the views and the operators that write into them.
+#pragma once
+
+#include <optional>
+
+#include "lamella/kernels/kernels.h"
+#include "lamella/ops/define.h"
+
+namespace lamella::ops {
+
+/// One view each of parameter 0, whose type error texts show. Errors as the view operator's.
+Geometry select_of(const Frame& f, const Geometry& x, int64_t dim, int64_t index);
+Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+                  int64_t step);
+Geometry diagonal_of(const Frame& f, const Geometry& x, int64_t offset, int64_t dim1, int64_t dim2);
+
+/// Sizes with a -1 replaced. Errors shape: another negative size, two -1, a count of elements that differs from x's.
+Dims resolve_size(const Frame& f, Ints size, const Dims& x);
+/// Strides under which the same memory has `sizes`, or nothing when it is not laid out for them.
+std::optional<Dims> view_strides(const Dims& sizes, const Dims& strides, const Dims& wanted);
+
+/// The element at `g`'s offset (relative to `t`) and `g`'s shape; `g` must outlive the result.
+inline View view_at(const Tensor& t, const Geometry& g) {
+  View v = t.view_of();
+  v.data = static_cast<char*>(v.data) + g.offset * itemsize(v.dtype);
+  v.rank = g.sizes.size();
+  v.sizes = g.sizes.data();
+  v.strides = g.strides.data();
+  return v;
+}
+
+/// Rank 0 as rank 1 with one element: what kernels with a dim expect.
+inline View at_least_1d(View v) {
+  static constexpr int64_t kOne = 1;
+  if (v.rank > 0) return v;
+  v.rank = 1;
+  v.sizes = v.strides = &kOne;
+  return v;
+}
+
+/// to = from, converted; both have the same sizes.
+inline void copy_view(const Launch& l, const View& to, const View& from) {
+  (l.on_reference ? kernels::copy.reference : kernels::copy.cpu)({{&to, 1}, {&from, 1}, to.dtype});
+}
+
+}  // namespace lamella::ops

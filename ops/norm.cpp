@@ -1,0 +1,92 @@
+// Layer normalisation.
+#include "lamella/ops/define.h"
+
+namespace lamella::ops {
+
+namespace {
+bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
+
+void check_parameter(const Frame& f, int i, Ints shape) {
+  const Tensor& p = f.tensor(i);
+  LAMELLA_CHECK(!p.defined() || Dims(p.sizes()) == Dims(shape), Shape, "{}: {} is {}, expected normalized_shape = {}", op_name(f),
+                arg_name(f, i), p, Dims(shape));
+  LAMELLA_CHECK(!p.defined() || is_floating(p.dtype()), DType, "{}: {} is {}, expected a floating dtype", op_name(f),
+                arg_name(f, i), p);
+}
+
+void check_arguments(const Frame& f) {
+  const Tensor& x = f.tensor(0);
+  const Ints shape = f.ints(1);
+  LAMELLA_CHECK(is_floating(x.dtype()), DType, "{}: x is {}, expected a floating dtype", op_name(f), x);
+  const int lead = x.rank() - int(shape.size());
+  LAMELLA_CHECK(!shape.empty() && lead >= 0 && Dims(x.sizes().subspan(size_t(lead))) == Dims(shape), Shape,
+                "{}: normalized_shape = {} for x: {}; expected the last sizes of x, at least one", op_name(f), Dims(shape), x);
+  check_parameter(f, 2, shape);
+  check_parameter(f, 3, shape);
+}
+
+struct Normalised {
+  Tensor out, mean, rstd;
+};
+
+/// Half dtypes are normalised, scaled and shifted in f32 and rounded once.
+Normalised normalise(const Frame& f) {
+  check_arguments(f);
+  const Tensor& x = f.tensor(0);
+  const bool half = is_half(x.dtype());
+  const auto widened = [&](const Tensor& t) { return half && is_half(t.dtype()) ? to(t, DType::F32) : t; };
+  Dims dims;
+  for (int d = int(f.ints(1).size()); d > 0; --d) dims.push_back(-d);  // from the end: mapped dims never move these
+  const Tensor wide = widened(x);
+  const Tensor mean = lamella::mean(wide, Ints(dims), true);
+  const Tensor centred = wide - mean;
+  const Tensor rstd = reciprocal(sqrt(lamella::mean(centred * centred, Ints(dims), true) + f.arg<double>(4)));
+  Tensor out = centred * rstd;
+  if (f.tensor(2).defined()) out = out * widened(f.tensor(2));
+  if (f.tensor(3).defined()) out = out + widened(f.tensor(3));
+  if (out.dtype() != x.dtype()) out = to(out, x.dtype());
+  const bool narrow_stats = half && (!f.tensor(2).defined() || is_half(f.tensor(2).dtype()));
+  if (!narrow_stats) return {out, mean, rstd};
+  return {out, to(mean, x.dtype()), to(rstd, x.dtype())};
+}
+
+Values samples(Draw& d) {
+  const DType t = d.dtype(kFloating);
+  const Dims s = d.shape(1, 3);
+  const int64_t count = d.range(1, s.size());
+  const Dims shape(Ints(s).last(size_t(count)));
+  Values v{d.tensor(s, t), shape, Value(), Value(), 0.5};
+  if (d.flag()) v[2] = d.tensor(shape, t);
+  if (d.flag()) v[3] = d.tensor(shape, t);
+  return v;
+}
+}  // namespace
+
+void define_norm() {
+  OpTable::add({.schema = "layer_norm(Tensor x, Size normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+                .shape = ShapeClass::Composite,
+                .composite = [](Frame& f) { f.results[0] = normalise(f).out; },
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .properties = kNoInPlace,
+                .samples = samples,
+                .doc = "(x - mean) / sqrt(var + eps) over the last dims, which must be normalized_shape, times weight plus bias, both of "
+                       "that shape; var divides by n. Half dtypes compute in f32. Errors: shape, dtype unless floating."});
+  OpTable::add({.schema = "native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, float eps) "
+                          "-> (Tensor, Tensor, Tensor)",
+                .shape = ShapeClass::Composite,
+                .composite =
+                    [](Frame& f) {
+                      Normalised n = normalise(f);
+                      f.results[0] = std::move(n.out);
+                      f.results[1] = std::move(n.mean);
+                      f.results[2] = std::move(n.rstd);
+                    },
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .properties = kNoInPlace,
+                .samples = samples,
+                .doc = "layer_norm's result, and the mean and 1 / sqrt(var + eps) of each normalised block with its dims kept as 1."});
+}
+
+}  // namespace lamella::ops

@@ -1,0 +1,200 @@
+// Powers, choices and bounds, element by element.
+#include "lamella/ops/define.h"
+
+namespace lamella::ops {
+
+namespace {
+void infer_pow(const Frame& f, Inferred& out) {
+  infer_broadcast(f, out);
+  LAMELLA_CHECK(!is_bool(out.compute), DType, "{}: got two bool tensors, expected numbers", op_name(f));
+}
+
+void infer_order(const Frame& f, Inferred& out) {
+  infer_broadcast(f, out);
+  LAMELLA_CHECK(!is_complex(out.compute), DType, "{}: a: {}, b: {}: complex numbers have no order; expected real numbers",
+                op_name(f), f.tensor(0), f.tensor(1));
+}
+
+/// The other operand of a power, with the precision of the one that carries the derivative: numbers and integers promote
+/// weakly, and `b - 1` would otherwise round to the default dtype.
+Tensor operand(const Tensor& t, const Tensor& like) {
+  if (is_inexact(t.dtype()) && !t.impl()->number) return t;
+  return to(t, is_complex(t.dtype()) ? to_complex(like.dtype()) : like.dtype());
+}
+
+/// NOTE: [derivatives of powers] Guards replace inputs, never results, so that no 0 * inf arises at any order. At a = b = 0 the
+/// exponent b - 1 becomes 0: then b * a^0 = 0, and so are all its derivatives in a. Elsewhere b = 0 needs none: 0 * a^-1 is 0 and
+/// its derivative in b is 1 / a, as it must be.
+Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
+  const Tensor b = operand(exponent, a);
+  const Tensor both_zero = logical_and(eq(a, 0), eq(b, 0));
+  return b * pow(a, where(both_zero, ones_like(b), b) - 1);
+}
+
+/// a^b log a, whose limit for a -> 0 is 0 when b > 0; at a = b = 0 it is 0 by convention.
+Tensor pow_wrt_b(const Tensor& base, const Tensor& b) {
+  const Tensor a = operand(base, b);
+  const Tensor vanishes = logical_and(eq(a, 0), ge(real(b), 0));
+  const Tensor guarded = where(vanishes, ones_like(a), a);
+  return pow(guarded, b) * log(guarded);
+}
+
+/// What part of t goes to the operand that `wins` (half of it at ties). NaN operands both get all of it.
+Tensor share(const Tensor& t, const Tensor& tie, const Tensor& loses) {
+  return where(tie, t * 0.5, where(loses, zeros_like(t), t));
+}
+
+Rules extremum_rules(bool maximum) {
+  const auto a_max = [](Tensor t, Tensor a, Tensor b) { return share(t, eq(a, b), lt(a, b)); };
+  const auto b_max = [](Tensor t, Tensor a, Tensor b) { return share(t, eq(a, b), lt(b, a)); };
+  const auto a_min = [](Tensor t, Tensor a, Tensor b) { return share(t, eq(a, b), gt(a, b)); };
+  const auto b_min = [](Tensor t, Tensor a, Tensor b) { return share(t, eq(a, b), gt(b, a)); };
+  if (maximum) return {wrt("a", saves("a", "b"), a_max), wrt("b", saves("a", "b"), b_max)};
+  return {wrt("a", saves("a", "b"), a_min), wrt("b", saves("a", "b"), b_min)};
+}
+
+void infer_where(const Frame& f, Inferred& out) {
+  const Tensor &condition = f.tensor(0), &x = f.tensor(1), &y = f.tensor(2);
+  LAMELLA_CHECK(is_bool(condition.dtype()), DType, "{}: condition is {}, expected bool", op_name(f), condition);
+  const Tensor* values[] = {&x, &y};
+  const Tensor* all[] = {&condition, &x, &y};
+  out.compute = result_type(values);
+  out.outs.push_back({broadcast(f, all), out.compute});
+}
+
+void infer_clamp(const Frame& f, Inferred& out) {
+  LAMELLA_CHECK(f.tensor(1).defined() || f.tensor(2).defined(), Value, "{}: min and max are both None, expected one at least",
+                op_name(f));
+  infer_broadcast(f, out);
+  LAMELLA_CHECK(!is_complex(out.compute) && !is_bool(out.compute), DType, "{}: got {}, expected real numbers", op_name(f),
+                out.compute);
+}
+
+/// min(max(x, min), max): so max wins where min > max, and NaN anywhere gives NaN.
+void launch_clamp(const Launch& l) {
+  const auto apply = [&](const kernels::Kernel& k, const Tensor& out, const Tensor& a, const Tensor& b) {
+    Dims strides[2];
+    const View to = out.view_of();
+    const View ins[] = {broadcast_view(a, out.sizes(), strides[0]), broadcast_view(b, out.sizes(), strides[1])};
+    (l.on_reference ? k.reference : k.cpu)({{&to, 1}, ins, l.inferred.compute});
+  };
+  const Tensor &x = l.frame.tensor(0), &min = l.frame.tensor(1), &max = l.frame.tensor(2), &out = l.outs[0];
+  if (!max.defined()) return apply(kernels::maximum, out, x, min);
+  if (!min.defined()) return apply(kernels::minimum, out, x, max);
+  const Tensor raised = make_tensor(out.sizes(), l.inferred.compute, out.device());  // out may be x or max
+  apply(kernels::maximum, raised, x, min);
+  apply(kernels::minimum, out, raised, max);
+}
+
+/// NOTE: [derivative of clamp] To x between the bounds, bounds included; else to the bound that was taken, to max where the bounds
+/// cross. No halves at ties.
+Tensor clamp_wrt_x(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
+  if (!min.defined()) return where(le(x, max), t, zeros_like(t));
+  if (!max.defined()) return where(ge(x, min), t, zeros_like(t));
+  return where(logical_and(ge(x, min), le(x, max)), t, zeros_like(t));
+}
+Tensor clamp_wrt_min(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
+  const Tensor below = lt(x, min);
+  return where(max.defined() ? logical_and(below, lt(min, max)) : below, t, zeros_like(t));
+}
+Tensor clamp_wrt_max(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
+  const Tensor above = gt(x, max);
+  return where(min.defined() ? logical_or(above, lt(max, min)) : above, t, zeros_like(t));
+}
+
+std::vector<Formula> clamp_rules() {
+  const auto x = [](Tensor t, Tensor x, Tensor min, Tensor max) { return clamp_wrt_x(t, x, min, max); };
+  const auto low = [](Tensor t, Tensor x, Tensor min, Tensor max) { return clamp_wrt_min(t, x, min, max); };
+  const auto high = [](Tensor t, Tensor x, Tensor min, Tensor max) { return clamp_wrt_max(t, x, min, max); };
+  const auto all = saves("x", "min", "max");
+  return {wrt("x", all, x), wrt("min", all, low), wrt("max", all, high)};
+}
+
+Values pow_samples(Draw& d) {
+  const DType t = d.dtype(kRealTypes | kComplex);
+  return binary(d, mask(t), Domain::Positive, is_integer(t) ? Domain::Positive : Domain::Any);
+}
+
+Values where_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  const Dims s = d.shape();
+  const uint32_t whole = d.below(3);  // which operand keeps the full shape
+  const auto sizes = [&](uint32_t i) { return i == whole ? s : d.broadcastable(s); };
+  const Tensor condition = d.boolean(sizes(0)), x = d.tensor(sizes(1), t);
+  return {condition, x, d.tensor(sizes(2), t)};
+}
+
+Values clamp_samples(Draw& d) {
+  const DType t = d.dtype(kRealTypes);
+  const Dims s = d.shape();
+  const Tensor x = d.tensor(s, t);
+  const uint32_t bounds = d.below(3);  // both, min alone, max alone
+  if (bounds == 1) return {x, d.tensor(d.broadcastable(s), t)};
+  if (bounds == 2) return {x, {}, d.tensor(d.broadcastable(s), t)};
+  const Tensor low = d.tensor(d.broadcastable(s), t);
+  return {x, low, d.tensor(d.broadcastable(s), t)};
+}
+
+void define_extrema() {
+  OpTable::add({.schema = "maximum(Tensor a, Tensor b) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_order,
+                .kernel = kernel(kernels::maximum),
+                .jvp = extremum_rules(true),
+                .vjp = extremum_rules(true),
+                .properties = kKinks,
+                .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
+                .doc = "The larger of a and b; NaN if either is NaN. At ties the derivative goes to both by halves. Exact. Error "
+                       "dtype for complex numbers."});
+  OpTable::add({.schema = "minimum(Tensor a, Tensor b) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_order,
+                .kernel = kernel(kernels::minimum),
+                .jvp = extremum_rules(false),
+                .vjp = extremum_rules(false),
+                .properties = kKinks,
+                .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
+                .doc = "The smaller of a and b; NaN if either is NaN. At ties the derivative goes to both by halves. Exact. Error "
+                       "dtype for complex numbers."});
+}
+}  // namespace
+
+void define_pointwise_other() {
+  const Derivative base = derivative("a", saves("a", "b"), [](Tensor a, Tensor b) { return pow_wrt_a(a, b); });
+  const Derivative exponent = derivative("b", saves("a", "b"), [](Tensor a, Tensor b) { return pow_wrt_b(a, b); });
+  OpTable::add({.schema = "pow(Tensor a, Tensor b) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_pow,
+                .kernel = kernel(kernels::pow),
+                .jvp = std::vector<Formula>{base.jvp[0], exponent.jvp[0]},
+                .vjp = std::vector<Formula>{base.vjp[0], exponent.vjp[0]},
+                .samples = pow_samples,
+                .doc = "a^b; integers stay integers (wrapping). a^0 = 1, also for a = 0 and NaN; NaN for a < 0 and a fractional b. "
+                       "Error dtype for two bool tensors. At most 4 ULP (f32, f64)."});
+  define_extrema();
+  OpTable::add({.schema = "where(Tensor condition, Tensor x, Tensor y) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_where,
+                .kernel = kernel(kernels::where),
+                .jvp = {wrt("x", saves("condition"), [](Tensor t, Tensor c) { return where(c, t, zeros_like(t)); }),
+                        wrt("y", saves("condition"), [](Tensor t, Tensor c) { return where(c, zeros_like(t), t); })},
+                .vjp = {wrt("x", saves("condition"), [](Tensor dy, Tensor c) { return where(c, dy, zeros_like(dy)); }),
+                        wrt("y", saves("condition"), [](Tensor dy, Tensor c) { return where(c, zeros_like(dy), dy); })},
+                .properties = kLinear | kNoInPlace,
+                .samples = where_samples,
+                .doc = "x where condition holds, else y; the three broadcast, x and y promote. Error dtype unless condition is "
+                       "bool. Exact."});
+  OpTable::add({.schema = "clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_clamp,
+                .kernel = kernel(kernels::maximum),
+                .launch = launch_clamp,
+                .jvp = clamp_rules(),
+                .vjp = clamp_rules(),
+                .properties = kKinks,
+                .samples = clamp_samples,
+                .doc = "min(max(x, min), max) with the bounds given, broadcast and promoted; NaN in any gives NaN. The derivative "
+                       "at a bound is x's. Errors: value without bounds, dtype for complex numbers and bool."});
+}
+
+}  // namespace lamella::ops

@@ -1,0 +1,123 @@
+// Random numbers by counter: every element is a function of a key and its own index, whatever runs in parallel.
+#include "lamella/core/generator.h"
+#include "lamella/ops/define.h"
+
+namespace lamella::ops {
+
+namespace {
+constexpr std::string_view kConstant = "random numbers do not depend on differentiable inputs";
+
+void check_key(const Frame& f, const Tensor& key) {
+  LAMELLA_CHECK(key.dtype() == DType::U64, DType, "{}: key is {}, expected u64", op_name(f), key);
+}
+
+/// key.sizes ++ size.
+void infer_draw(const Frame& f, Inferred& out) {
+  out.compute = f.arg_or<DType>(2, dispatch_state().default_dtype);
+  const bool complex_too = op_name(f) == "randn";
+  LAMELLA_CHECK(is_floating(out.compute) || (complex_too && is_complex(out.compute)), DType, "{}: dtype = {}, expected {}",
+                op_name(f), out.compute, complex_too ? "a floating or complex dtype" : "a floating dtype");
+  Dims sizes;
+  if (f.tensor(1).defined()) {
+    check_key(f, f.tensor(1));
+    sizes = f.tensor(1).sizes();
+  }
+  for (const int64_t s : f.ints(0)) sizes.push_back(s);
+  checked_numel(sizes, op_name(f).c_str());
+  out.outs.push_back({sizes, out.compute});
+}
+
+void launch_draw(const Launch& l) {
+  Tensor key = l.frame.tensor(1);
+  if (!key.defined()) {
+    key = make_tensor({}, DType::U64);
+    *key.data<uint64_t>() = default_generator().next();
+  }
+  const View out = l.outs[0].view_of(), in = key.view_of();
+  const int64_t rank = key.rank();
+  run(l, {&out, 1}, {&in, 1}, {&rank, 1});
+}
+
+void infer_fold_in(const Frame& f, Inferred& out) {
+  check_key(f, f.tensor(0));
+  LAMELLA_CHECK(f.tensor(1).dtype() == DType::U64, DType, "{}: data is {}, expected u64", op_name(f), f.tensor(1));
+  const Tensor* both[] = {&f.tensor(0), &f.tensor(1)};
+  out.compute = DType::U64;
+  out.outs.push_back({broadcast(f, both), DType::U64});
+}
+
+void split_key_of(Frame& f) {
+  const Tensor& key = f.tensor(0);
+  const int64_t num = f.arg<int64_t>(1);
+  check_key(f, key);
+  LAMELLA_CHECK(num >= 0, Value, "{}: num = {}, expected num >= 0", op_name(f), num);
+  const Tensor which = make_tensor(Dims{num}, DType::U64, key.device());  // where the key is, also inside a transform
+  if (key.device() != Device::Meta) {
+    const View out = which.view_of();
+    const Scalar from_0_by_1[] = {0, 1};
+    const kernels::Kernel& k = kernels::arange;
+    (key.device() == Device::Reference ? k.reference : k.cpu)({{&out, 1}, {}, DType::U64, {}, from_0_by_1});
+  }
+  f.results[0] = fold_in(unsqueeze(key, -1), which);
+}
+
+Values draw_samples(Draw& d, DTypeMask types) {
+  const DType t = d.dtype(types);
+  return {d.shape(), d.keys(d.shape(0, 1)), t};
+}
+
+Values fold_in_samples(Draw& d) {
+  d.dtype(mask(DType::U64));
+  const Dims s = d.shape();
+  return {d.keys(s), d.keys(d.broadcastable(s))};
+}
+
+Values split_samples(Draw& d) {
+  d.dtype(mask(DType::U64));
+  const Tensor key = d.keys(d.shape(0, 2));
+  return {key, d.range(0, 4)};
+}
+}  // namespace
+
+void define_random() {
+  OpTable::add({.schema = "rand(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Random,
+                .infer = infer_draw,
+                .kernel = kernel(kernels::rand_uniform),
+                .launch = launch_draw,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .properties = kRandom,
+                .samples = [](Draw& d) { return draw_samples(d, kFloating); },
+                .doc = "Uniform in [0, 1), of shape key.sizes ++ size: one stream a key. Without a key the thread's generator "
+                       "gives one. Floating dtypes. Equal keys give equal numbers on every machine."});
+  OpTable::add({.schema = "randn(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
+                .shape = ShapeClass::Random,
+                .infer = infer_draw,
+                .kernel = kernel(kernels::rand_normal),
+                .launch = launch_draw,
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .properties = kRandom,
+                .samples = [](Draw& d) { return draw_samples(d, kInexact); },
+                .doc = "Standard normal, of shape key.sizes ++ size as rand; complex numbers have variance 1 over both parts."});
+  OpTable::add({.schema = "fold_in(Tensor key, Tensor data) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_fold_in,
+                .kernel = kernel(kernels::fold_in),
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .samples = fold_in_samples,
+                .doc = "A new u64 key from each key and number, broadcast against each other; different numbers give independent "
+                       "streams. Error dtype unless both are u64."});
+  OpTable::add({.schema = "split_key(Tensor key, int num) -> Tensor",
+                .shape = ShapeClass::Composite,
+                .composite = split_key_of,
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .properties = kNoInPlace | kNoOut,
+                .samples = split_samples,
+                .doc = "num new keys from each key, along a new last dim: fold_in of 0, 1, ... Error value for num < 0."});
+}
+
+}  // namespace lamella::ops

@@ -1,0 +1,74 @@
+// `lamella ops`: the operator table, for people and as JSON.
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "lamella/dispatch/call.h"
+#include "lamella/dispatch/draw.h"
+#include "commands.h"
+
+namespace {
+using lamella::Op;
+
+std::string rule_text(const std::vector<lamella::BoundFormula>& rules, std::string_view absent, const Op& op) {
+  if (!absent.empty()) return "none: " + std::string(absent);
+  return rules.empty() && op.composite ? "by composition" : "rule";
+}
+
+std::string batch_text(const Op& op) {
+  if (op.composite) return "by composition";
+  if (op.batch) return "rule";
+  const bool loops = op.shape == lamella::ShapeClass::Dynamic || op.shape == lamella::ShapeClass::Other;
+  return loops ? "loop" : "shape class";
+}
+
+/// dtypes the samples of an operator can take.
+std::vector<std::string> dtypes(const Op& op) {
+  std::vector<std::string> out;
+  for (int d = 0; d < lamella::kDTypeCount; ++d) {
+    const auto dtype = lamella::DType(d);
+    if (lamella::is_internal(dtype)) continue;
+    lamella::DrawOptions options;
+    options.dtypes = lamella::mask(dtype);
+    lamella::Draw draw({}, options);
+    const lamella::Values args = op.samples(draw);
+    bool found = false;
+    for (const lamella::Value& v : args) {
+      if (const auto* t = std::get_if<lamella::Tensor>(&v)) found |= t->defined() && t->dtype() == dtype;
+      if (const auto* ts = std::get_if<lamella::Tensors>(&v)) found |= !ts->empty() && ts->front().dtype() == dtype;
+      if (const auto* given = std::get_if<lamella::DType>(&v)) found |= *given == dtype;
+    }
+    if (found) out.emplace_back(lamella::name(dtype));
+  }
+  return out;
+}
+}  // namespace
+
+int main_ops(int argc, char** argv) {
+  CLI::App app("Lists the operators of the table", "lamella ops");
+  std::string json_path;
+  bool schemas = false, all = false;
+  app.add_option("--json", json_path, "write the list as JSON to FILE (- for standard output)");
+  app.add_flag("--schemas", schemas, "print the schemas of functional operators alone");
+  app.add_flag("--all", all, "list in-place and out= forms too");
+  CLI11_PARSE(app, argc, argv);
+  nlohmann::ordered_json list = nlohmann::ordered_json::array();
+  for (const Op* op : lamella::OpTable::current().rows()) {
+    if (op->has(lamella::kTestOnly) || (op->form != lamella::OpForm::Functional && !all)) continue;
+    if (schemas) {
+      std::cout << str(op->schema) << '\n';
+      continue;
+    }
+    const std::string jvp = rule_text(op->jvp, op->no_jvp, *op), vjp = rule_text(op->vjp, op->no_vjp, *op);
+    if (json_path.empty())
+      std::printf("%-90s %-10s vjp %s, batch %s\n", str(op->schema).c_str(), std::string(name(op->shape)).c_str(), vjp.c_str(),
+                  batch_text(*op).c_str());
+    else
+      list.push_back({{"name", op->name}, {"schema", str(op->schema)}, {"shape_class", name(op->shape)},
+                      {"dtypes", dtypes(*op)}, {"jvp", jvp}, {"vjp", vjp}, {"batch", batch_text(*op)}, {"doc", op->doc}});
+  }
+  if (json_path == "-") std::cout << list.dump(1) << '\n';
+  else if (!json_path.empty()) std::ofstream(json_path) << list.dump(1) << '\n';
+  return 0;
+}

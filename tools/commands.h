@@ -1,0 +1,9 @@
+// The commands of the program; each returns its exit status (0 fine, 1 something failed, 2 usage or set-up).
+#pragma once
+
+int main_verify(int argc, char** argv);
+int main_mutate(int argc, char** argv);
+int main_reference(int argc, char** argv);
+int main_explain(int argc, char** argv);
+int main_ops(int argc, char** argv);
+int main_doctor(int argc, char** argv);

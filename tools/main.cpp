@@ -1,0 +1,53 @@
+// The program `lamella`: one command per file, this one chooses.
+#include <cstdio>
+#include <cstring>
+#include <iostream>
+
+#include "lamella/core/check.h"
+#include "commands.h"
+
+namespace {
+struct Command {
+  const char* name;
+  const char* help;
+  int (*run)(int argc, char** argv);
+};
+
+constexpr Command kCommands[] = {
+    {"verify", "check operators against the laws; print counterexamples", main_verify},
+    {"mutate", "plant bugs and list which law catches which", main_mutate},
+    {"reference", "run cases computed by PyTorch, or NumPy's ULP sets", main_reference},
+    {"explain", "show where every operator of an expression is dispatched", main_explain},
+    {"ops", "list the operators", main_ops},
+    {"doctor", "show what this build has and what was left out", main_doctor},
+};
+
+void usage(std::FILE* out) {
+  std::fputs("usage: lamella COMMAND [options]\n\ncommands:\n", out);
+  for (const Command& c : kCommands) std::fprintf(out, "  %-10s %s\n", c.name, c.help);
+  std::fputs("\nlamella COMMAND --help shows the options of a command.\n", out);
+}
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc < 2) {
+    usage(stderr);
+    return 2;
+  }
+  if (!std::strcmp(argv[1], "--help") || !std::strcmp(argv[1], "-h") || !std::strcmp(argv[1], "help")) {
+    usage(stdout);
+    return 0;
+  }
+  for (const Command& c : kCommands) {
+    if (std::strcmp(argv[1], c.name)) continue;
+    try {
+      return c.run(argc - 1, argv + 1);
+    } catch (const std::exception& e) {
+      std::cerr << "lamella " << c.name << ": " << e.what() << '\n';
+      return 2;
+    }
+  }
+  std::fprintf(stderr, "lamella: there is no command \"%s\"\n\n", argv[1]);
+  usage(stderr);
+  return 2;
+}
