@@ -35,6 +35,7 @@ struct DrawOptions {
   bool exact = false;            ///< small integers only: results are exact and compare bitwise
   bool layouts = true;           ///< permuted, stepped, offset, expanded views, poison around them
   bool tame = false;             ///< magnitudes of order 1: for laws whose bound needs them
+  bool empty = false;            ///< half of the sizes are 0
   int64_t max_numel = 32;
 };
 
@@ -82,7 +83,7 @@ class Draw {
 
  private:
   Tensor fill(const Dims& sizes, DType dtype, Domain domain);
-  Tensor relayout(Tensor t);
+  Tensor relayout(const Tensor& t, bool may_repeat);
   std::span<const uint32_t> choices_;
   DrawOptions options_;
   size_t at_ = 0;

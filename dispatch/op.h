@@ -87,8 +87,8 @@ struct OpDef {
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
   CompositeFn composite = nullptr;
-  Required<Rules> jvp;
-  Required<Rules> vjp;
+  Rules jvp;
+  Rules vjp;
   BatchFn batch = nullptr;         ///< only where the class cannot give it
   uint32_t properties = 0;
   Required<SampleFn> samples;

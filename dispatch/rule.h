@@ -1,6 +1,7 @@
 // Derivative rules: one formula per input, with what it needs declared. NOTE: [rules] below.
 #pragma once
 
+#include <concepts>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
@@ -82,7 +83,11 @@ struct Rules {
   std::vector<Formula> formulas;
   std::string_view absent;  ///< reason
   std::vector<std::string_view> linear;  ///< jvp: inputs for which the operator itself, applied to the tangent, is the formula
-  Rules(std::initializer_list<Formula> f) : formulas(f) {}
+  /// An operator that says nothing does not compile.
+  Rules() = delete;
+  template <std::same_as<Formula>... F>
+    requires(sizeof...(F) > 0)
+  Rules(F... f) : formulas{std::move(f)...} {}
   Rules(std::vector<Formula> f) : formulas(std::move(f)) {}
   explicit Rules(std::string_view reason) : absent(reason) {}
 };

@@ -107,11 +107,11 @@ Op* build_row(const OpDef& def) {
   op->properties = def.properties;
   op->samples = def.samples.value;
   op->doc = def.doc.value;
-  op->no_jvp = def.jvp.value.absent;
-  op->no_vjp = def.vjp.value.absent;
+  op->no_jvp = def.jvp.absent;
+  op->no_vjp = def.vjp.absent;
   index_params(*op);
-  op->jvp = bind(*op, def.jvp.value);
-  op->vjp = bind(*op, def.vjp.value);
+  op->jvp = bind(*op, def.jvp);
+  op->vjp = bind(*op, def.vjp);
   fill_cells(*op);
   return op;
 }

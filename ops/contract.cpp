@@ -73,10 +73,7 @@ void launch_matmul(const Launch& l) {
 }
 
 /// Conjugate transpose of the last two dims.
-Tensor adjoint(const Tensor& x) {
-  const Tensor t = transpose(x, -2, -1);
-  return is_complex(x.dtype()) ? conj(t) : t;
-}
+Tensor adjoint(const Tensor& x) { return conj(transpose(x, -2, -1)); }
 
 Dims batch_sizes(const Tensor& t) { return Dims(t.sizes().first(size_t(std::max(t.rank() - 2, 0)))); }
 
@@ -214,7 +211,7 @@ void define_contract() {
                 .launch = launch_matmul,
                 .jvp = linear_in({"a", "v"}),
                 .vjp = {wrt("a", saves("v"),
-                            [](Tensor dy, Tensor v) { return unsqueeze(dy, 1) * unsqueeze(is_complex(v.dtype()) ? conj(v) : v, 0); }),
+                            [](Tensor dy, Tensor v) { return unsqueeze(dy, 1) * unsqueeze(conj(v), 0); }),
                         wrt("v", saves("a"), [](Tensor dy, Tensor a) { return mv(adjoint(a), dy); })},
                 .properties = kNoInPlace,
                 .samples = mv_samples,

@@ -132,6 +132,21 @@ const Tensor& bmm_out(const Tensor& out, const Tensor& a, const Tensor& b) {
   return out;
 }
 
+Tensor cat(TensorArg tensors, int64_t dim) {
+  static const OpHandle handle("cat");
+  const void* const args[] = {static_cast<const TensorSpan*>(&tensors), &dim};
+  return call_one(handle, args);
+}
+
+const Tensor& cat_out(const Tensor& out, TensorArg tensors, int64_t dim) {
+  static const OpHandle handle("cat_out");
+  const void* const args[] = {&out, static_cast<const TensorSpan*>(&tensors), &dim};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor cholesky(const Tensor& x, bool upper) {
   static const OpHandle handle("cholesky");
   const void* const args[] = {&x, &upper};
@@ -324,6 +339,36 @@ const Tensor& cumsum_out(const Tensor& out, const Tensor& x, int64_t dim, std::o
   return out;
 }
 
+Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
+  static const OpHandle handle("diagonal");
+  const void* const args[] = {&x, &offset, &dim1, &dim2};
+  return call_one(handle, args);
+}
+
+Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+  static const OpHandle handle("diagonal_scatter");
+  const void* const args[] = {&x, &src, &offset, &dim1, &dim2};
+  return call_one(handle, args);
+}
+
+const Tensor& diagonal_scatter_(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+  static const OpHandle handle("diagonal_scatter_");
+  const void* const args[] = {&x, &src, &offset, &dim1, &dim2};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& diagonal_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+  static const OpHandle handle("diagonal_scatter_out");
+  const void* const args[] = {&out, &x, &src, &offset, &dim1, &dim2};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor div(const Tensor& a, const Tensor& b, const std::string& rounding_mode) {
   static const OpHandle handle("div");
   const void* const args[] = {&a, &b, rounding_mode.empty() ? nullptr : &rounding_mode};
@@ -366,15 +411,6 @@ Tensor eq(const Tensor& a, const Tensor& b) {
   return call_one(handle, args);
 }
 
-const Tensor& eq_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("eq_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
-}
-
 const Tensor& eq_out(const Tensor& out, const Tensor& a, const Tensor& b) {
   static const OpHandle handle("eq_out");
   const void* const args[] = {&out, &a, &b};
@@ -406,6 +442,12 @@ const Tensor& exp_out(const Tensor& out, const Tensor& x) {
   Frame frame{&*handle, args, &result};
   call(frame);
   return out;
+}
+
+Tensor expand(const Tensor& x, IntArg size) {
+  static const OpHandle handle("expand");
+  const void* const args[] = {&x, static_cast<const Ints*>(&size)};
+  return call_one(handle, args);
 }
 
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype) {
@@ -507,19 +549,25 @@ const Tensor& full_out(const Tensor& out, IntArg size, const Scalar& fill_value,
   return out;
 }
 
+Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
+  static const OpHandle handle("gather");
+  const void* const args[] = {&x, &dim, &index};
+  return call_one(handle, args);
+}
+
+const Tensor& gather_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index) {
+  static const OpHandle handle("gather_out");
+  const void* const args[] = {&out, &x, &dim, &index};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor ge(const Tensor& a, const Tensor& b) {
   static const OpHandle handle("ge");
   const void* const args[] = {&a, &b};
   return call_one(handle, args);
-}
-
-const Tensor& ge_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("ge_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
 }
 
 const Tensor& ge_out(const Tensor& out, const Tensor& a, const Tensor& b) {
@@ -535,15 +583,6 @@ Tensor gt(const Tensor& a, const Tensor& b) {
   static const OpHandle handle("gt");
   const void* const args[] = {&a, &b};
   return call_one(handle, args);
-}
-
-const Tensor& gt_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("gt_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
 }
 
 const Tensor& gt_out(const Tensor& out, const Tensor& a, const Tensor& b) {
@@ -570,19 +609,49 @@ const Tensor& imag_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
-Tensor isnan(const Tensor& x) {
-  static const OpHandle handle("isnan");
-  const void* const args[] = {&x};
+Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
+  static const OpHandle handle("index_add");
+  const void* const args[] = {&x, &dim, &index, &src, &alpha};
   return call_one(handle, args);
 }
 
-const Tensor& isnan_(const Tensor& x) {
-  static const OpHandle handle("isnan_");
-  const void* const args[] = {&x};
+const Tensor& index_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
+  static const OpHandle handle("index_add_");
+  const void* const args[] = {&x, &dim, &index, &src, &alpha};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);
   return x;
+}
+
+const Tensor& index_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
+  static const OpHandle handle("index_add_out");
+  const void* const args[] = {&out, &x, &dim, &index, &src, &alpha};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
+  static const OpHandle handle("index_select");
+  const void* const args[] = {&x, &dim, &index};
+  return call_one(handle, args);
+}
+
+const Tensor& index_select_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index) {
+  static const OpHandle handle("index_select_out");
+  const void* const args[] = {&out, &x, &dim, &index};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor isnan(const Tensor& x) {
+  static const OpHandle handle("isnan");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
 }
 
 const Tensor& isnan_out(const Tensor& out, const Tensor& x) {
@@ -613,15 +682,6 @@ Tensor le(const Tensor& a, const Tensor& b) {
   static const OpHandle handle("le");
   const void* const args[] = {&a, &b};
   return call_one(handle, args);
-}
-
-const Tensor& le_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("le_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
 }
 
 const Tensor& le_out(const Tensor& out, const Tensor& a, const Tensor& b) {
@@ -708,15 +768,6 @@ Tensor logical_and(const Tensor& a, const Tensor& b) {
   return call_one(handle, args);
 }
 
-const Tensor& logical_and_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("logical_and_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
-}
-
 const Tensor& logical_and_out(const Tensor& out, const Tensor& a, const Tensor& b) {
   static const OpHandle handle("logical_and_out");
   const void* const args[] = {&out, &a, &b};
@@ -730,15 +781,6 @@ Tensor logical_not(const Tensor& x) {
   static const OpHandle handle("logical_not");
   const void* const args[] = {&x};
   return call_one(handle, args);
-}
-
-const Tensor& logical_not_(const Tensor& x) {
-  static const OpHandle handle("logical_not_");
-  const void* const args[] = {&x};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return x;
 }
 
 const Tensor& logical_not_out(const Tensor& out, const Tensor& x) {
@@ -756,15 +798,6 @@ Tensor logical_or(const Tensor& a, const Tensor& b) {
   return call_one(handle, args);
 }
 
-const Tensor& logical_or_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("logical_or_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
-}
-
 const Tensor& logical_or_out(const Tensor& out, const Tensor& a, const Tensor& b) {
   static const OpHandle handle("logical_or_out");
   const void* const args[] = {&out, &a, &b};
@@ -778,15 +811,6 @@ Tensor lt(const Tensor& a, const Tensor& b) {
   static const OpHandle handle("lt");
   const void* const args[] = {&a, &b};
   return call_one(handle, args);
-}
-
-const Tensor& lt_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("lt_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
 }
 
 const Tensor& lt_out(const Tensor& out, const Tensor& a, const Tensor& b) {
@@ -945,15 +969,6 @@ Tensor ne(const Tensor& a, const Tensor& b) {
   return call_one(handle, args);
 }
 
-const Tensor& ne_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("ne_");
-  const void* const args[] = {&a, &b};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call(frame);
-  return a;
-}
-
 const Tensor& ne_out(const Tensor& out, const Tensor& a, const Tensor& b) {
   static const OpHandle handle("ne_out");
   const void* const args[] = {&out, &a, &b};
@@ -999,6 +1014,21 @@ Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype) {
   return call_one(handle, args);
 }
 
+Tensor nonzero(const Tensor& x) {
+  static const OpHandle handle("nonzero");
+  const void* const args[] = {&x};
+  return call_one(handle, args);
+}
+
+const Tensor& nonzero_out(const Tensor& out, const Tensor& x) {
+  static const OpHandle handle("nonzero_out");
+  const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor ones(IntArg size, std::optional<DType> dtype) {
   static const OpHandle handle("ones");
   const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
@@ -1018,6 +1048,12 @@ const Tensor& ones_out(const Tensor& out, IntArg size, std::optional<DType> dtyp
   Frame frame{&*handle, args, &result};
   call(frame);
   return out;
+}
+
+Tensor permute(const Tensor& x, IntArg dims) {
+  static const OpHandle handle("permute");
+  const void* const args[] = {&x, static_cast<const Ints*>(&dims)};
+  return call_one(handle, args);
 }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
@@ -1134,6 +1170,66 @@ const Tensor& reciprocal_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
+Tensor reshape(const Tensor& x, IntArg size) {
+  static const OpHandle handle("reshape");
+  const void* const args[] = {&x, static_cast<const Ints*>(&size)};
+  return call_one(handle, args);
+}
+
+Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  static const OpHandle handle("scatter_add");
+  const void* const args[] = {&x, &dim, &index, &src};
+  return call_one(handle, args);
+}
+
+const Tensor& scatter_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  static const OpHandle handle("scatter_add_");
+  const void* const args[] = {&x, &dim, &index, &src};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& scatter_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
+  static const OpHandle handle("scatter_add_out");
+  const void* const args[] = {&out, &x, &dim, &index, &src};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
+Tensor select(const Tensor& x, int64_t dim, int64_t index) {
+  static const OpHandle handle("select");
+  const void* const args[] = {&x, &dim, &index};
+  return call_one(handle, args);
+}
+
+Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
+  static const OpHandle handle("select_scatter");
+  const void* const args[] = {&x, &src, &dim, &index};
+  return call_one(handle, args);
+}
+
+const Tensor& select_scatter_(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
+  static const OpHandle handle("select_scatter_");
+  const void* const args[] = {&x, &src, &dim, &index};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& select_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
+  static const OpHandle handle("select_scatter_out");
+  const void* const args[] = {&out, &x, &src, &dim, &index};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor sign(const Tensor& x) {
   static const OpHandle handle("sign");
   const void* const args[] = {&x};
@@ -1182,6 +1278,36 @@ const Tensor& sin_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
+Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  static const OpHandle handle("slice");
+  const void* const args[] = {&x, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
+  return call_one(handle, args);
+}
+
+Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  static const OpHandle handle("slice_scatter");
+  const void* const args[] = {&x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
+  return call_one(handle, args);
+}
+
+const Tensor& slice_scatter_(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  static const OpHandle handle("slice_scatter_");
+  const void* const args[] = {&x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return x;
+}
+
+const Tensor& slice_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+  static const OpHandle handle("slice_scatter_out");
+  const void* const args[] = {&out, &x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call(frame);
+  return out;
+}
+
 Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
   static const OpHandle handle("softmax");
   const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
@@ -1206,10 +1332,28 @@ std::array<Tensor, 2> sort(const Tensor& x, int64_t dim, bool descending, bool s
   return results;
 }
 
+Tensors split(const Tensor& x, int64_t split_size, int64_t dim) {
+  static const OpHandle handle("split");
+  const void* const args[] = {&x, &split_size, &dim};
+  Tensors list;
+  Frame frame{&*handle, args, nullptr, &list};
+  call(frame);
+  return list;
+}
+
 Tensor split_key(const Tensor& key, int64_t num) {
   static const OpHandle handle("split_key");
   const void* const args[] = {&key, &num};
   return call_one(handle, args);
+}
+
+Tensors split_with_sizes(const Tensor& x, IntArg split_sizes, int64_t dim) {
+  static const OpHandle handle("split_with_sizes");
+  const void* const args[] = {&x, static_cast<const Ints*>(&split_sizes), &dim};
+  Tensors list;
+  Frame frame{&*handle, args, nullptr, &list};
+  call(frame);
+  return list;
 }
 
 Tensor sqrt(const Tensor& x) {
@@ -1234,6 +1378,18 @@ const Tensor& sqrt_out(const Tensor& out, const Tensor& x) {
   Frame frame{&*handle, args, &result};
   call(frame);
   return out;
+}
+
+Tensor squeeze(const Tensor& x, std::optional<IntArg> dim) {
+  static const OpHandle handle("squeeze");
+  const void* const args[] = {&x, dim ? &*dim : nullptr};
+  return call_one(handle, args);
+}
+
+Tensor stack(TensorArg tensors, int64_t dim) {
+  static const OpHandle handle("stack");
+  const void* const args[] = {static_cast<const TensorSpan*>(&tensors), &dim};
+  return call_one(handle, args);
 }
 
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
@@ -1326,6 +1482,12 @@ Tensor to_device(const Tensor& x, const std::string& device) {
   return call_one(handle, args);
 }
 
+Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
+  static const OpHandle handle("transpose");
+  const void* const args[] = {&x, &dim0, &dim1};
+  return call_one(handle, args);
+}
+
 Tensor tril(const Tensor& x, int64_t diagonal) {
   static const OpHandle handle("tril");
   const void* const args[] = {&x, &diagonal};
@@ -1372,6 +1534,18 @@ const Tensor& triu_out(const Tensor& out, const Tensor& x, int64_t diagonal) {
   Frame frame{&*handle, args, &result};
   call(frame);
   return out;
+}
+
+Tensor unsqueeze(const Tensor& x, int64_t dim) {
+  static const OpHandle handle("unsqueeze");
+  const void* const args[] = {&x, &dim};
+  return call_one(handle, args);
+}
+
+Tensor view(const Tensor& x, IntArg size) {
+  static const OpHandle handle("view");
+  const void* const args[] = {&x, static_cast<const Ints*>(&size)};
+  return call_one(handle, args);
 }
 
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {

@@ -25,6 +25,8 @@ Tensor argmax(const Tensor& x, std::optional<int64_t> dim = std::nullopt, bool k
 const Tensor& argmax_out(const Tensor& out, const Tensor& x, std::optional<int64_t> dim = std::nullopt, bool keepdim = false);
 Tensor bmm(const Tensor& a, const Tensor& b);
 const Tensor& bmm_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor cat(TensorArg tensors, int64_t dim = 0);
+const Tensor& cat_out(const Tensor& out, TensorArg tensors, int64_t dim = 0);
 Tensor cholesky(const Tensor& x, bool upper = false);
 const Tensor& cholesky_out(const Tensor& out, const Tensor& x, bool upper = false);
 Tensor clamp(const Tensor& x, const Tensor& min = {}, const Tensor& max = {});
@@ -50,17 +52,21 @@ const Tensor& cumprod_out(const Tensor& out, const Tensor& x, int64_t dim, std::
 Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 const Tensor& cumsum_(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 const Tensor& cumsum_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
+Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
+const Tensor& diagonal_scatter_(const Tensor& x, const Tensor& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
+const Tensor& diagonal_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 Tensor div(const Tensor& a, const Tensor& b, const std::string& rounding_mode = {});
 const Tensor& div_(const Tensor& a, const Tensor& b, const std::string& rounding_mode = {});
 const Tensor& div_out(const Tensor& out, const Tensor& a, const Tensor& b, const std::string& rounding_mode = {});
 Tensor empty(IntArg size, std::optional<DType> dtype = std::nullopt);
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
 Tensor eq(const Tensor& a, const Tensor& b);
-const Tensor& eq_(const Tensor& a, const Tensor& b);
 const Tensor& eq_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor exp(const Tensor& x);
 const Tensor& exp_(const Tensor& x);
 const Tensor& exp_out(const Tensor& out, const Tensor& x);
+Tensor expand(const Tensor& x, IntArg size);
 Tensor eye(int64_t n, std::optional<int64_t> m = std::nullopt, std::optional<DType> dtype = std::nullopt);
 const Tensor& eye_out(const Tensor& out, int64_t n, std::optional<int64_t> m = std::nullopt, std::optional<DType> dtype = std::nullopt);
 Tensor fill(const Tensor& x, const Scalar& value);
@@ -74,21 +80,24 @@ const Tensor& fold_in_out(const Tensor& out, const Tensor& key, const Tensor& da
 Tensor full(IntArg size, const Scalar& fill_value, std::optional<DType> dtype = std::nullopt);
 Tensor full_like(const Tensor& x, const Scalar& value, std::optional<DType> dtype = std::nullopt);
 const Tensor& full_out(const Tensor& out, IntArg size, const Scalar& fill_value, std::optional<DType> dtype = std::nullopt);
+Tensor gather(const Tensor& x, int64_t dim, const Tensor& index);
+const Tensor& gather_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index);
 Tensor ge(const Tensor& a, const Tensor& b);
-const Tensor& ge_(const Tensor& a, const Tensor& b);
 const Tensor& ge_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor gt(const Tensor& a, const Tensor& b);
-const Tensor& gt_(const Tensor& a, const Tensor& b);
 const Tensor& gt_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor imag(const Tensor& x);
 const Tensor& imag_out(const Tensor& out, const Tensor& x);
+Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha = 1);
+const Tensor& index_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha = 1);
+const Tensor& index_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha = 1);
+Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index);
+const Tensor& index_select_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index);
 Tensor isnan(const Tensor& x);
-const Tensor& isnan_(const Tensor& x);
 const Tensor& isnan_out(const Tensor& out, const Tensor& x);
 Tensor layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-05);
 const Tensor& layer_norm_out(const Tensor& out, const Tensor& x, IntArg normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-05);
 Tensor le(const Tensor& a, const Tensor& b);
-const Tensor& le_(const Tensor& a, const Tensor& b);
 const Tensor& le_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor linalg_cholesky(const Tensor& x, bool upper = false);
 const Tensor& linalg_cholesky_out(const Tensor& out, const Tensor& x, bool upper = false);
@@ -100,16 +109,12 @@ const Tensor& log_out(const Tensor& out, const Tensor& x);
 Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 const Tensor& log_softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 Tensor logical_and(const Tensor& a, const Tensor& b);
-const Tensor& logical_and_(const Tensor& a, const Tensor& b);
 const Tensor& logical_and_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor logical_not(const Tensor& x);
-const Tensor& logical_not_(const Tensor& x);
 const Tensor& logical_not_out(const Tensor& out, const Tensor& x);
 Tensor logical_or(const Tensor& a, const Tensor& b);
-const Tensor& logical_or_(const Tensor& a, const Tensor& b);
 const Tensor& logical_or_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor lt(const Tensor& a, const Tensor& b);
-const Tensor& lt_(const Tensor& a, const Tensor& b);
 const Tensor& lt_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor matmul(const Tensor& a, const Tensor& b);
 const Tensor& matmul_out(const Tensor& out, const Tensor& a, const Tensor& b);
@@ -130,16 +135,18 @@ Tensor mv(const Tensor& a, const Tensor& v);
 const Tensor& mv_out(const Tensor& out, const Tensor& a, const Tensor& v);
 std::array<Tensor, 3> native_layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps);
 Tensor ne(const Tensor& a, const Tensor& b);
-const Tensor& ne_(const Tensor& a, const Tensor& b);
 const Tensor& ne_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor neg(const Tensor& x);
 const Tensor& neg_(const Tensor& x);
 const Tensor& neg_out(const Tensor& out, const Tensor& x);
 Tensor new_full(const Tensor& x, IntArg size, const Scalar& value, std::optional<DType> dtype = std::nullopt);
 Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor nonzero(const Tensor& x);
+const Tensor& nonzero_out(const Tensor& out, const Tensor& x);
 Tensor ones(IntArg size, std::optional<DType> dtype = std::nullopt);
 Tensor ones_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
 const Tensor& ones_out(const Tensor& out, IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor permute(const Tensor& x, IntArg dims);
 Tensor pow(const Tensor& a, const Tensor& b);
 const Tensor& pow_(const Tensor& a, const Tensor& b);
 const Tensor& pow_out(const Tensor& out, const Tensor& a, const Tensor& b);
@@ -155,19 +162,35 @@ const Tensor& real_part_out(const Tensor& out, const Tensor& x);
 Tensor reciprocal(const Tensor& x);
 const Tensor& reciprocal_(const Tensor& x);
 const Tensor& reciprocal_out(const Tensor& out, const Tensor& x);
+Tensor reshape(const Tensor& x, IntArg size);
+Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
+const Tensor& scatter_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
+const Tensor& scatter_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src);
+Tensor select(const Tensor& x, int64_t dim, int64_t index);
+Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index);
+const Tensor& select_scatter_(const Tensor& x, const Tensor& src, int64_t dim, int64_t index);
+const Tensor& select_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim, int64_t index);
 Tensor sign(const Tensor& x);
 const Tensor& sign_(const Tensor& x);
 const Tensor& sign_out(const Tensor& out, const Tensor& x);
 Tensor sin(const Tensor& x);
 const Tensor& sin_(const Tensor& x);
 const Tensor& sin_out(const Tensor& out, const Tensor& x);
+Tensor slice(const Tensor& x, int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1);
+Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1);
+const Tensor& slice_scatter_(const Tensor& x, const Tensor& src, int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1);
+const Tensor& slice_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim = 0, std::optional<int64_t> start = std::nullopt, std::optional<int64_t> end = std::nullopt, int64_t step = 1);
 Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 const Tensor& softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 std::array<Tensor, 2> sort(const Tensor& x, int64_t dim = -1, bool descending = false, bool stable = false);
+Tensors split(const Tensor& x, int64_t split_size, int64_t dim = 0);
 Tensor split_key(const Tensor& key, int64_t num);
+Tensors split_with_sizes(const Tensor& x, IntArg split_sizes, int64_t dim = 0);
 Tensor sqrt(const Tensor& x);
 const Tensor& sqrt_(const Tensor& x);
 const Tensor& sqrt_out(const Tensor& out, const Tensor& x);
+Tensor squeeze(const Tensor& x, std::optional<IntArg> dim = std::nullopt);
+Tensor stack(TensorArg tensors, int64_t dim = 0);
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& sub_(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& sub_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
@@ -180,12 +203,15 @@ const Tensor& tanh_(const Tensor& x);
 const Tensor& tanh_out(const Tensor& out, const Tensor& x);
 Tensor to(const Tensor& x, DType dtype);
 Tensor to_device(const Tensor& x, const std::string& device);
+Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1);
 Tensor tril(const Tensor& x, int64_t diagonal = 0);
 const Tensor& tril_(const Tensor& x, int64_t diagonal = 0);
 const Tensor& tril_out(const Tensor& out, const Tensor& x, int64_t diagonal = 0);
 Tensor triu(const Tensor& x, int64_t diagonal = 0);
 const Tensor& triu_(const Tensor& x, int64_t diagonal = 0);
 const Tensor& triu_out(const Tensor& out, const Tensor& x, int64_t diagonal = 0);
+Tensor unsqueeze(const Tensor& x, int64_t dim);
+Tensor view(const Tensor& x, IntArg size);
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 const Tensor& where_out(const Tensor& out, const Tensor& condition, const Tensor& x, const Tensor& y);
 Tensor zeros(IntArg size, std::optional<DType> dtype = std::nullopt);
@@ -205,28 +231,21 @@ inline Tensor div(const Tensor& a, const Scalar& b, const std::string& rounding_
 inline const Tensor& div_(const Tensor& a, const Scalar& b, const std::string& rounding_mode = {}) { return div_(a, number_like(b, a), rounding_mode); }
 inline Tensor eq(const Scalar& a, const Tensor& b) { return eq(number_like(a, b), b); }
 inline Tensor eq(const Tensor& a, const Scalar& b) { return eq(a, number_like(b, a)); }
-inline const Tensor& eq_(const Tensor& a, const Scalar& b) { return eq_(a, number_like(b, a)); }
 inline Tensor fold_in(const Scalar& key, const Tensor& data) { return fold_in(number_like(key, data), data); }
 inline Tensor fold_in(const Tensor& key, const Scalar& data) { return fold_in(key, number_like(data, key)); }
 inline const Tensor& fold_in_(const Tensor& key, const Scalar& data) { return fold_in_(key, number_like(data, key)); }
 inline Tensor ge(const Scalar& a, const Tensor& b) { return ge(number_like(a, b), b); }
 inline Tensor ge(const Tensor& a, const Scalar& b) { return ge(a, number_like(b, a)); }
-inline const Tensor& ge_(const Tensor& a, const Scalar& b) { return ge_(a, number_like(b, a)); }
 inline Tensor gt(const Scalar& a, const Tensor& b) { return gt(number_like(a, b), b); }
 inline Tensor gt(const Tensor& a, const Scalar& b) { return gt(a, number_like(b, a)); }
-inline const Tensor& gt_(const Tensor& a, const Scalar& b) { return gt_(a, number_like(b, a)); }
 inline Tensor le(const Scalar& a, const Tensor& b) { return le(number_like(a, b), b); }
 inline Tensor le(const Tensor& a, const Scalar& b) { return le(a, number_like(b, a)); }
-inline const Tensor& le_(const Tensor& a, const Scalar& b) { return le_(a, number_like(b, a)); }
 inline Tensor logical_and(const Scalar& a, const Tensor& b) { return logical_and(number_like(a, b), b); }
 inline Tensor logical_and(const Tensor& a, const Scalar& b) { return logical_and(a, number_like(b, a)); }
-inline const Tensor& logical_and_(const Tensor& a, const Scalar& b) { return logical_and_(a, number_like(b, a)); }
 inline Tensor logical_or(const Scalar& a, const Tensor& b) { return logical_or(number_like(a, b), b); }
 inline Tensor logical_or(const Tensor& a, const Scalar& b) { return logical_or(a, number_like(b, a)); }
-inline const Tensor& logical_or_(const Tensor& a, const Scalar& b) { return logical_or_(a, number_like(b, a)); }
 inline Tensor lt(const Scalar& a, const Tensor& b) { return lt(number_like(a, b), b); }
 inline Tensor lt(const Tensor& a, const Scalar& b) { return lt(a, number_like(b, a)); }
-inline const Tensor& lt_(const Tensor& a, const Scalar& b) { return lt_(a, number_like(b, a)); }
 inline Tensor maximum(const Scalar& a, const Tensor& b) { return maximum(number_like(a, b), b); }
 inline Tensor maximum(const Tensor& a, const Scalar& b) { return maximum(a, number_like(b, a)); }
 inline const Tensor& maximum_(const Tensor& a, const Scalar& b) { return maximum_(a, number_like(b, a)); }
@@ -238,7 +257,6 @@ inline Tensor mul(const Tensor& a, const Scalar& b) { return mul(a, number_like(
 inline const Tensor& mul_(const Tensor& a, const Scalar& b) { return mul_(a, number_like(b, a)); }
 inline Tensor ne(const Scalar& a, const Tensor& b) { return ne(number_like(a, b), b); }
 inline Tensor ne(const Tensor& a, const Scalar& b) { return ne(a, number_like(b, a)); }
-inline const Tensor& ne_(const Tensor& a, const Scalar& b) { return ne_(a, number_like(b, a)); }
 inline Tensor pow(const Scalar& a, const Tensor& b) { return pow(number_like(a, b), b); }
 inline Tensor pow(const Tensor& a, const Scalar& b) { return pow(a, number_like(b, a)); }
 inline const Tensor& pow_(const Tensor& a, const Scalar& b) { return pow_(a, number_like(b, a)); }

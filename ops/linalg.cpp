@@ -6,10 +6,7 @@
 namespace lamella::ops {
 
 namespace {
-Tensor adjoint(const Tensor& x) {
-  const Tensor t = transpose(x, -2, -1);
-  return is_complex(x.dtype()) ? conj(t) : t;
-}
+Tensor adjoint(const Tensor& x) { return conj(transpose(x, -2, -1)); }
 
 void infer_triangle(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);

@@ -29,42 +29,41 @@ Tensor Tensor::cumprod(int64_t dim, std::optional<DType> dtype) const { return l
 const Tensor& Tensor::cumprod_(int64_t dim, std::optional<DType> dtype) const { return lamella::cumprod_(*this, dim, dtype); }
 Tensor Tensor::cumsum(int64_t dim, std::optional<DType> dtype) const { return lamella::cumsum(*this, dim, dtype); }
 const Tensor& Tensor::cumsum_(int64_t dim, std::optional<DType> dtype) const { return lamella::cumsum_(*this, dim, dtype); }
+Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal(*this, offset, dim1, dim2); }
+Tensor Tensor::diagonal_scatter(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal_scatter(*this, src, offset, dim1, dim2); }
+const Tensor& Tensor::diagonal_scatter_(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal_scatter_(*this, src, offset, dim1, dim2); }
 Tensor Tensor::div(const Tensor& b, const std::string& rounding_mode) const { return lamella::div(*this, b, rounding_mode); }
 const Tensor& Tensor::div_(const Tensor& b, const std::string& rounding_mode) const { return lamella::div_(*this, b, rounding_mode); }
 Tensor Tensor::empty_like(std::optional<DType> dtype) const { return lamella::empty_like(*this, dtype); }
 Tensor Tensor::eq(const Tensor& b) const { return lamella::eq(*this, b); }
-const Tensor& Tensor::eq_(const Tensor& b) const { return lamella::eq_(*this, b); }
 Tensor Tensor::exp() const { return lamella::exp(*this); }
 const Tensor& Tensor::exp_() const { return lamella::exp_(*this); }
+Tensor Tensor::expand(IntArg size) const { return lamella::expand(*this, size); }
 Tensor Tensor::fill(const Scalar& value) const { return lamella::fill(*this, value); }
 const Tensor& Tensor::fill_(const Scalar& value) const { return lamella::fill_(*this, value); }
 Tensor Tensor::flip(IntArg dims) const { return lamella::flip(*this, dims); }
 Tensor Tensor::fold_in(const Tensor& data) const { return lamella::fold_in(*this, data); }
 const Tensor& Tensor::fold_in_(const Tensor& data) const { return lamella::fold_in_(*this, data); }
 Tensor Tensor::full_like(const Scalar& value, std::optional<DType> dtype) const { return lamella::full_like(*this, value, dtype); }
+Tensor Tensor::gather(int64_t dim, const Tensor& index) const { return lamella::gather(*this, dim, index); }
 Tensor Tensor::ge(const Tensor& b) const { return lamella::ge(*this, b); }
-const Tensor& Tensor::ge_(const Tensor& b) const { return lamella::ge_(*this, b); }
 Tensor Tensor::gt(const Tensor& b) const { return lamella::gt(*this, b); }
-const Tensor& Tensor::gt_(const Tensor& b) const { return lamella::gt_(*this, b); }
 Tensor Tensor::imag() const { return lamella::imag(*this); }
+Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) const { return lamella::index_add(*this, dim, index, src, alpha); }
+const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) const { return lamella::index_add_(*this, dim, index, src, alpha); }
+Tensor Tensor::index_select(int64_t dim, const Tensor& index) const { return lamella::index_select(*this, dim, index); }
 Tensor Tensor::isnan() const { return lamella::isnan(*this); }
-const Tensor& Tensor::isnan_() const { return lamella::isnan_(*this); }
 Tensor Tensor::layer_norm(IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) const { return lamella::layer_norm(*this, normalized_shape, weight, bias, eps); }
 Tensor Tensor::le(const Tensor& b) const { return lamella::le(*this, b); }
-const Tensor& Tensor::le_(const Tensor& b) const { return lamella::le_(*this, b); }
 Tensor Tensor::linalg_cholesky(bool upper) const { return lamella::linalg_cholesky(*this, upper); }
 Tensor Tensor::linalg_solve_triangular(const Tensor& B, bool upper, bool left, bool unitriangular) const { return lamella::linalg_solve_triangular(*this, B, upper, left, unitriangular); }
 Tensor Tensor::log() const { return lamella::log(*this); }
 const Tensor& Tensor::log_() const { return lamella::log_(*this); }
 Tensor Tensor::log_softmax(int64_t dim, std::optional<DType> dtype) const { return lamella::log_softmax(*this, dim, dtype); }
 Tensor Tensor::logical_and(const Tensor& b) const { return lamella::logical_and(*this, b); }
-const Tensor& Tensor::logical_and_(const Tensor& b) const { return lamella::logical_and_(*this, b); }
 Tensor Tensor::logical_not() const { return lamella::logical_not(*this); }
-const Tensor& Tensor::logical_not_() const { return lamella::logical_not_(*this); }
 Tensor Tensor::logical_or(const Tensor& b) const { return lamella::logical_or(*this, b); }
-const Tensor& Tensor::logical_or_(const Tensor& b) const { return lamella::logical_or_(*this, b); }
 Tensor Tensor::lt(const Tensor& b) const { return lamella::lt(*this, b); }
-const Tensor& Tensor::lt_(const Tensor& b) const { return lamella::lt_(*this, b); }
 Tensor Tensor::matmul(const Tensor& b) const { return lamella::matmul(*this, b); }
 Tensor Tensor::maximum(const Tensor& b) const { return lamella::maximum(*this, b); }
 const Tensor& Tensor::maximum_(const Tensor& b) const { return lamella::maximum_(*this, b); }
@@ -77,12 +76,13 @@ const Tensor& Tensor::mul_(const Tensor& b) const { return lamella::mul_(*this, 
 Tensor Tensor::mv(const Tensor& v) const { return lamella::mv(*this, v); }
 std::array<Tensor, 3> Tensor::native_layer_norm(IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) const { return lamella::native_layer_norm(*this, normalized_shape, weight, bias, eps); }
 Tensor Tensor::ne(const Tensor& b) const { return lamella::ne(*this, b); }
-const Tensor& Tensor::ne_(const Tensor& b) const { return lamella::ne_(*this, b); }
 Tensor Tensor::neg() const { return lamella::neg(*this); }
 const Tensor& Tensor::neg_() const { return lamella::neg_(*this); }
 Tensor Tensor::new_full(IntArg size, const Scalar& value, std::optional<DType> dtype) const { return lamella::new_full(*this, size, value, dtype); }
 Tensor Tensor::new_zeros(IntArg size, std::optional<DType> dtype) const { return lamella::new_zeros(*this, size, dtype); }
+Tensor Tensor::nonzero() const { return lamella::nonzero(*this); }
 Tensor Tensor::ones_like(std::optional<DType> dtype) const { return lamella::ones_like(*this, dtype); }
+Tensor Tensor::permute(IntArg dims) const { return lamella::permute(*this, dims); }
 Tensor Tensor::pow(const Tensor& b) const { return lamella::pow(*this, b); }
 const Tensor& Tensor::pow_(const Tensor& b) const { return lamella::pow_(*this, b); }
 Tensor Tensor::prod(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const { return lamella::prod(*this, dim, keepdim, dtype); }
@@ -90,15 +90,27 @@ Tensor Tensor::real() const { return lamella::real(*this); }
 Tensor Tensor::real_part() const { return lamella::real_part(*this); }
 Tensor Tensor::reciprocal() const { return lamella::reciprocal(*this); }
 const Tensor& Tensor::reciprocal_() const { return lamella::reciprocal_(*this); }
+Tensor Tensor::reshape(IntArg size) const { return lamella::reshape(*this, size); }
+Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const { return lamella::scatter_add(*this, dim, index, src); }
+const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const { return lamella::scatter_add_(*this, dim, index, src); }
+Tensor Tensor::select(int64_t dim, int64_t index) const { return lamella::select(*this, dim, index); }
+Tensor Tensor::select_scatter(const Tensor& src, int64_t dim, int64_t index) const { return lamella::select_scatter(*this, src, dim, index); }
+const Tensor& Tensor::select_scatter_(const Tensor& src, int64_t dim, int64_t index) const { return lamella::select_scatter_(*this, src, dim, index); }
 Tensor Tensor::sign() const { return lamella::sign(*this); }
 const Tensor& Tensor::sign_() const { return lamella::sign_(*this); }
 Tensor Tensor::sin() const { return lamella::sin(*this); }
 const Tensor& Tensor::sin_() const { return lamella::sin_(*this); }
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const { return lamella::slice(*this, dim, start, end, step); }
+Tensor Tensor::slice_scatter(const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const { return lamella::slice_scatter(*this, src, dim, start, end, step); }
+const Tensor& Tensor::slice_scatter_(const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const { return lamella::slice_scatter_(*this, src, dim, start, end, step); }
 Tensor Tensor::softmax(int64_t dim, std::optional<DType> dtype) const { return lamella::softmax(*this, dim, dtype); }
 std::array<Tensor, 2> Tensor::sort(int64_t dim, bool descending, bool stable) const { return lamella::sort(*this, dim, descending, stable); }
+std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const { return lamella::split(*this, split_size, dim); }
 Tensor Tensor::split_key(int64_t num) const { return lamella::split_key(*this, num); }
+std::vector<Tensor> Tensor::split_with_sizes(IntArg split_sizes, int64_t dim) const { return lamella::split_with_sizes(*this, split_sizes, dim); }
 Tensor Tensor::sqrt() const { return lamella::sqrt(*this); }
 const Tensor& Tensor::sqrt_() const { return lamella::sqrt_(*this); }
+Tensor Tensor::squeeze(std::optional<IntArg> dim) const { return lamella::squeeze(*this, dim); }
 Tensor Tensor::sub(const Tensor& b, const Scalar& alpha) const { return lamella::sub(*this, b, alpha); }
 const Tensor& Tensor::sub_(const Tensor& b, const Scalar& alpha) const { return lamella::sub_(*this, b, alpha); }
 Tensor Tensor::sum(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const { return lamella::sum(*this, dim, keepdim, dtype); }
@@ -107,10 +119,13 @@ Tensor Tensor::tanh() const { return lamella::tanh(*this); }
 const Tensor& Tensor::tanh_() const { return lamella::tanh_(*this); }
 Tensor Tensor::to(DType dtype) const { return lamella::to(*this, dtype); }
 Tensor Tensor::to_device(const std::string& device) const { return lamella::to_device(*this, device); }
+Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const { return lamella::transpose(*this, dim0, dim1); }
 Tensor Tensor::tril(int64_t diagonal) const { return lamella::tril(*this, diagonal); }
 const Tensor& Tensor::tril_(int64_t diagonal) const { return lamella::tril_(*this, diagonal); }
 Tensor Tensor::triu(int64_t diagonal) const { return lamella::triu(*this, diagonal); }
 const Tensor& Tensor::triu_(int64_t diagonal) const { return lamella::triu_(*this, diagonal); }
+Tensor Tensor::unsqueeze(int64_t dim) const { return lamella::unsqueeze(*this, dim); }
+Tensor Tensor::view(IntArg size) const { return lamella::view(*this, size); }
 Tensor Tensor::zeros_like(std::optional<DType> dtype) const { return lamella::zeros_like(*this, dtype); }
 
 }  // namespace lamella

@@ -111,7 +111,7 @@ Tensor products_of_others(const Tensor& lines) {
   const int64_t n = lines.size(-1);
   if (n == 0) return lines;
   const auto before = [&](const Tensor& v) {
-    return cat({ones_like(narrow(v, -1, 0, 1)), narrow(cumprod(v, -1), -1, 0, n - 1)}, -1);
+    return cat({ones_like(slice(v, -1, 0, 1)), slice(cumprod(v, -1), -1, 0, n - 1)}, -1);
   };
   return before(lines) * flip(before(flip(lines, {-1})), {-1});
 }

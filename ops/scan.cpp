@@ -13,11 +13,9 @@ void infer_scan(const Frame& f, Inferred& out) {
   out.outs.push_back({x.sizes(), out.compute});
 }
 
-Tensor conj_if_complex(const Tensor& x) { return is_complex(x.dtype()) ? conj(x) : x; }
-
 /// Along dim: 1, then v without its last element.
 Tensor previous(const Tensor& v, int64_t dim) {
-  return cat({ones_like(narrow(v, dim, 0, 1)), narrow(v, dim, 0, v.size(int(dim)) - 1)}, dim);
+  return cat({ones_like(slice(v, dim, 0, 1)), slice(v, dim, 0, v.size(int(dim)) - 1)}, dim);
 }
 
 /// s_k = b_k + a_k s_(k-1) along dim, s_(-1) = 0.
@@ -26,9 +24,9 @@ Tensor previous(const Tensor& v, int64_t dim) {
 Tensor recurrence(Tensor a, Tensor b, int64_t dim) {
   const int64_t n = b.size(int(dim));
   for (int64_t shift = 1; shift < n; shift *= 2) {
-    const auto head = [&](const Tensor& v) { return narrow(v, dim, 0, shift); };
-    const auto tail = [&](const Tensor& v) { return narrow(v, dim, shift, n - shift); };
-    const auto before_tail = [&](const Tensor& v) { return narrow(v, dim, 0, n - shift); };
+    const auto head = [&](const Tensor& v) { return slice(v, dim, 0, shift); };
+    const auto tail = [&](const Tensor& v) { return slice(v, dim, shift, n); };
+    const auto before_tail = [&](const Tensor& v) { return slice(v, dim, 0, n - shift); };
     const Tensor factor = tail(a);
     b = cat({head(b), tail(b) + factor * before_tail(b)}, dim);
     if (2 * shift < n) a = cat({head(a), factor * before_tail(a)}, dim);
@@ -48,8 +46,8 @@ Tensor cumprod_jvp(Tensor t, Tensor x, Tensor y, int64_t dim) {
 /// dx_j = conj(y_(j-1)) s_j with s_j = dy_j + conj(x_(j+1)) s_(j+1), run from the end.
 Tensor cumprod_vjp(Tensor dy, Tensor x, Tensor y, int64_t dim) {
   if (is_identity(y, dim)) return dy;
-  const Tensor factors = previous(flip(conj_if_complex(to(x, y.dtype())), {dim}), dim);
-  return previous(conj_if_complex(y), dim) * flip(recurrence(factors, flip(dy, {dim}), dim), {dim});
+  const Tensor factors = previous(flip(conj(to(x, y.dtype())), {dim}), dim);
+  return previous(conj(y), dim) * flip(recurrence(factors, flip(dy, {dim}), dim), {dim});
 }
 
 Values scan_samples(Draw& d) {

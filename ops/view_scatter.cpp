@@ -6,7 +6,7 @@
 namespace lamella::ops {
 
 namespace {
-int int_at(const Frame& f, std::string_view name) { return int(f.arg<int64_t>(param(f, name))); }
+int64_t int_at(const Frame& f, std::string_view name) { return f.arg<int64_t>(param(f, name)); }
 
 std::optional<int64_t> bound(const Frame& f, std::string_view name) {
   const int at = param(f, name);
@@ -15,10 +15,10 @@ std::optional<int64_t> bound(const Frame& f, std::string_view name) {
 
 /// The view of x that src replaces, for x with this geometry.
 Geometry target_of(const Frame& f, const Geometry& x) {
-  if (op_name(f) == "select_scatter") return select_of(f, x, int_at(f, "dim"), f.arg<int64_t>(param(f, "index")));
+  if (op_name(f) == "select_scatter") return select_of(f, x, int_at(f, "dim"), int_at(f, "index"));
   if (op_name(f) == "slice_scatter")
-    return slice_of(f, x, int_at(f, "dim"), bound(f, "start"), bound(f, "end"), f.arg<int64_t>(param(f, "step")));
-  return diagonal_of(f, x, f.arg<int64_t>(param(f, "offset")), int_at(f, "dim1"), int_at(f, "dim2"));
+    return slice_of(f, x, int_at(f, "dim"), bound(f, "start"), bound(f, "end"), int_at(f, "step"));
+  return diagonal_of(f, x, int_at(f, "offset"), int_at(f, "dim1"), int_at(f, "dim2"));
 }
 
 void infer_scatter(const Frame& f, Inferred& out) {

@@ -41,7 +41,7 @@ std::string_view file_dtype_name(DType dtype) {
 }
 
 uint64_t unsigned_number(const json& v, const std::string& tensor) {
-  if (!v.is_number_unsigned()) malformed("tensor \"{}\": got {}, expected a non-negative integer", tensor, v.dump());
+  if (!v.is_number_unsigned()) malformed("tensor \"{}\": got a {}, expected a non-negative integer", tensor, v.type_name());
   return v.get<uint64_t>();
 }
 

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lamella/core/generator.h"
+#include "lamella/core/rng.h"
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/structured.h"

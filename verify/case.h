@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "lamella/dispatch/call.h"
 #include "lamella/dispatch/draw.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
@@ -50,7 +51,32 @@ class Case {
 
 /// C++ that builds `args` exactly (layouts and all), as declarations a0, a1, …: the head of every printed counterexample.
 std::string cpp_declarations(const Values& args);
-/// "cumsum(a0, 1)": the call in C++ with those names.
+/// Likewise for tensors of a law's own under the names it gives: tangents, cotangents, results wanted.
+std::string cpp_tensor(const std::string& name, const Tensor& t);
+/// `call("cumsum", {a0, int64_t{1}})`, of type Tensors: the call in C++; `names` replace a0, a1, … in order.
 std::string cpp_call(const Op& op, const Values& args, const std::vector<std::string>& names = {});
+/// "{a, b}"
+std::string cpp_list(const std::vector<std::string>& names);
+/// A whole translation unit around the body of main().
+std::string cpp_program(const std::string& body);
+
+/// An own contiguous copy on the same device; no operator is called.
+Tensor plain_copy(const Tensor& t);
+/// An own copy with the same strides (repeated elements stay repeated) and nothing around it.
+Tensor strided_copy(const Tensor& t);
+/// Calls f(offset in elements) for the elements in row-major order.
+template <class F> void each_element(const Tensor& t, F&& f) {
+  if (t.is_contiguous()) {
+    for (int64_t i = 0; i < t.numel(); ++i) f(i);
+    return;
+  }
+  Dims at(t.rank());
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    int64_t offset = 0;
+    for (int d = 0; d < t.rank(); ++d) offset += at[d] * t.stride(d);
+    f(offset);
+    for (int d = t.rank() - 1; d >= 0 && ++at[d] == t.size(d); --d) at[d] = 0;
+  }
+}
 
 }  // namespace lamella::verify

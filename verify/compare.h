@@ -9,6 +9,8 @@ namespace lamella::verify {
 
 /// Empty when shapes, dtypes and every element agree bit by bit (NaN equals NaN); else names the first difference.
 std::string differs(const Tensor& got, const Tensor& want);
+/// Likewise; -0 equals 0 unless `signed_zero`.
+std::string differs(const Tensor& got, const Tensor& want, bool signed_zero);
 std::string differs(const Tensors& got, const Tensors& want);
 
 /// Empty when |got - want| <= bound element by element (NaN and infinities must agree in place and sign); `want` may be f128/c256 on the

@@ -21,6 +21,9 @@ struct Mover {
 /// Between any two dtypes other than f128 and c256; equal ones copy bits.
 Mover make_mover(DType from, DType to);
 
+/// Bits moved, for an item size of 1, 2, 4, 8 or 16.
+CastFn copy_of_size(int64_t size);
+
 /// An n0 x n1 block moved; step0 and step1 are the byte strides of the two sides.
 void move_block(const Mover& mover, char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1,
                 int64_t n0, int64_t n1);

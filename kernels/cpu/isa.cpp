@@ -8,12 +8,11 @@
 namespace lamella::kernels {
 namespace {
 
-#define LAMELLA_ISA_TABLE(isa, stream) \
-  Isa{#isa, isa::find_line, isa::find_cast, isa::find_fold, isa::find_softmax, isa::find_gemm, stream}
+#define LAMELLA_ISA_TABLE(isa) \
+  Isa { #isa, isa::find_line, isa::find_cast, isa::find_fold, isa::find_softmax, isa::find_gemm }
 
 const Isa* choose() {
-  static const Isa kTables[] = {LAMELLA_ISA_TABLE(scalar, nullptr), LAMELLA_ISA_TABLE(avx2, avx2::stream),
-                                LAMELLA_ISA_TABLE(avx512, avx512::stream)};
+  static const Isa kTables[] = {LAMELLA_ISA_TABLE(scalar), LAMELLA_ISA_TABLE(avx2), LAMELLA_ISA_TABLE(avx512)};
   __builtin_cpu_init();
   int best = 0;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = 1;
@@ -57,13 +56,47 @@ LineTable build_table() {
   return table;
 }
 
-constexpr struct {
-  const Kernel* kernel;
-  Op op;
-} kOps[] = {
-#define LAMELLA_OP_ENTRY(name) {&name, Op::name},
-    LAMELLA_POINTWISE_KERNELS(LAMELLA_OP_ENTRY) LAMELLA_OP_ENTRY(fold_in)
-#undef LAMELLA_OP_ENTRY
+// Kernel addresses to ops. Kernels lie side by side, so their addresses spread well over the slots.
+class KernelMap {
+ public:
+  KernelMap() {
+#define LAMELLA_ADD_OP(name) add(&kernels::name, Op::name);
+    LAMELLA_POINTWISE_KERNELS(LAMELLA_ADD_OP) LAMELLA_ADD_OP(fold_in)
+#undef LAMELLA_ADD_OP
+  }
+  const LineFn* lines(const Kernel* kernel) const {
+    for (size_t i = slot_of(kernel);; ++i) {
+      const Slot& slot = slots_[i % kSlots];
+      if (slot.kernel == kernel) return slot.lines.data();
+      if (!slot.kernel) return nullptr;
+    }
+  }
+
+ private:
+  static constexpr size_t kSlots = 256;
+  struct Slot {
+    const Kernel* kernel = nullptr;
+    std::array<LineFn, kDTypeCount> lines{};
+  };
+
+  static size_t slot_of(const Kernel* kernel) { return reinterpret_cast<uintptr_t>(kernel) / 8; }
+  void add(const Kernel* kernel, Op op) {
+    size_t i = slot_of(kernel);
+    while (slots_[i % kSlots].kernel) ++i;
+    Slot& slot = slots_[i % kSlots];
+    slot.kernel = kernel;
+    for (int d = 0; d < kDTypeCount; ++d) slot.lines[size_t(d)] = line_for(op, DType(d));
+  }
+  // Null where a bare line would not do: an integer divisor of 0 has to be found before anything is written, and operands
+  // of two dtypes are not "every operand of compute".
+  static LineFn line_for(Op op, DType compute) {
+    if ((op == Op::div_floor || op == Op::div_trunc) && is_integer(compute)) return nullptr;
+    if (op == Op::make_complex) return nullptr;
+    if (is_complex(compute) && (op == Op::abs || op == Op::real || op == Op::imag)) return nullptr;
+    return find_body(op, compute);
+  }
+
+  std::array<Slot, kSlots> slots_;
 };
 
 }  // namespace
@@ -86,13 +119,9 @@ FoldFn find_fold_body(Op op, DType dtype) {
 }
 
 LineFn cpu_line(const Kernel& kernel, DType compute) {
-  for (const auto& entry : kOps) {
-    if (entry.kernel != &kernel) continue;
-    // An integer divisor of 0 has to be found before anything is written, which a bare line cannot do.
-    if ((entry.op == Op::div_floor || entry.op == Op::div_trunc) && is_integer(compute)) return nullptr;
-    return find_body(entry.op, compute);
-  }
-  return nullptr;
+  static const KernelMap map;
+  const LineFn* lines = map.lines(&kernel);
+  return lines ? lines[int(compute)] : nullptr;
 }
 
 }  // namespace lamella::kernels

@@ -40,7 +40,6 @@ struct Isa {
   FoldFn (*fold)(Op op, DType dtype);               ///< add, mul, maximum, minimum for f32, f64, i32, i64
   SoftmaxRowFn (*softmax)(DType dtype);             ///< f32, f64
   GemmFn (*gemm)(DType dtype);                      ///< f32, f64
-  void (*stream)(void* to, const void* from, int64_t bytes);  ///< memcpy past the caches; null when there is no such form
 };
 
 #define LAMELLA_DECLARE_ISA(isa)                        \
@@ -50,7 +49,6 @@ struct Isa {
   FoldFn find_fold(Op op, DType dtype);                 \
   SoftmaxRowFn find_softmax(DType dtype);               \
   GemmFn find_gemm(DType dtype);                        \
-  void stream(void* to, const void* from, int64_t bytes); \
   }
 LAMELLA_DECLARE_ISA(scalar)
 LAMELLA_DECLARE_ISA(avx2)

@@ -1,6 +1,4 @@
-// Contiguous conversions worth SIMD, and copies past the caches. Compiled once per LAMELLA_BACKEND.
-#include <bit>
-
+// Contiguous conversions worth SIMD. Compiled once per LAMELLA_BACKEND.
 #include "lamella/kernels/cpu/bodies.h"
 
 #if defined(__AVX2__)
@@ -58,7 +56,6 @@ void f32_to_f16(void* to, const void* from, int64_t n) {
 }
 #endif
 
-[[maybe_unused]] static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 constexpr int pair(DType from, DType to) { return int(from) * kDTypeCount + int(to); }
 
 }  // namespace
@@ -85,24 +82,6 @@ CastLineFn find_cast(DType from, DType to) {
     case pair(DType::Bool, DType::F64): return convert_line<double, uint8_t>;
     default: return nullptr;
   }
-}
-
-void stream(void* to, const void* from, int64_t bytes) {
-  char* o = static_cast<char*>(to);
-  const char* a = static_cast<const char*>(from);
-  int64_t i = 0;
-#if defined(__AVX512F__)
-  const int64_t head = least(bytes, int64_t(-reinterpret_cast<uintptr_t>(o) & 63));
-  for (; i < head; ++i) o[i] = a[i];
-  for (; i + 64 <= bytes; i += 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(o + i), _mm512_loadu_si512(a + i));
-#elif defined(__AVX2__)
-  const int64_t head = least(bytes, int64_t(-reinterpret_cast<uintptr_t>(o) & 31));
-  for (; i < head; ++i) o[i] = a[i];
-  for (; i + 32 <= bytes; i += 32) {
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(o + i), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)));
-  }
-#endif
-  for (; i < bytes; ++i) o[i] = a[i];
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

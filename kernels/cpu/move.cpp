@@ -55,11 +55,7 @@ void flip(const KernelCall& call) {
   const PlanOperand operands[] = {{out.as<char>(), out.strides, item}, {start, strides, item}};
   const IterPlan plan = make_plan(operands, out.rank, out.sizes);
   const Mover copy = make_mover(in.dtype, in.dtype);
-  BlockShape shape = choose_block(plan);
-  if (shape.n1 == 1) shape.n0 = plan.size(0);
-  for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    move_block(copy, at[0], plan.stride(0, 0), plan.stride(0, 1), at[1], plan.stride(1, 0), plan.stride(1, 1), n0, n1);
-  });
+  move_plan(copy, plan);
 }
 
 void tril(const KernelCall& call) {

@@ -6,9 +6,6 @@
 namespace lamella::kernels {
 namespace {
 
-// Results this large leave the caches anyway: written past them, they cost two thirds of the memory traffic.
-constexpr int64_t kStreamBytes = int64_t{1} << 26;
-
 bool gives_bool(Op op) {
   return (op >= Op::eq && op <= Op::logical_or) || op == Op::logical_not || op == Op::isnan;
 }
@@ -45,30 +42,6 @@ void run_line(const KernelCall& call, const Execution& body, int64_t n) {
   const void* ins[3];
   for (size_t k = 0; k < call.ins.size(); ++k) ins[k] = call.ins[k].data;
   body.line(call.outs[0].data, ins, n);
-}
-
-// The tile is in the first-level cache; its second trip is cheap beside reading the output's memory before writing it.
-void run_streamed(const KernelCall& call, const Execution& body, int64_t n) {
-  alignas(64) char tile[kTile * kMaxItem];
-  const int64_t in_item = itemsize(body.in), out_item = itemsize(body.out);
-  for (int64_t i = 0; i < n; i += kTile) {
-    const int64_t count = std::min(kTile, n - i);
-    const void* ins[3];
-    for (size_t k = 0; k < call.ins.size(); ++k) {
-      ins[k] = call.ins[k].as<char>() + i * (call.ins[k].dtype == body.in ? in_item : 1);
-    }
-    body.line(tile, ins, count);
-    isa().stream(call.outs[0].as<char>() + i * out_item, tile, count * out_item);
-  }
-  __builtin_ia32_sfence();
-}
-
-bool worth_streaming(const KernelCall& call, int64_t n) {
-  if (!isa().stream || n * itemsize(call.outs[0].dtype) < kStreamBytes) return false;
-  for (const View& in : call.ins) {
-    if (in.data == call.outs[0].data) return false;
-  }
-  return true;
 }
 
 void run_blocks(Run& run, const IterPlan& plan) {
@@ -111,11 +84,7 @@ void run_copy(const KernelCall& call) {
   if (is_internal(in.dtype) || is_internal(out.dtype)) fail_dtype("copy", is_internal(in.dtype) ? in.dtype : out.dtype);
   const IterPlan plan = make_plan(call.outs, call.ins);
   const Mover mover = make_mover(in.dtype, out.dtype);
-  BlockShape shape = choose_block(plan);
-  if (shape.n1 == 1) shape.n0 = plan.size(0);
-  for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    move_block(mover, at[0], plan.stride(0, 0), plan.stride(0, 1), at[1], plan.stride(1, 0), plan.stride(1, 1), n0, n1);
-  });
+  move_plan(mover, plan);
 }
 
 }  // namespace
@@ -150,10 +119,7 @@ void run_pointwise(Op op, const KernelCall& call) {
   if (op == Op::copy && (call.compute == out.dtype || call.compute == call.ins[0].dtype)) return run_copy(call);
   const Execution body = find_execution(op, call.compute);
   if (is_integer(call.compute) && (op == Op::div_floor || op == Op::div_trunc)) check_divisor(call.ins[1], call.compute);
-  if (is_one_line(call, body, op)) {
-    const int64_t n = out.numel();
-    return worth_streaming(call, n) ? run_streamed(call, body, n) : run_line(call, body, n);
-  }
+  if (is_one_line(call, body, op)) return run_line(call, body, out.numel());
   const IterPlan plan = make_plan(call.outs, call.ins);
   Run run;
   run.body = body;

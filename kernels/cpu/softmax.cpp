@@ -23,12 +23,14 @@ void softmax_lines(const char* kernel, const KernelCall& call, bool log) {
     return for_each_outer(plan, 0, [&](char* const* at) { row(at[0], at[1], size, log); });
   }
   const int64_t width = std::min(kLines, plan.size(0));
-  std::vector<char> buffer(size_t(width * size * item));
+  // A cache line more than a row: rows a power of two apart would evict each other.
+  const int64_t pitch = size * item + 64;
+  std::vector<char> buffer(size_t(width * pitch));
   const Mover get = make_mover(in.dtype, exec), put = make_mover(exec, out.dtype);
   for_each_block(plan, {width, 1}, [&](char* const* at, int64_t n, int64_t) {
-    move_block(get, buffer.data(), size * item, item, at[1], plan.stride(1, 0), in_step, n, size);
-    for (int64_t j = 0; j < n; ++j) row(buffer.data() + j * size * item, buffer.data() + j * size * item, size, log);
-    move_block(put, at[0], plan.stride(0, 0), out_step, buffer.data(), size * item, item, n, size);
+    move_block(get, buffer.data(), pitch, item, at[1], plan.stride(1, 0), in_step, n, size);
+    for (int64_t j = 0; j < n; ++j) row(buffer.data() + j * pitch, buffer.data() + j * pitch, size, log);
+    move_block(put, at[0], plan.stride(0, 0), out_step, buffer.data(), pitch, item, n, size);
   });
 }
 

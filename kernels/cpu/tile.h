@@ -75,4 +75,7 @@ void for_each_block(const IterPlan& plan, BlockShape shape, F&& f) {
   });
 }
 
+/// Moves everything: operand 1 of the plan into operand 0.
+void move_plan(const Mover& mover, const IterPlan& plan);
+
 }  // namespace lamella::kernels

@@ -1,26 +1,25 @@
-// Spike 0001: who acts on a call? The keys its arguments carry (union, highest bit), or one thread-local current trace.
+// Spike 0001: who acts on a call? The keys its arguments carry, or one thread-local current trace.
 #include "lamella/dispatch/key.h"
+
 #include "timing.h"
 
 namespace {
 using lamella::KeySet;
 
-struct Trace;
-/// Both worlds in one header: keys for the first, the owning trace for the second.
+struct Trace {
+  const Trace* parent;
+};
 struct Tensor {
-  uint64_t keys = 1;
-  const Trace* owner = nullptr;
+  uint64_t keys = 1;             // what the first world looks at
+  const Trace* owner = nullptr;  // what the second does
   const Tensor* below = nullptr;
 };
 struct Op {
   bool ambient = false;
   void (*cells[64])(const Op&, const Tensor* const*, int key) = {};
 };
-int levels_met = 0, kernels_run = 0;
-void kernel(const Op&, const Tensor* const* args, int) {
-  spike::keep(args[0]);
-  ++kernels_run;
-}
+int levels_met = 0;
+void kernel(const Op&, const Tensor* const* args, int) { spike::keep(args[0]); }
 
 // Data: mask, highest bit, table load, indirect call.
 thread_local constinit struct { uint64_t exclude = 0, ambient = 0; } state;
@@ -41,7 +40,6 @@ void level_cell(const Op& op, const Tensor* const* args, int key) {
 }
 
 // Context: every call meets the innermost trace, which passes on what is not its own.
-struct Trace { const Trace* parent; };
 thread_local constinit const Trace* current = nullptr;
 [[gnu::noinline]] void call_by_context(const Op& op, const Tensor* const* args) {
   const Trace* t = current;
@@ -62,12 +60,15 @@ void compare(int live, int carried) {
   std::vector<Tensor> chain(size_t(carried) + 1);
   for (int i = 1; i <= live; ++i) traces[size_t(i)].parent = i > 1 ? &traces[size_t(i - 1)] : nullptr;
   for (int i = 1; i <= carried; ++i)
-    chain[size_t(i)] = {chain[size_t(i - 1)].keys | KeySet::of(15 + i).bits, &traces[size_t(i)], &chain[size_t(i - 1)]};
+    chain[size_t(i)] = {chain[size_t(i - 1)].keys | KeySet::of(15 + i).bits, &traces[size_t(i)],
+                        &chain[size_t(i - 1)]};
   const Tensor* const args[] = {&chain.back(), &chain.back()};
   char title[80];
   std::snprintf(title, sizeof title, "%d live levels, %d carried by the arguments", live, carried);
   spike::Contest contest(title);
-  contest.add("keys of the arguments", 200000, [&](int64_t n) { while (n--) call_by_keys(op, args); });
+  contest.add("keys of the arguments", 200000, [&](int64_t n) {
+    while (n--) call_by_keys(op, args);
+  });
   contest.add("current trace", 200000, [&](int64_t n) {
     current = live ? &traces.back() : nullptr;
     while (n--) call_by_context(op, args);

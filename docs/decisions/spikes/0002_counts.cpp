@@ -1,8 +1,10 @@
-// Spike 0002: reference counts (plain, atomic, owner-biased) and small tensors (three allocations, or one pooled block).
+// Spike 0002: reference counts (plain, atomic, owner-biased); small tensors (three allocations, or one
+// block).
 #include <cstring>
 #include <thread>
 
 #include "lamella/core/tensor.h"
+
 #include "timing.h"
 
 namespace {
@@ -33,8 +35,7 @@ template <class T> void pairs(const Ref<T>& handle, int64_t n) {
 
 /// What a tensor costs when header, storage and data are separate allocations.
 struct Header : Atomic {
-  int64_t sizes[5], strides[5], numel;
-  int rank;
+  int64_t sizes[5], strides[5], numel, rank;
   Atomic* storage;
   void* data;
 };
@@ -81,18 +82,18 @@ int main() {
     while (n--) spike::keep(make_tensor({&four, 1}, DType::F32));
   });
   creation.add("header, storage, data by malloc, atomic counts", 200000, [&](int64_t n) {
-    while (n--) {
-      Header* h = make_apart(four);
-      spike::keep(h);
-      drop_apart(h);
-    }
+    while (n--) { drop_apart(make_apart(four)); }
   });
-  creation.add("made here, dropped by another thread (make_tensor)", 20000, [&](int64_t n) { hand_over(n, 4); });
+  creation.add("made here, dropped by another thread (make_tensor)", 20000,
+               [&](int64_t n) { hand_over(n, 4); });
   creation.run();
   hand_over(1000, 1024);
   const int64_t waiting = memory_stats().bytes;
   (void)make_tensor({&four, 1}, DType::F32);
-  std::printf("1000 tensors of 4 KiB dropped elsewhere: %lld KiB wait for their owner, %lld after its next creation\n",
-              (long long)waiting >> 10, (long long)memory_stats().bytes >> 10);
-  std::printf("bytes: TensorImpl %zu, Storage %zu, block %zu\n", sizeof(TensorImpl), sizeof(Storage), TensorImpl::kBlock);
+  std::printf(
+      "1000 tensors of 4 KiB dropped elsewhere: %lld KiB wait for their owner, %lld after its next "
+      "creation\n",
+      (long long)waiting >> 10, (long long)memory_stats().bytes >> 10);
+  std::printf("bytes: TensorImpl %zu, Storage %zu, block %zu\n", sizeof(TensorImpl), sizeof(Storage),
+              TensorImpl::kBlock);
 }

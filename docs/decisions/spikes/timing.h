@@ -1,4 +1,4 @@
-// Timing for the spikes: alternatives run in turn, so that a busy neighbour meets all of them; medians with their spread.
+// Timing for the spikes: alternatives run in turn, so that a busy neighbour meets all; medians with spread.
 #pragma once
 
 #include <algorithm>
@@ -19,18 +19,25 @@ inline double now_ns() {
   return double(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
 }
 
-/// A question with several answers: each body performs its n repetitions; printed are ns per repetition.
+/// A question with several answers, each a body for one repetition, or for n of them; printed are ns each.
 class Contest {
  public:
   explicit Contest(std::string question) : question_(std::move(question)) {}
 
-  void add(std::string name, int64_t n, std::function<void(int64_t n)> body) {
-    entries_.push_back({std::move(name), n, std::move(body), {}});
+  template <class F> void add(std::string name, int64_t n, F body) {
+    if constexpr (std::is_invocable_v<F, int64_t>) {
+      entries_.push_back({std::move(name), n, body, {}});
+    } else {
+      const auto repeated = [body](int64_t n) {
+        while (n--) body();
+      };
+      entries_.push_back({std::move(name), n, repeated, {}});
+    }
   }
 
   /// The first entry is the one the others are compared with.
   void run(int rounds = 9) {
-    for (int round = -1; round < rounds; ++round)   // round -1 warms up
+    for (int round = -1; round < rounds; ++round)  // round -1 warms up
       for (Entry& e : entries_) {
         const double start = now_ns();
         e.body(e.n);
@@ -39,8 +46,8 @@ class Contest {
     std::printf("%s\n", question_.c_str());
     for (Entry& e : entries_) {
       std::sort(e.ns.begin(), e.ns.end());
-      std::printf("  %-58s %10.2f ns  [%.2f .. %.2f]  x%.2f\n", e.name.c_str(), median(e), e.ns.front(), e.ns.back(),
-                  median(e) / median(entries_[0]));
+      std::printf("  %-58s %10.2f ns  [%.2f .. %.2f]  x%.2f\n", e.name.c_str(), median(e), e.ns.front(),
+                  e.ns.back(), median(e) / median(entries_[0]));
     }
   }
   double median(size_t i) const { return median(entries_[i]); }

@@ -1,0 +1,237 @@
+// Joining tensors along a dim and taking them apart again.
+#include <algorithm>
+
+#include "lamella/ops/batch.h"
+#include "lamella/ops/geometry.h"
+
+namespace lamella::ops {
+
+namespace {
+/// NOTE: [empty entries of cat] A rank-1 tensor without elements joins with anything and adds nothing, as in PyTorch.
+bool adds_nothing(const Tensor& t) { return t.rank() == 1 && t.size(0) == 0; }
+
+/// The first entry that counts for the shape; the last one when none does.
+const Tensor& shape_giver(TensorSpan tensors) {
+  const auto it = std::ranges::find_if_not(tensors, adds_nothing);
+  return it == tensors.end() ? tensors.back() : *it;
+}
+
+void check_joins(const Frame& f, const Tensor& first, const Tensor& t, size_t at, int dim) {
+  LAMELLA_CHECK(t.rank() == first.rank(), Shape, "{}: tensors[{}] is {}, expected rank {} as {}", op_name(f), at, t, first.rank(),
+                first);
+  for (int d = 0; d < t.rank(); ++d)
+    LAMELLA_CHECK(d == dim || t.size(d) == first.size(d), Shape, "{}: tensors[{}] is {}, expected the sizes of {} except at dim {}",
+                  op_name(f), at, t, first, dim);
+}
+
+int cat_dim(const Frame& f) {
+  return int(wrap_dim_of_rank(f, "dim", f.arg<int64_t>(1), shape_giver(f.tensors(0)).rank()));
+}
+
+void infer_cat(const Frame& f, Inferred& out) {
+  const TensorSpan tensors = f.tensors(0);
+  LAMELLA_CHECK(!tensors.empty(), Value, "{}: tensors is empty, expected one tensor at least", op_name(f));
+  std::vector<const Tensor*> all;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    LAMELLA_CHECK(tensors[i].rank() > 0, Shape, "{}: tensors[{}] is {}, expected one dim at least", op_name(f), i, tensors[i]);
+    all.push_back(&tensors[i]);
+  }
+  const Tensor& first = shape_giver(tensors);
+  const int dim = cat_dim(f);
+  Dims sizes(first.sizes());
+  sizes[dim] = 0;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (adds_nothing(tensors[i])) continue;
+    check_joins(f, first, tensors[i], i, dim);
+    LAMELLA_CHECK(!__builtin_add_overflow(sizes[dim], tensors[i].size(dim), &sizes[dim]), Overflow,
+                  "{}: the sizes at dim {} add up to more than int64 holds", op_name(f), dim);
+  }
+  checked_numel(sizes, op_name(f).c_str());
+  out.compute = result_type(all);
+  out.outs.push_back({sizes, out.compute});
+}
+
+void launch_cat(const Launch& l) {
+  const Tensor& out = l.outs[0];
+  const int dim = cat_dim(l.frame);
+  Geometry part{out.sizes(), out.strides(), 0};
+  for (const Tensor& t : l.frame.tensors(0)) {
+    if (adds_nothing(t)) continue;
+    part.sizes[dim] = t.size(dim);
+    copy_view(l, view_at(out, part), t.view_of());
+    part.offset += t.size(dim) * out.stride(dim);
+  }
+}
+
+/// With a mapped dim in front, an entry that adds nothing would no longer be one of rank 1: it is left out, its dtype still counts.
+void batch_cat(BatchCall& b) {
+  const TensorSpan lanes = b.logical.tensors(0);
+  Inferred logical;
+  infer_cat(b.logical, logical);
+  const Tensors front = b.front_list(0);
+  Tensors parts;
+  for (size_t i = 0; i < lanes.size(); ++i)
+    if (!adds_nothing(lanes[i]) || &lanes[i] == &shape_giver(lanes)) parts.push_back(front[i]);
+  const Tensor out = cat(parts, cat_dim(b.logical) + 1);
+  b.results[0] = out.dtype() == logical.compute ? out : to(out, logical.compute);
+}
+
+Tensor cat_tangent(TensorSpan tangents, TensorSpan tensors, int64_t dim) {
+  Tensors all;
+  for (size_t i = 0; i < tensors.size(); ++i) all.push_back(tangents[i].defined() ? tangents[i] : zeros_like(tensors[i]));
+  return cat(all, dim);
+}
+
+Tensors cat_cotangents(const Tensor& dy, TensorSpan tensors, int64_t dim) {
+  Tensors out;
+  const int64_t d = dim < 0 ? dim + dy.rank() : dim;
+  int64_t at = 0;
+  for (const Tensor& t : tensors) {
+    if (!is_inexact(t.dtype())) out.emplace_back();
+    else if (adds_nothing(t)) out.push_back(zeros_like(t));
+    else {
+      const Tensor part = slice(dy, d, at, at + t.size(int(d)));
+      const Tensor fit = is_complex(part.dtype()) && !is_complex(t.dtype()) ? real(part) : part;
+      out.push_back(fit.dtype() == t.dtype() ? fit : to(fit, t.dtype()));
+    }
+    if (!adds_nothing(t)) at += t.size(int(d));
+  }
+  return out;
+}
+
+void stack_of(Frame& f) {
+  const TensorSpan tensors = f.tensors(0);
+  LAMELLA_CHECK(!tensors.empty(), Value, "{}: tensors is empty, expected one tensor at least", op_name(f));
+  const Tensor& first = tensors[0];
+  const int64_t dim = wrap_dim_of_rank(f, "dim", f.arg<int64_t>(1), first.rank() + 1);
+  Tensors parts;
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    LAMELLA_CHECK(std::ranges::equal(tensors[i].sizes(), first.sizes()), Shape, "{}: tensors[{}] is {}, expected the sizes of {}",
+                  op_name(f), i, tensors[i], first);
+    parts.push_back(unsqueeze(tensors[i], dim));
+  }
+  f.results[0] = cat(parts, dim);
+}
+
+/// Size along the split dim.
+int64_t whole(const Frame& f, int64_t& dim) {
+  const Tensor& x = f.tensor(0);
+  LAMELLA_CHECK(x.rank() > 0, Shape, "{}: x is {}, expected one dim at least", op_name(f), x);
+  dim = wrap_dim(f, "dim", f.arg<int64_t>(2), x);
+  return x.size(int(dim));
+}
+
+void split_of(Frame& f) {
+  int64_t dim;
+  const int64_t size = whole(f, dim), step = f.arg<int64_t>(1);
+  LAMELLA_CHECK(step > 0 || (step == 0 && size == 0), Value, "{}: split_size = {}, expected split_size > 0", op_name(f), step);
+  int64_t at = 0;
+  do {  // a dim of size 0 gives one empty part
+    const int64_t n = std::min(step, size - at);
+    f.list->push_back(slice(f.tensor(0), dim, at, at + n));
+    at += n;
+  } while (at < size);
+}
+
+void split_with_sizes_of(Frame& f) {
+  int64_t dim, at = 0;
+  const int64_t size = whole(f, dim);
+  const Ints parts = f.ints(1);
+  for (const int64_t n : parts) {
+    LAMELLA_CHECK(n >= 0 && n <= size - at, Value, "{}: split_sizes = {} is negative somewhere or exceeds size {} of dim {}",
+                  op_name(f), Dims(parts), size, dim);
+    at += n;
+  }
+  LAMELLA_CHECK(at == size, Value, "{}: split_sizes = {} add up to {}, expected size {} of dim {}", op_name(f), Dims(parts), at,
+                size, dim);
+  at = 0;
+  for (const int64_t n : parts) {
+    f.list->push_back(slice(f.tensor(0), dim, at, at + n));
+    at += n;
+  }
+}
+
+Values cat_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  Dims s = d.shape(1, 2);
+  const int64_t dim = d.dim(s.size());
+  Tensors list;
+  const int64_t n = d.range(1, 3);
+  for (int64_t i = 0; i < n; ++i) {
+    list.push_back(d.one_in(6) ? d.tensor(Dims{0}, t) : d.tensor(s, t));
+    s[int(dim < 0 ? dim + s.size() : dim)] = d.size();
+  }
+  if (std::ranges::all_of(list, adds_nothing)) return {Tensors{list[0]}, int64_t{0}};
+  if (d.flag() && (dim == 0 || dim == -s.size())) return {list};
+  return {list, dim};
+}
+
+Values stack_samples(Draw& d) {
+  const DType t = d.dtype(kAllTypes);
+  const Dims s = d.shape(0, 2);
+  Tensors list;
+  const int64_t n = d.range(1, 3);
+  for (int64_t i = 0; i < n; ++i) list.push_back(d.tensor(s, t));
+  if (d.flag()) return {list};
+  return {list, d.dim(s.size() + 1)};
+}
+
+Values split_samples(Draw& d) {
+  const Dims s = d.shape(1);
+  const Tensor x = d.tensor(s, d.dtype(kAllTypes));
+  const int64_t step = d.range(1, 4);
+  if (d.flag()) return {x, step};
+  return {x, step, d.dim(s.size())};
+}
+
+Values split_with_sizes_samples(Draw& d) {
+  const Dims s = d.shape(1);
+  const Tensor x = d.tensor(s, d.dtype(kAllTypes));
+  const int64_t dim = d.dim(s.size()), size = s[int(dim < 0 ? dim + s.size() : dim)], first = d.range(0, size);
+  if (d.flag()) return {x, Dims{first, 0, size - first}, dim};
+  return {x, Dims{first, size - first}, dim};
+}
+}  // namespace
+
+void define_join() {
+  OpTable::add({.schema = "cat(Tensor[] tensors, Dim dim=0) -> Tensor",
+                .shape = ShapeClass::Other,
+                .infer = infer_cat,
+                .kernel = kernel(kernels::copy),
+                .launch = launch_cat,
+                .jvp = {wrt("tensors", saves("tensors", "dim"),
+                            [](TensorSpan t, TensorSpan tensors, int64_t dim) { return cat_tangent(t, tensors, dim); })},
+                .vjp = {wrt("tensors", saves("tensors", "dim"),
+                            [](Tensor dy, TensorSpan tensors, int64_t dim) { return cat_cotangents(dy, tensors, dim); })},
+                .batch = batch_cat,
+                .properties = kLinear,
+                .samples = cat_samples,
+                .doc = "Tensors one after the other along a dim, promoted; all other sizes are equal. Rank-1 tensors without "
+                       "elements add nothing. Errors: value for an empty list, shape."});
+  OpTable::add({.schema = "stack(Tensor[] tensors, Dim dim=0) -> Tensor",
+                .shape = ShapeClass::Composite,
+                .composite = stack_of,
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .properties = kNoOut,
+                .samples = stack_samples,
+                .doc = "Tensors of equal sizes along a new dim at position `dim` of the result. Errors: value for an empty list, "
+                       "shape."});
+  OpTable::add({.schema = "split(Tensor x, int split_size, Dim dim=0) -> Tensor(a)[]",
+                .shape = ShapeClass::Composite,
+                .composite = split_of,
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .samples = split_samples,
+                .doc = "Views of split_size indices each along a dim, the last one smaller where needed. Error value unless "
+                       "split_size > 0."});
+  OpTable::add({.schema = "split_with_sizes(Tensor x, int[] split_sizes, Dim dim=0) -> Tensor(a)[]",
+                .shape = ShapeClass::Composite,
+                .composite = split_with_sizes_of,
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .samples = split_with_sizes_samples,
+                .doc = "Views of the given sizes along a dim, one after the other. Error value unless they add up to its size."});
+}
+
+}  // namespace lamella::ops

@@ -1,0 +1,159 @@
+// Comparing tensors element by element.
+#include "lamella/verify/compare.h"
+
+#include <cmath>
+#include <cstring>
+#include <quadmath.h>
+
+#include "lamella/verify/case.h"
+
+namespace lamella::verify {
+
+namespace {
+
+std::string index_text(const Tensor& t, int64_t flat) {
+  Dims at(t.rank());
+  for (int d = t.rank() - 1; d >= 0; --d) {
+    at[d] = flat % t.size(d);
+    flat /= t.size(d);
+  }
+  return format("{}", at);
+}
+
+std::string text(f128 v) {
+  char decimal[64], hex[64];
+  quadmath_snprintf(decimal, sizeof decimal, "%.20Qg", v);
+  quadmath_snprintf(hex, sizeof hex, "%Qa", v);
+  return format("{} ({})", decimal, hex);
+}
+
+/// One element as real and imaginary part.
+struct Parts {
+  f128 part[2];
+};
+
+Parts load(const Tensor& t, int64_t offset) {
+  return visit_dtype(t.dtype(), [&]<class Tag>(Tag) -> Parts {
+    using T = typename Tag::type;
+    const T v = static_cast<const T*>(t.raw_data())[offset];
+    if constexpr (is_complex_type<T>) return {{f128(v.real()), f128(v.imag())}};
+    else if constexpr (is_half_type<T>) return {{f128(float(v)), 0}};
+    else return {{f128(v), 0}};
+  });
+}
+
+std::string both(const Tensor& t, int64_t flat, const Parts& got, const Parts& want) {
+  std::string out = format("entry {}: got {}", index_text(t, flat), text(got.part[0]));
+  if (is_complex(t.dtype())) out += " + i " + text(got.part[1]);
+  out += ", expected " + text(want.part[0]);
+  if (is_complex(t.dtype())) out += " + i " + text(want.part[1]);
+  return out;
+}
+
+bool same_number(f128 a, f128 b, bool signed_zero) {
+  if (isnanq(a) || isnanq(b)) return isnanq(a) && isnanq(b);
+  if (a != b) return false;
+  return !signed_zero || a != 0 || signbitq(a) == signbitq(b);
+}
+
+std::string differs_in_type(const Tensor& got, const Tensor& want) {
+  if (got.defined() != want.defined()) return format("got {}, expected {}", got, want);
+  if (!got.defined()) return "";
+  const bool sizes = std::ranges::equal(got.sizes(), want.sizes());
+  if (sizes && got.dtype() == want.dtype()) return "";
+  return format("got {}, expected {}", got, want);
+}
+
+std::vector<int64_t> offsets(const Tensor& t) {
+  std::vector<int64_t> out;
+  out.reserve(size_t(t.numel()));
+  each_element(t, [&](int64_t o) { out.push_back(o); });
+  return out;
+}
+
+}  // namespace
+
+std::string differs(const Tensor& got, const Tensor& want, bool signed_zero) {
+  std::string type = differs_in_type(got, want);
+  if (!type.empty() || !got.defined()) return type;
+  const size_t bytes = size_t(itemsize(got.dtype()));
+  if (got.is_contiguous() && want.is_contiguous() &&
+      !std::memcmp(got.raw_data(), want.raw_data(), bytes * size_t(got.numel())))
+    return "";
+  const std::vector<int64_t> g = offsets(got), w = offsets(want);
+  for (size_t i = 0; i < g.size(); ++i) {
+    const Parts a = load(got, g[i]), b = load(want, w[i]);
+    if (!same_number(a.part[0], b.part[0], signed_zero) || !same_number(a.part[1], b.part[1], signed_zero))
+      return both(got, int64_t(i), a, b);
+  }
+  return "";
+}
+
+std::string differs(const Tensor& got, const Tensor& want) { return differs(got, want, true); }
+
+std::string differs(const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return format("got {} results, expected {}", got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k)
+    if (std::string d = differs(got[k], want[k]); !d.empty()) return got.size() > 1 ? format("result {}: {}", k, d) : d;
+  return "";
+}
+
+namespace {
+struct Range {
+  f128 max, smallest;
+};
+Range range_of(DType d) {
+  switch (to_real(d)) {
+    case DType::F16: return {65504, 0x1p-24};
+    case DType::BF16: return {0x1.fep127, 0x1p-133};
+    case DType::F32: return {0x1.fffffep127, 0x1p-149};
+    case DType::F64: return {0x1.fffffffffffffp1023, 0x1p-1074};
+    default: return {HUGE_VALQ, 0};
+  }
+}
+
+/// Whether one real part is acceptable; `excess` is |got - want| / bound.
+bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
+  excess = HUGE_VALQ;
+  if (isnanq(want)) return isnanq(got);
+  if (isnanq(got)) return false;
+  if (isinfq(want)) return got == want;
+  const f128 size = fabsq(want);
+  if (isinfq(got)) return size + bound >= range.max && (got > 0) == (want > 0);  // overflow, as rounding does
+  excess = bound > 0 ? fabsq(got - want) / bound : (got == want ? 0 : HUGE_VALQ);
+  return fabsq(got - want) <= bound;
+}
+}  // namespace
+
+std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
+  if (!std::ranges::equal(got.sizes(), want.sizes()) || is_complex(got.dtype()) != is_complex(want.dtype()))
+    return format("got {}, expected {}", got, type_str(got.dtype(), want.sizes()));
+  const std::vector<int64_t> g = offsets(got), w = offsets(want), b = offsets(bound);
+  const Range range = range_of(got.dtype());
+  std::string worst;
+  f128 worst_excess = -1;
+  for (size_t i = 0; i < g.size(); ++i) {
+    const Parts x = load(got, g[i]), y = load(want, w[i]);
+    const f128 limit = f128(static_cast<const double*>(bound.raw_data())[b[i]]) + 4 * range.smallest;
+    for (int k = 0; k < 2; ++k) {
+      f128 excess;
+      if (close(x.part[k], y.part[k], limit, range, excess) || excess <= worst_excess) continue;
+      worst_excess = excess;
+      worst = both(got, int64_t(i), x, y) + format(", bound {}", text(limit));
+    }
+  }
+  return worst;
+}
+
+double unit_roundoff(DType d) {
+  switch (to_real(d)) {
+    case DType::F16: return 0x1p-11;
+    case DType::BF16: return 0x1p-8;
+    case DType::F32: return 0x1p-24;
+    case DType::F64: return 0x1p-53;
+    case DType::F128: return 0x1p-113;
+    default: return 0;
+  }
+}
+
+}  // namespace lamella::verify

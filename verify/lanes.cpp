@@ -1,0 +1,291 @@
+// Batches drawn from examples, lanes cut from them, and the comparison of two computations of one thing.
+#include "lamella/verify/lanes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "lamella/verify/compare.h"
+
+namespace lamella::verify {
+
+namespace {
+/// Strides for `sizes` stored with the dims of `order` from the slowest to the fastest.
+Dims strides_in_order(Ints sizes, const Dims& order) {
+  Dims strides(int(sizes.size()));
+  int64_t step = 1;
+  for (int k = order.size() - 1; k >= 0; --k) {
+    strides[int(order[k])] = step;
+    step *= std::max<int64_t>(sizes[size_t(order[k])], 1);
+  }
+  return strides;
+}
+
+template <class F> void each_offset(Ints sizes, Ints strides, F&& f) {
+  const int rank = int(sizes.size());
+  Dims at(rank);
+  int64_t offset = 0, n = 1;
+  for (const int64_t s : sizes) n *= s;
+  for (int64_t i = 0; i < n; ++i) {
+    f(i, offset);
+    for (int d = rank - 1; d >= 0; --d) {
+      offset += strides[size_t(d)];
+      if (++at[d] < sizes[size_t(d)]) break;
+      offset -= at[d] * strides[size_t(d)];
+      at[d] = 0;
+    }
+  }
+}
+
+/// Lane `lane` of an element: keeps signs, zeros, bounds of indices and order of magnitude.
+template <class T> T varied(T x, int64_t lane, bool exact) {
+  if constexpr (std::is_same_v<T, bool>) return bool(x ^ (lane & 1));
+  else if constexpr (std::is_integral_v<T>) {
+    for (int64_t k = 0; k < lane % 3; ++k) x = T(x / 2 + x % 2);
+    return x;
+  } else {
+    static constexpr float kFactors[] = {1, 1.25f, 0.75f, 1.5f, 0.875f}, kExact[] = {1, 2, 3, 2, 1};
+    const float factor = (exact ? kExact : kFactors)[lane % 5];
+    if constexpr (is_complex_type<T>) return T(x.real() * factor, x.imag() * factor);
+    else return T(x * factor);
+  }
+}
+
+struct Variation {
+  int64_t lane;
+  bool rotate, exact;
+};
+/// Writes a variation of `example` to the elements of `out` (its sizes, any strides).
+void write_variation(const Tensor& out, const Tensor& example, Variation v) {
+  visit_dtype(example.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    const int64_t n = example.numel();
+    std::vector<int64_t> from(size_t(n), 0);
+    each_offset(example.sizes(), example.strides(), [&](int64_t i, int64_t offset) { from[size_t(i)] = offset; });
+    const T* in = static_cast<const T*>(example.raw_data());
+    T* to = static_cast<T*>(out.raw_data());
+    each_offset(out.sizes(), out.strides(), [&](int64_t i, int64_t offset) {
+      const int64_t source = v.rotate ? (i + v.lane) % n : i;
+      to[offset] = varied(in[from[size_t(source)]], v.lane, v.exact);
+    });
+  });
+}
+
+Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool rotate) {
+  Dims sizes(example.sizes());
+  sizes.insert(dim, size);
+  Dims order;
+  const uint32_t memory = d.below(4);  // as it is, mapped dim slowest, reversed, one lane for all
+  for (int k = 0; k < sizes.size(); ++k) order.push_back(memory == 2 ? sizes.size() - 1 - k : k);
+  if (memory == 1) {
+    order.erase(dim);
+    order.insert(0, dim);
+  }
+  Dims strides = strides_in_order(sizes, order);
+  const bool repeated = memory == 3 && d.flag() && size > 0;
+  const Tensor base = make_tensor(repeated ? Ints(example.sizes()) : Ints(sizes), example.dtype(), example.device());
+  if (repeated) {
+    strides = contiguous_strides(example.sizes());
+    strides.insert(dim, 0);
+  }
+  const Tensor out = make_view_unchecked(base, sizes, strides, base.impl()->offset);
+  for (int64_t i = 0; i < (repeated ? 1 : size); ++i)
+    write_variation(lane(out, dim, i), example, {i, rotate, d.options().exact});
+  return out;
+}
+}  // namespace
+
+bool Batch::any_mapped() const {
+  return std::any_of(in_dims.begin(), in_dims.end(), [](int d) { return d != kNone; });
+}
+
+int64_t draw_lanes(Draw& d) {
+  static constexpr int64_t kSizes[] = {2, 3, 1, 7, 0, 2, 3, 3};
+  return kSizes[d.below(8)];
+}
+
+Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate) {
+  Batch b{size, {}, {}};
+  for (size_t k = 0; k < examples.size(); ++k) {
+    const int dim = mapped[k] ? int(d.below(uint32_t(examples[k].rank() + 1))) : kNone;
+    b.in_dims.push_back(dim);
+    b.xs.push_back(mapped[k] ? draw_stack(d, examples[k], size, dim, rotate) : examples[k]);
+  }
+  return b;
+}
+
+Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped, int64_t size) {
+  return draw_batch(c.draw, c.values(slots), mapped, size, c.op.shape != ShapeClass::Linalg);
+}
+
+std::vector<bool> draw_mapped(Draw& d, size_t n) {
+  std::vector<bool> out(n, true);
+  for (size_t k = 0; k < n; ++k) out[k] = !d.one_in(3);
+  if (n > 0 && std::none_of(out.begin(), out.end(), [](bool m) { return m; })) out[d.below(uint32_t(n))] = true;
+  return out;
+}
+
+Tensor lane(const Tensor& x, int dim, int64_t i) {
+  Dims sizes(x.sizes()), strides(x.strides());
+  const int64_t offset = x.impl()->offset + i * strides[dim];
+  sizes.erase(dim);
+  strides.erase(dim);
+  return make_view_unchecked(x, sizes, strides, offset);
+}
+
+Tensors lane(const Batch& b, int64_t i) {
+  Tensors out;
+  for (size_t k = 0; k < b.xs.size(); ++k) out.push_back(b.in_dims[k] == kNone ? b.xs[k] : lane(b.xs[k], b.in_dims[k], i));
+  return out;
+}
+
+Tensor in_layout_of_lane(const Tensor& x, int dim, const Tensor& example) {
+  Dims strides(x.strides());
+  strides.erase(dim);
+  int64_t extent = 1;
+  for (int d = 0; d < example.rank(); ++d) extent += std::max<int64_t>(example.size(d) - 1, 0) * strides[d];
+  const Tensor base = make_tensor(Dims{extent}, example.dtype(), example.device());
+  const Tensor out = make_view_unchecked(base, example.sizes(), strides, base.impl()->offset);
+  write_variation(out, example, {0, false, true});
+  return out;
+}
+
+Tensor moved(const Tensor& x, int from, int to) {
+  Dims sizes(x.sizes()), strides(x.strides());
+  const int64_t size = sizes[from], stride = strides[from];
+  sizes.erase(from);
+  strides.erase(from);
+  sizes.insert(to, size);
+  strides.insert(to, stride);
+  return make_view_unchecked(x, sizes, strides, x.impl()->offset);
+}
+
+Tensor stacked(const Tensors& lanes, int dim) {
+  const Tensor& first = lanes.front();
+  Dims sizes(first.sizes());
+  sizes.insert(dim, int64_t(lanes.size()));
+  const Tensor out = make_tensor(sizes, first.dtype(), first.device());
+  const size_t bytes = size_t(itemsize(first.dtype()));
+  for (size_t i = 0; i < lanes.size(); ++i) {
+    const Tensor to = lane(out, dim, int64_t(i));
+    std::vector<int64_t> from(size_t(first.numel()), 0);
+    each_offset(lanes[i].sizes(), lanes[i].strides(), [&](int64_t e, int64_t offset) { from[size_t(e)] = offset; });
+    each_offset(to.sizes(), to.strides(), [&](int64_t e, int64_t offset) {
+      std::memcpy(static_cast<char*>(to.raw_data()) + size_t(offset) * bytes,
+                  static_cast<const char*>(lanes[i].raw_data()) + size_t(from[size_t(e)]) * bytes, bytes);
+    });
+  }
+  return out;
+}
+
+Agreement agreement(const Op& op) {
+  switch (op.shape) {
+    case ShapeClass::Broadcast: case ShapeClass::View: case ShapeClass::Index: case ShapeClass::Factory:
+    case ShapeClass::Dynamic: case ShapeClass::Random: return op.composite ? Agreement::Rounding : Agreement::Bitwise;
+    default: return Agreement::Rounding;
+  }
+}
+
+namespace {
+std::vector<c128> values_of(const Tensor& t) {
+  std::vector<c128> out;
+  visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    const T* data = static_cast<const T*>(t.raw_data());
+    each_offset(t.sizes(), t.strides(), [&](int64_t, int64_t offset) {
+      if constexpr (is_complex_type<T>) out.emplace_back(double(data[offset].real()), double(data[offset].imag()));
+      else out.emplace_back(double(data[offset]), 0.0);
+    });
+  });
+  return out;
+}
+
+bool close(double got, double want, double bound) {
+  if (!std::isfinite(got) || !std::isfinite(want)) return got == want || (std::isnan(got) && std::isnan(want));
+  return std::abs(got - want) <= bound;
+}
+}  // namespace
+
+std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, double roundings) {
+  std::string first = differs(got, want);
+  if (first.empty() || how == Agreement::Bitwise || !is_inexact(want.dtype())) return first;
+  if (got.dtype() != want.dtype() || !std::ranges::equal(got.sizes(), want.sizes())) return first;
+  const std::vector<c128> g = values_of(got), w = values_of(want);
+  double scale = 0;
+  for (const c128& v : w)
+    for (const double part : {v.real(), v.imag()})
+      if (std::isfinite(part)) scale = std::max(scale, std::abs(part));
+  const double bound = roundings * unit_roundoff(want.dtype()) * scale;
+  for (size_t i = 0; i < w.size(); ++i)
+    if (!close(g[i].real(), w[i].real(), bound) || !close(g[i].imag(), w[i].imag(), bound))
+      return first + format(" (more than {} roundings of the largest element, {})", roundings, scale);
+  return "";
+}
+
+std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, double roundings) {
+  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    const std::string d = disagrees(got[k], want[k], how, roundings);
+    if (!d.empty()) return format("result {}: {}", k, d);
+  }
+  return "";
+}
+
+Status status_of(const std::function<void()>& f) {
+  try {
+    f();
+    return {};
+  } catch (const Error& e) {
+    return {true, e.code(), e.what()};
+  }
+}
+
+std::string str(const Status& s) { return s.raised ? format("error {}: {}", name(s.code), s.text) : "no error"; }
+
+InDims draw_out_dims(Draw& d, const Tensors& lane_results) {
+  InDims out;
+  for (const Tensor& y : lane_results) {
+    const int rank = y.rank() + 1, dim = int(d.below(uint32_t(rank)));
+    out.push_back(d.flag() ? dim - rank : dim);
+  }
+  return out.empty() ? InDims{0} : out;
+}
+
+InDims some_negative(Draw& d, const InDims& dims, const Tensors& xs) {
+  InDims out = dims;
+  for (size_t k = 0; k < out.size(); ++k)
+    if (out[k] != kNone && d.flag()) out[k] -= xs[k].rank();
+  return out;
+}
+
+std::string cpp_dims(const InDims& dims) {
+  std::string out;
+  for (const int d : dims) out += (out.empty() ? "" : ", ") + (d == kNone ? std::string("kNone") : std::to_string(d));
+  return "InDims{" + out + "}";
+}
+
+namespace {
+std::string name_of(const Case& c, const Case::Slot& slot) {
+  for (size_t k = 0; k < c.tensors().size(); ++k)
+    if (c.tensors()[k].param == slot.param && c.tensors()[k].element == slot.element) return "a" + std::to_string(k);
+  return "";
+}
+}  // namespace
+
+std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots) {
+  std::vector<std::string> names;
+  for (const Case::Slot& t : c.tensors()) {
+    names.push_back(name_of(c, t));
+    for (size_t k = 0; k < slots.size(); ++k)
+      if (slots[k].param == t.param && slots[k].element == t.element) names.back() = "x[" + std::to_string(k) + "]";
+  }
+  return "  const Function f0 = [=](const Tensors& x) { return " + cpp_call(c.op, c.args, names) + "; };\n";
+}
+
+std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, const Tensors& xs) {
+  std::vector<std::string> names;
+  for (const Case::Slot& s : slots) names.push_back(name_of(c, s));
+  return cpp_declarations(c.with(slots, xs)) + cpp_function(c, slots) + "  const Tensors xs" + cpp_list(names) + ";\n";
+}
+
+}  // namespace lamella::verify

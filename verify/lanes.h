@@ -1,0 +1,70 @@
+// Batches of examples and the loop over their lanes: what laws compare vmap with. Lanes are cut by stride arithmetic, never by operators.
+#pragma once
+
+#include "lamella/verify/law.h"
+
+namespace lamella::verify {
+
+/// Examples for a list of tensors; a mapped one has one more dim, with one example a lane.
+struct Batch {
+  int64_t size = 0;
+  Tensors xs;
+  InDims in_dims;  ///< non-negative, kNone where all lanes see the same tensor
+  bool any_mapped() const;
+};
+
+/// 2, 3, 1, 7 or 0 lanes.
+int64_t draw_lanes(Draw& d);
+/// `size` distinct variations of each example along a drawn dim in a drawn memory order. `rotate` also moves elements
+/// about: not for matrices that must stay definite or triangular.
+Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate);
+/// As above, for the tensors in `slots` of a case; rotation where the shape class allows it.
+Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped, int64_t size);
+/// A drawn non-empty choice among n (empty for n = 0).
+std::vector<bool> draw_mapped(Draw& d, size_t n);
+
+/// Lane i of `x` along `dim`, as a view.
+Tensor lane(const Tensor& x, int dim, int64_t i);
+/// What f sees in lane i.
+Tensors lane(const Batch& b, int64_t i);
+/// A tensor of the type and strides of a lane, holding `example`: stands for the lanes that an empty batch does not have.
+Tensor in_layout_of_lane(const Tensor& x, int dim, const Tensor& example);
+/// `x` seen with dim `from` moved to `to`, both non-negative.
+Tensor moved(const Tensor& x, int from, int to);
+/// Lanes along a new dim `dim`, in the layout of the first; at least one.
+Tensor stacked(const Tensors& lanes, int dim);
+
+/// How closely two computations of one thing must agree.
+enum class Agreement : uint8_t {
+  Bitwise,  ///< the same kernels on the same elements
+  Rounding  ///< sums may be ordered differently: a few roundings of the largest element; bitwise where results are integers
+};
+/// Of an operator's lanes, by its shape class.
+Agreement agreement(const Op& op);
+/// Empty when `got` agrees with `want`; else the first difference. `roundings`: how many roundings of the largest element may differ.
+std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, double roundings = 64);
+std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, double roundings = 64);
+
+/// What a lane raised, if anything.
+struct Status {
+  bool raised = false;
+  ErrorCode code = ErrorCode::Internal;
+  std::string text;
+};
+/// Runs f; an Error becomes the status, anything else passes through.
+Status status_of(const std::function<void()>& f);
+std::string str(const Status& s);
+
+/// Out dims for results of these ranks, negative half of the time.
+InDims draw_out_dims(Draw& d, const Tensors& lane_results);
+/// `dims`, some entries counted from the end instead; `rank_of(i)` is the rank of the tensor entry i belongs to.
+InDims some_negative(Draw& d, const InDims& dims, const Tensors& xs);
+
+/// "InDims{0, kNone}"
+std::string cpp_dims(const InDims& dims);
+/// Lines of C++ that define `Function f0`, the case's operator on the tensors in `slots` (parameters x[0], x[1], …).
+std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots);
+/// Declarations, f0 and a line "Tensors xs{a0, a2};" for a case whose `slots` are replaced by `xs`.
+std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, const Tensors& xs);
+
+}  // namespace lamella::verify
