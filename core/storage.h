@@ -6,7 +6,7 @@
 
 namespace lamella {
 
-struct Storage : RefCounted {
+struct alignas(16) Storage : RefCounted {
   void* data = nullptr;
   size_t nbytes = 0;
   uint64_t birth = 0;                 ///< serial of the innermost live level when it was made; 0 outside all levels

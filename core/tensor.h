@@ -61,6 +61,7 @@ struct TensorImpl : RefCounted {
 };
 static_assert(sizeof(TensorImpl) <= TensorImpl::kHeader);
 static_assert(sizeof(Storage) + TensorImpl::kInlineBytes <= TensorImpl::kSuffix);
+static_assert((TensorImpl::kHeader + sizeof(Storage)) % 64 == 0);  // embedded data is aligned like large data
 
 class Tensor {
  public:

@@ -124,9 +124,10 @@ Tensors call_boxed(const Op& op, const Values& values) {
   const BoxedArgs args(op, values);
   Tensors list;
   Tensors results(size_t(op.schema.n_results));
-  Frame frame{&op, args.data(), results.data(), &list};
+  const bool is_list = op.schema.result_kind == ResultKind::TensorList;
+  Frame frame{&op, args.data(), results.data(), is_list ? &list : nullptr};
   call(frame);
-  return op.schema.result_kind == ResultKind::TensorList ? list : results;
+  return is_list ? list : results;
 }
 
 Tensors call(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named) {

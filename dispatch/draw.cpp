@@ -32,21 +32,21 @@ constexpr Kind kMixture[] = {
 constexpr double kSpecials[] = {0, 1, -1, 0.5, -0.5, 2, -2, -0.0};
 
 /// Exponents that keep products of a few elements within the dtype.
-int wide_exponent(DType d, bool tame) {
-  if (tame) return 1;
+int wide_exponent(DType d, const DrawOptions& o) {
+  if (o.tame) return 1;
   switch (to_real(d)) {
-    case DType::F64: return 60;
-    case DType::F16: return 4;
-    default: return 20;
+    case DType::F64: return o.max_exponent;
+    case DType::F16: return std::min(o.max_exponent, 4);
+    default: return std::min(o.max_exponent, 20);
   }
 }
 
 /// One real number of a class; `i` of `n`.
-double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, bool tame) {
+double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, const DrawOptions& o) {
   const uint64_t bits = hash(seed, uint64_t(i));
-  const int e = wide_exponent(dtype, tame);
+  const int e = wide_exponent(dtype, o);
   switch (kind) {
-    case Kind::Iota: return double(i % 5 + 1) / (tame ? 4 : 1);
+    case Kind::Iota: return double(i % 5 + 1) / (o.tame ? 4 : 1);
     case Kind::Bell: return bell(bits);
     case Kind::Small: return double(int64_t(bits % 7) - 3);
     case Kind::Special: return kSpecials[bits % 8];
@@ -57,7 +57,7 @@ double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, b
     case Kind::Sorted: return (double(i) - double(n) / 2 + uniform(bits) / 2) / double(std::max<int64_t>(n, 4)) * 4 *
                                  (seed & 1 ? -1 : 1);
     case Kind::OneHot: return i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))) ? 1 : 0;
-    default: return std::ldexp(bell(bits), tame || e < 20 ? -6 : -3 * e);
+    default: return std::ldexp(bell(bits), o.tame || e < 20 ? -6 : -3 * e);
   }
 }
 
@@ -221,7 +221,7 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     double parts[2];
     for (int k = 0; k < 2; ++k) {
       const uint64_t s = k ? hash(seed, 1000) : seed;
-      parts[k] = !options_.exact ? real_value(kind, s, i, n, dtype, options_.tame)
+      parts[k] = !options_.exact ? real_value(kind, s, i, n, dtype, options_)
                                  : double(integer_value(kind, s, i, n, DType::I64, Domain::Any, true));
       if (k == 1 && kind == Kind::Iota) parts[k] = 0;
     }

@@ -37,6 +37,7 @@ struct DrawOptions {
   bool tame = false;             ///< magnitudes of order 1: for laws whose bound needs them
   bool empty = false;            ///< half of the sizes are 0
   int64_t max_numel = 32;
+  int max_exponent = 60;         ///< wide values lie within 2^±this, less in narrow dtypes
 };
 
 class Draw {

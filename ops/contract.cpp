@@ -1,6 +1,7 @@
 // Matrix products.
 #include <algorithm>
 
+#include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
@@ -70,6 +71,20 @@ void launch_matmul(const Launch& l) {
   const Lifted a(l.frame.tensor(0)), b(l.frame.tensor(1)), out(l.outs[0]);
   const View ins[] = {a.view, b.view};
   run(l, {&out.view, 1}, ins);
+}
+
+/// One level down, with the mapped dim of what is mapped in front.
+Tensor lanes_of(const BatchCall& b, int i) {
+  return b.is_mapped(i) ? to_front(b.frame.tensor(i), b.dims[i]) : b.frame.tensor(i);
+}
+
+/// The lanes are one more batch dim, which matmul broadcasts: an operand without lanes is not copied.
+void batch_matrices(BatchCall& b) { b.results[0] = matmul(lanes_of(b, 0), lanes_of(b, 1)); }
+
+void batch_mv(BatchCall& b) {
+  const Tensor a = lanes_of(b, 0), v = lanes_of(b, 1);
+  if (!b.is_mapped(1)) b.results[0] = matmul(a, v);
+  else b.results[0] = reshape(matmul(a, unsqueeze(v, -1)), Dims{b.size, a.size(-2)});
 }
 
 /// Conjugate transpose of the last two dims.
@@ -189,6 +204,7 @@ void define_contract() {
                 .jvp = linear_in({"a", "b"}),
                 .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return mm(dy, adjoint(b)); }),
                         wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
+                .batch = batch_matrices,
                 .properties = kNoInPlace,
                 .samples = mm_samples,
                 .doc = "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. Errors: dtype when they "
@@ -201,6 +217,7 @@ void define_contract() {
                 .jvp = linear_in({"a", "b"}),
                 .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return bmm(dy, adjoint(b)); }),
                         wrt("b", saves("a"), [](Tensor dy, Tensor a) { return bmm(adjoint(a), dy); })},
+                .batch = batch_matrices,
                 .properties = kNoInPlace,
                 .samples = bmm_samples,
                 .doc = "Products of two batches of matrices [B,n,k] and [B,k,m]; otherwise as mm."});
@@ -213,6 +230,7 @@ void define_contract() {
                 .vjp = {wrt("a", saves("v"),
                             [](Tensor dy, Tensor v) { return unsqueeze(dy, 1) * unsqueeze(conj(v), 0); }),
                         wrt("v", saves("a"), [](Tensor dy, Tensor a) { return mv(adjoint(a), dy); })},
+                .batch = batch_mv,
                 .properties = kNoInPlace,
                 .samples = mv_samples,
                 .doc = "Product of a matrix [n,k] and a vector [k]; otherwise as mm."});

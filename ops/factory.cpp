@@ -198,7 +198,8 @@ Values arange_samples(Draw& d) {
   const bool down = !(is_integer(t) && !is_signed_integer(t)) && d.flag();
   const int64_t start = down ? 3 : d.range(0, 3), step = (down ? -1 : 1) * d.range(1, 3), end = start + n * step;
   Values v{Scalar(start), Scalar(end)};
-  if (is_floating(t) && d.flag()) v = {Scalar(double(start) + 0.5), Scalar(double(end) + 0.25 * double(step))};
+  const double last = n == 0 ? 0 : (double(n) - 0.25) * double(step);  // between two elements
+  if (is_floating(t) && d.flag()) v = {Scalar(double(start) + 0.5), Scalar(double(start) + 0.5 + last)};
   v.push_back(Scalar(step));
   if (t != DType::I64 || d.flag()) v.push_back(t);
   return v;

@@ -1,6 +1,7 @@
 // Triangles, the Cholesky factor and triangular systems, over the last two dims.
 #include <algorithm>
 
+#include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
@@ -108,6 +109,14 @@ void launch_solve(const Launch& l) {
       b(l.frame.tensor(1), batch, transposed);
   const View ins[] = {a.view, b.view};
   run(l, {&out.view, 1}, ins, l.inferred.ints);
+}
+
+/// The lanes are one more batch dim, in front of as many as the operand with more of them has.
+void batch_solve(BatchCall& b) {
+  const int rank = std::max(b.logical_rank(0), b.logical_rank(1));
+  const Frame& f = b.frame;
+  b.results[0] = linalg_solve_triangular(b.front_padded(0, rank), b.front_padded(1, rank), f.arg<bool>(2), f.arg<bool>(3),
+                                         f.arg<bool>(4));
 }
 
 /// The triangle of A that a solve reads.
@@ -235,6 +244,7 @@ void define_linalg() {
                             [](Tensor dy, Tensor a, Ints sizes, bool upper, bool left, bool unit) {
                               return sum_to_size(solve_vjp_b(dy, a, upper, left, unit), sizes);
                             })},
+                .batch = batch_solve,
                 .properties = kNoInPlace,
                 .samples = solve_samples,
                 .doc = "X with A X = B (X A = B unless left) for triangular A [.., n, n], of which only the named triangle is read, without "

@@ -1,6 +1,7 @@
 // Reductions: over some dims or all of them.
 #include <algorithm>
 
+#include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
@@ -103,6 +104,15 @@ void launch_argmax(const Launch& l) {
   out.strides = strides.data();
   const View in = line.view_of();
   run(l, {&out, 1}, {&in, 1}, {&dim, 1});
+}
+
+/// Without a dim each lane is one line.
+void batch_argmax(BatchCall& b) {
+  if (!b.frame.none(1)) return batch_front(b);
+  const Tensor lines = reshape(b.front(0), Dims{b.size, b.logical.tensor(0).numel()});
+  Dims sizes{b.size};
+  if (b.frame.arg<bool>(2)) sizes.resize(b.logical_rank(0) + 1, 1);
+  b.results[0] = reshape(argmax(lines, 1), sizes);
 }
 
 /// Along the last dim: the product of all other elements, from the products before and after each (no division, so that
@@ -285,6 +295,7 @@ void define_reduce() {
                 .launch = launch_argmax,
                 .jvp = not_differentiable("the result is an index"),
                 .vjp = not_differentiable("the result is an index"),
+                .batch = batch_argmax,
                 .properties = kDiscontinuous | kNoInPlace,
                 .samples = argmax_samples,
                 .doc = "i64 index of the greatest element along dim, in row-major order over all elements when None; the first of "

@@ -14,8 +14,10 @@ using lamella::ErrorCode;
 
 constexpr size_t kShownFailures = 3;  // per operator, unless --verbose
 
+/// The repository's file, where this program still lies beside it; else none.
 std::string default_exceptions() {
-  return (std::filesystem::path(__FILE__).parent_path() / "reference_exceptions.json").string();
+  const auto path = std::filesystem::path(__FILE__).parent_path() / "reference_exceptions.json";
+  return std::filesystem::exists(path) ? path.string() : "";
 }
 
 bool is_pack_file(const std::string& name) { return name.ends_with(".safetensors"); }
@@ -96,7 +98,7 @@ int main_reference(int argc, char** argv) {
     return app.exit(e) ? 2 : 0;
   }
   std::map<std::string, Tally> tallies;
-  Exceptions exceptions(exceptions_path);
+  Exceptions exceptions = exceptions_path.empty() ? Exceptions() : Exceptions(exceptions_path);
   visit_pack(
       path, [](const std::string& name) { return is_pack_file(name) || is_ulp_file(name); },
       [&](const std::string& name, std::string bytes) {

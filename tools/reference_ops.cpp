@@ -13,6 +13,7 @@ namespace {
 ///   name         the schema's parameter of that name
 ///   name:param   the schema calls it `param`
 ///   name:param%  the sizes of that tensor are what the schema takes
+///   name*        a list, or all integers that follow
 ///   name=value   accepted with this value (true, false, or * for any) and dropped
 ///   +param=value given to the operator at every call (integers, or a dtype)
 struct Row {
@@ -30,6 +31,9 @@ constexpr Row kRows[] = {
     {"linalg.diagonal", "diagonal", "A:x offset +dim1=-2 +dim2=-1 dim1 dim2"},
     {"nn.functional.layer_norm", "layer_norm", ""},
     {"nonzero", "nonzero", "input:x as_tuple=false"},
+    {"where", "where", "self:x condition other:y"},
+    {"eye", "eye", "n m dtype requires_grad=*"},
+    {"sum_to_size", "sum_to_size", "input:x size*"},
     {"view_as", "view", "input:x other:size%"},
     {"reshape_as", "reshape", "input:x other:size%"},
     {"expand_as", "expand", "input:x other:size%"},
@@ -52,13 +56,17 @@ constexpr Row kRows[] = {
 
 struct Word {
   std::string name, param, value;
-  bool dropped = false, constant = false, sizes = false;
+  bool dropped = false, constant = false, sizes = false, rest = false;
 };
 
 Word parse_word(std::string text) {
   Word w;
   if (text.ends_with('%')) {
     w.sizes = true;
+    text.pop_back();
+  }
+  if (text.ends_with('*') && text.find('=') == std::string::npos) {
+    w.rest = true;
     text.pop_back();
   }
   const size_t equals = text.find('='), colon = text.find(':');
@@ -77,7 +85,7 @@ Word parse_word(std::string text) {
 std::vector<Word> words_of(std::string_view signature, const Schema& schema) {
   std::vector<Word> out;
   if (signature.empty()) {
-    for (const Param& p : schema.params) out.push_back({p.name, p.name, "", false, false, false});
+    for (const Param& p : schema.params) out.push_back({p.name, p.name, ""});
     return out;
   }
   std::istringstream in{std::string(signature)};
@@ -155,15 +163,24 @@ PackOperator::Named PackOperator::bind(const PackArguments& args) const {
     named.emplace_back(param, fitted(op_->schema.params[size_t(i)], std::move(value), args));
   };
   std::vector<const Word*> order;
-  for (const Word& w : words)
+  for (const Word& w : words) {
     if (w.constant) set(w.param, constant_value(w.value));
     else order.push_back(&w);
+  }
+  Dims rest;
   size_t position = 0;
   for (const PackArgument& a : args) {
     if (a.name == "out" || is_cpu_device(a)) continue;
     const Word* word = nullptr;
     if (a.name.empty()) {
-      if (position < order.size()) word = order[position++];
+      if (position < order.size()) word = order[position];
+      const auto* number = std::get_if<int64_t>(&a.value);
+      if (word && word->rest && number) {
+        rest.push_back(*number);
+        set(word->param, rest);
+        continue;
+      }
+      ++position;
     } else {
       for (const Word* w : order)
         if (w->name == a.name) word = w;

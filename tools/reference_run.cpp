@@ -30,8 +30,9 @@ std::string compare_all(const char* what, const Tensors& got, const std::vector<
   for (size_t i = 0; i < got.size(); ++i) {
     if (!names[i]) continue;
     if (!file.has(*names[i])) throw MalformedPack("there is no tensor " + *names[i]);
-    if (got[i].defined()) written[*names[i]] = got[i];
-    std::string text = got[i].defined() ? beyond_tolerance(got[i], file.tensor(*names[i])) : "undefined";
+    const Tensor want = file.tensor(*names[i]);
+    std::string text = got[i].defined() ? beyond_tolerance(got[i], want) : "undefined";
+    if (got[i].defined() && is_complex(got[i].dtype()) == is_complex(want.dtype())) written[*names[i]] = got[i];
     if (first.empty() && !text.empty()) first = format("{} {}: {}", what, i, text);
   }
   return first;

@@ -104,15 +104,13 @@ void SafetensorsReader::add_entry(std::string name, const std::string& dtype_nam
   const uint64_t expected = bytes_of(name, sizes, dtype);
   if (end - begin != expected)
     malformed("tensor \"{}\" has {} bytes, its shape and dtype say {}", name, end - begin, expected);
-  if (name.size() > kComplexEnding.size() && name.ends_with(kComplexEnding)) {
+  if (name.ends_with(kComplexEnding)) {
     if ((dtype != DType::F32 && dtype != DType::F64) || sizes.empty() || sizes.back() != 2)
       malformed("tensor \"{}\" is no complex one: {} and its last dim is not 2", name, dtype_name);
     dtype = to_complex(dtype);
     sizes.pop_back();
-    name.resize(name.size() - kComplexEnding.size());
   }
-  if (!entries_.try_emplace(name, Entry{dtype, std::move(sizes), data_ + size_t(begin), size_t(expected)}).second)
-    malformed("tensor \"{}\" is there twice", name);
+  entries_[std::move(name)] = {dtype, std::move(sizes), data_ + size_t(begin), size_t(expected)};
 }
 
 std::vector<std::string> SafetensorsReader::names() const {
@@ -143,10 +141,11 @@ std::string write_safetensors(const std::map<std::string, Tensor>& tensors,
     const Tensor packed = contiguous(t);
     std::vector<int64_t> sizes(packed.sizes().begin(), packed.sizes().end());
     const bool complex = is_complex(packed.dtype());
+    LAMELLA_CHECK(complex == name.ends_with(kComplexEnding), Value, "safetensors: \"{}\" names a {}", name, type_str(t));
     if (complex) sizes.push_back(2);
     const size_t begin = data.size(), bytes = size_t(packed.numel()) * size_t(itemsize(packed.dtype()));
     if (bytes) data.append(static_cast<const char*>(packed.raw_data()), bytes);
-    root[name + std::string(complex ? kComplexEnding : "")] = {
+    root[name] = {
         {"dtype", file_dtype_name(to_real(packed.dtype()))},
         {"shape", sizes},
         {"data_offsets", {begin, data.size()}}};

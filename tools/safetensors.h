@@ -12,8 +12,8 @@ namespace lamella::tools {
 
 /// A parsed file. Tensors are made when asked for, so that one that cannot be made does not spoil the rest.
 ///
-/// A complex tensor is stored as a real one with a last dim of 2, its name ending in "#complex"; here it goes by the
-/// name without that ending.
+/// A complex tensor is stored as a real one with a last dim of 2, its name ending in "#complex"; here it is complex and
+/// keeps that name.
 class SafetensorsReader {
  public:
   /// Takes the bytes of a whole file. Error value when the header is malformed, exceeds the file, or gives a tensor
@@ -41,7 +41,8 @@ class SafetensorsReader {
   std::map<std::string, Entry> entries_;
 };
 
-/// The bytes of a file that holds these (plain) tensors, in the order of their names.
+/// The bytes of a file that holds these (plain) tensors, in the order of their names. Error value unless exactly the
+/// complex ones have names ending in "#complex".
 std::string write_safetensors(const std::map<std::string, Tensor>& tensors,
                               const std::map<std::string, std::string>& metadata);
 

@@ -38,7 +38,7 @@ class Grad final : public Interpreter {
     return static_cast<GradWrapper*>(current_wrapper(f, t, key_, serial_, take));
   }
   /// Result as the pullback needs it: the value, and the node it came from (null when it does not depend on the inputs).
-  NodeOutput output(const Tensor& t, Tensor& value) const {
+  NodeOutput output(const Tensor t, Tensor& value) const {
     static const Frame kReturn{nullptr, nullptr, nullptr};
     value = t;
     if (!wraps(t)) return {};
@@ -132,9 +132,9 @@ class Grad final : public Interpreter {
     lamella::call(lower);
     if (inputs.empty() || op.vjp.empty()) return;
     NodeRef node;
-    Tensor* results = f.list ? f.list->data() : f.results;
-    const size_t n = f.list && op.schema.result_kind == ResultKind::TensorList ? f.list->size() : size_t(op.schema.n_results);
-    if (op.schema.result_kind != ResultKind::TensorList) results = f.results;
+    Tensor* results = f.results;
+    const size_t n = size_t(op.schema.n_results);
+    LAMELLA_ASSERT(op.schema.result_kind == ResultKind::Tensors);  // operators that return lists are composites
     Tensor wrapped[4];
     for (size_t k = 0; k < n; ++k) {
       if (!is_inexact(results[k].dtype())) continue;

@@ -119,7 +119,7 @@ bool needs_fix(const Frame& f, const TapeInput& in, const Tensor& result) {
 NodeRef record(const Frame& f, std::span<const TapeInput> inputs, bool check_versions) {
   const Op& op = *f.op;
   SavePlan plan;
-  const Tensor& first = f.list ? f.list->front() : f.results[0];
+  const Tensor& first = f.results[0];
   int last_param = -1;
   for (const TapeInput& in : inputs) {
     const BoundFormula* formula = op.vjp_of(in.param);

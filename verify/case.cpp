@@ -237,6 +237,29 @@ std::string cpp_call(const Op& op, const Values& args, const std::vector<std::st
   return out + "})";
 }
 
+namespace {
+size_t position(const Case& c, const Case::Slot& slot) {
+  for (size_t k = 0; k < c.tensors().size(); ++k)
+    if (c.tensors()[k].param == slot.param && c.tensors()[k].element == slot.element) return k;
+  return c.tensors().size();
+}
+}  // namespace
+
+std::vector<std::string> cpp_names(const Case& c, const std::vector<Case::Slot>& slots) {
+  std::vector<std::string> out;
+  for (const Case::Slot& s : slots) out.push_back(format("a{}", position(c, s)));
+  return out;
+}
+
+std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots, bool smooth) {
+  std::vector<std::string> names = cpp_names(c, c.tensors());
+  for (size_t k = 0; k < slots.size(); ++k) names[position(c, slots[k])] = format("xs[{}]", k);
+  const std::string call = cpp_call(c.op, c.args, names);
+  if (!smooth) return "[&](const Tensors& xs) { return " + call + "; }";
+  return "[&](const Tensors& xs) {\n    Tensors ys = " + call +
+         ";\n    std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });\n    return ys;\n  }";
+}
+
 std::string cpp_list(const std::vector<std::string>& names) {
   std::string out = "{";
   for (size_t i = 0; i < names.size(); ++i) out += (i ? ", " : "") + names[i];

@@ -55,6 +55,10 @@ std::string cpp_declarations(const Values& args);
 std::string cpp_tensor(const std::string& name, const Tensor& t);
 /// `call("cumsum", {a0, int64_t{1}})`, of type Tensors: the call in C++; `names` replace a0, a1, … in order.
 std::string cpp_call(const Op& op, const Values& args, const std::vector<std::string>& names = {});
+/// A lambda of the tensors in `slots`, as Case::function (or smooth_function) is: "[&](const Tensors& xs) { … }".
+std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots, bool smooth = false);
+/// a0, a1, … of the tensors in `slots`.
+std::vector<std::string> cpp_names(const Case& c, const std::vector<Case::Slot>& slots);
 /// "{a, b}"
 std::string cpp_list(const std::vector<std::string>& names);
 /// A whole translation unit around the body of main().

@@ -21,22 +21,6 @@ Dims strides_in_order(Ints sizes, const Dims& order) {
   return strides;
 }
 
-template <class F> void each_offset(Ints sizes, Ints strides, F&& f) {
-  const int rank = int(sizes.size());
-  Dims at(rank);
-  int64_t offset = 0, n = 1;
-  for (const int64_t s : sizes) n *= s;
-  for (int64_t i = 0; i < n; ++i) {
-    f(i, offset);
-    for (int d = rank - 1; d >= 0; --d) {
-      offset += strides[size_t(d)];
-      if (++at[d] < sizes[size_t(d)]) break;
-      offset -= at[d] * strides[size_t(d)];
-      at[d] = 0;
-    }
-  }
-}
-
 /// Lane `lane` of an element: keeps signs, zeros, bounds of indices and order of magnitude.
 template <class T> T varied(T x, int64_t lane, bool exact) {
   if constexpr (std::is_same_v<T, bool>) return bool(x ^ (lane & 1));
@@ -61,12 +45,13 @@ void write_variation(const Tensor& out, const Tensor& example, Variation v) {
     using T = typename Tag::type;
     const int64_t n = example.numel();
     std::vector<int64_t> from(size_t(n), 0);
-    each_offset(example.sizes(), example.strides(), [&](int64_t i, int64_t offset) { from[size_t(i)] = offset; });
+    each_element(example, [&, i = size_t{0}](int64_t offset) mutable { from[i++] = offset; });
     const T* in = static_cast<const T*>(example.raw_data());
     T* to = static_cast<T*>(out.raw_data());
-    each_offset(out.sizes(), out.strides(), [&](int64_t i, int64_t offset) {
+    each_element(out, [&, i = int64_t{0}](int64_t offset) mutable {
       const int64_t source = v.rotate ? (i + v.lane) % n : i;
       to[offset] = varied(in[from[size_t(source)]], v.lane, v.exact);
+      ++i;
     });
   });
 }
@@ -169,10 +154,10 @@ Tensor stacked(const Tensors& lanes, int dim) {
   for (size_t i = 0; i < lanes.size(); ++i) {
     const Tensor to = lane(out, dim, int64_t(i));
     std::vector<int64_t> from(size_t(first.numel()), 0);
-    each_offset(lanes[i].sizes(), lanes[i].strides(), [&](int64_t e, int64_t offset) { from[size_t(e)] = offset; });
-    each_offset(to.sizes(), to.strides(), [&](int64_t e, int64_t offset) {
+    each_element(lanes[i], [&, e = size_t{0}](int64_t offset) mutable { from[e++] = offset; });
+    each_element(to, [&, e = size_t{0}](int64_t offset) mutable {
       std::memcpy(static_cast<char*>(to.raw_data()) + size_t(offset) * bytes,
-                  static_cast<const char*>(lanes[i].raw_data()) + size_t(from[size_t(e)]) * bytes, bytes);
+                  static_cast<const char*>(lanes[i].raw_data()) + size_t(from[e++]) * bytes, bytes);
     });
   }
   return out;
@@ -192,7 +177,7 @@ std::vector<c128> values_of(const Tensor& t) {
   visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     const T* data = static_cast<const T*>(t.raw_data());
-    each_offset(t.sizes(), t.strides(), [&](int64_t, int64_t offset) {
+    each_element(t, [&](int64_t offset) {
       if constexpr (is_complex_type<T>) out.emplace_back(double(data[offset].real()), double(data[offset].imag()));
       else out.emplace_back(double(data[offset]), 0.0);
     });
@@ -206,26 +191,26 @@ bool close(double got, double want, double bound) {
 }
 }  // namespace
 
-std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, double roundings) {
+std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r) {
   std::string first = differs(got, want);
   if (first.empty() || how == Agreement::Bitwise || !is_inexact(want.dtype())) return first;
   if (got.dtype() != want.dtype() || !std::ranges::equal(got.sizes(), want.sizes())) return first;
   const std::vector<c128> g = values_of(got), w = values_of(want);
-  double scale = 0;
+  double scale = r.least;
   for (const c128& v : w)
     for (const double part : {v.real(), v.imag()})
       if (std::isfinite(part)) scale = std::max(scale, std::abs(part));
-  const double bound = roundings * unit_roundoff(want.dtype()) * scale;
+  const double bound = r.count * unit_roundoff(want.dtype()) * scale;
   for (size_t i = 0; i < w.size(); ++i)
     if (!close(g[i].real(), w[i].real(), bound) || !close(g[i].imag(), w[i].imag(), bound))
-      return first + format(" (more than {} roundings of the largest element, {})", roundings, scale);
+      return first + format(" (more than {} roundings of the largest element, {})", r.count, scale);
   return "";
 }
 
-std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, double roundings) {
+std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r) {
   if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {
-    const std::string d = disagrees(got[k], want[k], how, roundings);
+    const std::string d = disagrees(got[k], want[k], how, r);
     if (!d.empty()) return format("result {}: {}", k, d);
   }
   return "";
@@ -264,28 +249,9 @@ std::string cpp_dims(const InDims& dims) {
   return "InDims{" + out + "}";
 }
 
-namespace {
-std::string name_of(const Case& c, const Case::Slot& slot) {
-  for (size_t k = 0; k < c.tensors().size(); ++k)
-    if (c.tensors()[k].param == slot.param && c.tensors()[k].element == slot.element) return "a" + std::to_string(k);
-  return "";
-}
-}  // namespace
-
-std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots) {
-  std::vector<std::string> names;
-  for (const Case::Slot& t : c.tensors()) {
-    names.push_back(name_of(c, t));
-    for (size_t k = 0; k < slots.size(); ++k)
-      if (slots[k].param == t.param && slots[k].element == t.element) names.back() = "x[" + std::to_string(k) + "]";
-  }
-  return "  const Function f0 = [=](const Tensors& x) { return " + cpp_call(c.op, c.args, names) + "; };\n";
-}
-
 std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, const Tensors& xs) {
-  std::vector<std::string> names;
-  for (const Case::Slot& s : slots) names.push_back(name_of(c, s));
-  return cpp_declarations(c.with(slots, xs)) + cpp_function(c, slots) + "  const Tensors xs" + cpp_list(names) + ";\n";
+  return cpp_declarations(c.with(slots, xs)) + "  const Function f0 = " + cpp_function(c, slots) + ";\n  const Tensors xs" +
+         cpp_list(cpp_names(c, slots)) + ";\n";
 }
 
 }  // namespace lamella::verify

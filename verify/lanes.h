@@ -41,9 +41,13 @@ enum class Agreement : uint8_t {
 };
 /// Of an operator's lanes, by its shape class.
 Agreement agreement(const Op& op);
-/// Empty when `got` agrees with `want`; else the first difference. `roundings`: how many roundings of the largest element may differ.
-std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, double roundings = 64);
-std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, double roundings = 64);
+/// How far Rounding lets results differ: `count` roundings of the largest element, or of `least` if that is larger.
+struct Roundings {
+  double count = 64, least = 0;
+};
+/// Empty when `got` agrees with `want`; else the first difference.
+std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});
+std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r = {});
 
 /// What a lane raised, if anything.
 struct Status {
@@ -62,8 +66,6 @@ InDims some_negative(Draw& d, const InDims& dims, const Tensors& xs);
 
 /// "InDims{0, kNone}"
 std::string cpp_dims(const InDims& dims);
-/// Lines of C++ that define `Function f0`, the case's operator on the tensors in `slots` (parameters x[0], x[1], …).
-std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots);
 /// Declarations, f0 and a line "Tensors xs{a0, a2};" for a case whose `slots` are replaced by `xs`.
 std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, const Tensors& xs);
 

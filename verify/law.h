@@ -52,4 +52,17 @@ struct Shrunk {
 };
 Shrunk shrink(const Law& law, const Op& op, Choices choices, int budget_ms = 2000);
 
+/// Has derivative rules in this direction, or gets them from the operators it calls.
+bool has_jvp(const Op& op);
+bool has_vjp(const Op& op);
+/// Takes at least one tensor, so that arguments decide where it runs.
+bool takes_tensors(const Op& op);
+
+/// Program text: "declarations; got = …; want = …;" and both printed. `more` follows the declarations of the arguments.
+std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got, const std::string& want);
+/// Declares prefix0, prefix1, …; undefined tensors too.
+std::string cpp_tensors(const std::string& prefix, const Tensors& ts);
+/// "{prefix0, prefix1}"
+std::string cpp_names(const std::string& prefix, size_t n);
+
 }  // namespace lamella::verify

@@ -49,16 +49,17 @@ class Stack {
   Function function() const;
   /// By loops over lanes and difference quotients in f128 on the reference column; `scale` multiplies every step.
   Function numeric(double scale = 1, bool one_sided = false) const;
-  /// "vmap(jvp(sin of op))"
+  /// "vmap(jvp(mul))"
   std::string str() const;
+  /// Largest unit roundoff among inputs, results and dtype arguments.
+  double roundoff() const;
   /// Body of main(): prints function()(inputs()).
   std::string cpp() const;
 
  private:
   void draw_layer(Draw& d, const Options& o, Layer::Kind kind);
   void draw_vmap(Draw& d, const Options& o, Layer& layer);
-  Function program(Function op, bool high) const;
-  Tensors results_of_inputs() const;
+  Function program(Function op) const;
 
   Case& case_;
   std::vector<Case::Slot> slots_;
@@ -68,9 +69,5 @@ class Stack {
   Tensors results_;  ///< their values or any tensors of their type, for shapes
   double cost_ = 1, max_cost_;
 };
-
-/// f128 (c256) on the reference column, and back to f64 (c128) on the CPU.
-Tensor high(const Tensor& t);
-Tensors high(const Tensors& ts);
 
 }  // namespace lamella::verify

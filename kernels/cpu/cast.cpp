@@ -38,15 +38,30 @@ void copy_strided(char* to, int64_t to_step, const char* from, int64_t from_step
   for (; n > 0; --n, to += to_step, from += from_step) *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);
 }
 
+// Two loops in one call: a transpose makes a great many short runs.
+template <class T>
+void copy_block(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1, int64_t n0, int64_t n1) {
+  for (int64_t j = 0; j < n1; ++j, to += to1, from += from1) {
+    char* o = to;
+    const char* a = from;
+    for (int64_t i = 0; i < n0; ++i, o += to0, a += from0) *reinterpret_cast<T*>(o) = *reinterpret_cast<const T*>(a);
+  }
+}
+
 template <int kSize> void copy_line(void* to, const void* from, int64_t n) { std::memcpy(to, from, size_t(n) * kSize); }
 
-CastLineFn copy_line_of_size(int64_t size) {
+template <class T> Mover copy_of() {
+  constexpr int64_t kSize = sizeof(T);
+  return {copy_line<sizeof(T)>, copy_strided<T>, copy_block<T>, kSize, kSize};
+}
+
+Mover copy_of_size(int64_t size) {
   switch (size) {
-    case 1: return copy_line<1>;
-    case 2: return copy_line<2>;
-    case 4: return copy_line<4>;
-    case 8: return copy_line<8>;
-    default: return copy_line<16>;
+    case 1: return copy_of<uint8_t>();
+    case 2: return copy_of<uint16_t>();
+    case 4: return copy_of<uint32_t>();
+    case 8: return copy_of<uint64_t>();
+    default: return copy_of<Bits128>();
   }
 }
 
@@ -64,20 +79,9 @@ CastFn find_strided(DType from, DType to) {
 
 }  // namespace
 
-CastFn copy_of_size(int64_t size) {
-  switch (size) {
-    case 1: return copy_strided<uint8_t>;
-    case 2: return copy_strided<uint16_t>;
-    case 4: return copy_strided<uint32_t>;
-    case 8: return copy_strided<uint64_t>;
-    default: return copy_strided<Bits128>;
-  }
-}
-
 Mover make_mover(DType from, DType to) {
-  const int64_t from_size = itemsize(from), to_size = itemsize(to);
-  if (from == to) return {copy_line_of_size(to_size), copy_of_size(to_size), from_size, to_size};
-  return {isa().cast(from, to), find_strided(from, to), from_size, to_size};
+  if (from == to) return copy_of_size(itemsize(to));
+  return {isa().cast(from, to), find_strided(from, to), nullptr, itemsize(from), itemsize(to)};
 }
 
 void move_block(const Mover& m, char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1,
@@ -87,9 +91,9 @@ void move_block(const Mover& m, char* to, int64_t to0, int64_t to1, const char* 
     else m.strided(t, t_step, f, f_step, n);
   };
   if (n1 == 1 || (to1 == n0 * to0 && from1 == n0 * from0)) return run(to, to0, from, from0, n0 * n1);
-  // Inside goes the side the source lies along (a transpose reads each cache line once), or else the longer one.
-  const bool lies_across = from1 == m.from_size && from0 != m.from_size && n1 >= 8;
-  if (lies_across || (n0 < 16 && n0 < n1 && from0 != m.from_size)) {
+  const bool lines = to0 == m.to_size && from0 == m.from_size && n0 >= 16;
+  if (m.block && !lines) return m.block(to, to0, to1, from, from0, from1, n0, n1);
+  if (n0 < 16 && n0 < n1) {  // the longer side inside: fewer calls
     std::swap(n0, n1), std::swap(to0, to1), std::swap(from0, from1);
   }
   for (int64_t j = 0; j < n1; ++j) run(to + j * to1, to0, from + j * from1, from0, n0);

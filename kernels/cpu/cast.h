@@ -11,18 +11,20 @@ namespace lamella::kernels {
 /// n elements from `from` to `to`, each `step` bytes after the one before.
 using CastFn = void (*)(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n);
 
+/// The same for n0 x n1 elements, one step each way.
+using CopyBlockFn = void (*)(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1, int64_t n0,
+                             int64_t n1);
+
 /// How one operand's elements reach another dtype: `line` for gapless runs on both sides, `strided` for any.
 struct Mover {
   CastLineFn line;  ///< null when only `strided` exists
   CastFn strided;
+  CopyBlockFn block;  ///< null when the dtypes differ
   int64_t from_size, to_size;
 };
 
 /// Between any two dtypes other than f128 and c256; equal ones copy bits.
 Mover make_mover(DType from, DType to);
-
-/// Bits moved, for an item size of 1, 2, 4, 8 or 16.
-CastFn copy_of_size(int64_t size);
 
 /// An n0 x n1 block moved; step0 and step1 are the byte strides of the two sides.
 void move_block(const Mover& mover, char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1,

@@ -4,17 +4,6 @@
 namespace lamella::kernels {
 namespace {
 
-void check_indices(const char* kernel, const View& index, int64_t dim, int64_t size) {
-  const IterPlan plan = make_plan({&index, 1}, {});
-  for_each_outer(plan, 1, [&](char* const* at) {
-    for (int64_t i = 0; i < plan.size(0); ++i) {
-      const int64_t value = *reinterpret_cast<const int64_t*>(at[0] + i * plan.stride(0, 0));
-      LAMELLA_CHECK(value >= 0 && value < size, IndexOutOfRange, "{}: index = {} is out of range for dim {} of size {}", kernel,
-                    value, dim, size);
-    }
-  });
-}
-
 void check_moves(const char* kernel, const View& to, const View& from) {
   if (is_internal(from.dtype) || to.dtype != from.dtype) fail_dtype(kernel, is_internal(from.dtype) ? from.dtype : to.dtype);
 }
@@ -78,6 +67,28 @@ void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides
     }
     if (d < 0) return;
   }
+}
+
+// In whatever order is fast; a message names the first offender in row-major order.
+void check_indices(const char* kernel, const View& index, int64_t dim, int64_t size) {
+  const auto good = [size](int64_t value) { return value >= 0 && value < size; };
+  const IterPlan plan = make_plan({&index, 1}, {});
+  bool all_good = true;
+  for_each_outer(plan, 1, [&](char* const* at) {
+    for (int64_t i = 0; i < plan.size(0); ++i) {
+      all_good &= good(*reinterpret_cast<const int64_t*>(at[0] + i * plan.stride(0, 0)));
+    }
+  });
+  if (all_good) [[likely]] return;
+  const int last = index.rank - 1;
+  const int64_t* const strides[3] = {index.strides, index.strides, index.strides};
+  for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
+    for (int64_t i = 0; i < (last < 0 ? 1 : index.sizes[last]); ++i) {
+      const int64_t value = index.as<int64_t>()[at[0] + (last < 0 ? 0 : i * index.strides[last])];
+      LAMELLA_CHECK(good(value), IndexOutOfRange, "{}: index = {} is out of range for dim {} of size {}", kernel, value, dim,
+                    size);
+    }
+  });
 }
 
 }  // namespace

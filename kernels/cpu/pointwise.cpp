@@ -44,6 +44,29 @@ void run_line(const KernelCall& call, const Execution& body, int64_t n) {
   body.line(call.outs[0].data, ins, n);
 }
 
+// A square of a transpose: operands that lie in rows are used there, row by row; only those that run across are gathered.
+void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64_t n1) {
+  const int ins = plan.operands - 1;
+  const char* base[3];
+  int64_t pitch[3];
+  for (int k = 0; k < ins; ++k) {
+    const int64_t s0 = plan.stride(k + 1, 0), s1 = plan.stride(k + 1, 1);
+    const bool direct = run.readers[k].direct(s0);
+    base[k] = direct ? at[k + 1] : run.readers[k].read(at[k + 1], s0, s1, n0, n1);
+    pitch[k] = direct ? s1 : n0 * run.readers[k].item();
+  }
+  const int64_t s0 = plan.stride(0, 0), s1 = plan.stride(0, 1);
+  const bool in_place = run.writer.direct(s0, 0, n0, 1);
+  char* const target = in_place ? at[0] : run.writer.buffer();
+  const int64_t target_pitch = in_place ? s1 : n0 * run.writer.item();
+  for (int64_t j = 0; j < n1; ++j) {
+    const void* sources[3];
+    for (int k = 0; k < ins; ++k) sources[k] = base[k] + j * pitch[k];
+    run.body.line(target + j * target_pitch, sources, n0);
+  }
+  if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
+}
+
 void run_blocks(Run& run, const IterPlan& plan) {
   const int ins = plan.operands - 1;
   BlockShape shape = choose_block(plan);
@@ -51,6 +74,7 @@ void run_blocks(Run& run, const IterPlan& plan) {
   for (int k = 0; k < ins; ++k) direct = direct && run.readers[k].direct(plan.stride(k + 1, 0));
   if (direct) shape = {plan.size(0), 1};
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
+    if (n1 > 1 && n0 >= kSquare) return run_rows(run, plan, at, n0, n1);
     const void* sources[3];
     for (int k = 0; k < ins; ++k) {
       sources[k] = run.readers[k].read(at[k + 1], plan.stride(k + 1, 0), plan.stride(k + 1, 1), n0, n1);
@@ -100,8 +124,7 @@ std::string_view op_name(Op op) {
 
 void fail_dtype(std::string_view kernel, DType dtype) { fail(ErrorCode::DType, "kernel: no {} for {}", kernel, name(dtype)); }
 
-Execution find_execution(Op op, DType compute) {
-  const DType exec = op == Op::where ? compute : exec_dtype(compute);
+Execution find_execution(Op op, DType compute, DType exec) {
   if (op == Op::make_complex) {
     const bool wide = exec == DType::F64 || exec == DType::C128;
     if (!wide && exec != DType::F32 && exec != DType::C64) fail_dtype(op_name(op), compute);
@@ -117,7 +140,9 @@ Execution find_execution(Op op, DType compute) {
 void run_pointwise(Op op, const KernelCall& call) {
   const View& out = call.outs[0];
   if (op == Op::copy && (call.compute == out.dtype || call.compute == call.ins[0].dtype)) return run_copy(call);
-  const Execution body = find_execution(op, call.compute);
+  // `where` computes nothing: f16 and bf16 pass as they are unless there is another dtype to convert.
+  const bool moves = op == Op::where && call.ins[1].dtype == call.compute && call.ins[2].dtype == call.compute;
+  const Execution body = find_execution(op, call.compute, moves ? call.compute : exec_dtype(call.compute));
   if (is_integer(call.compute) && (op == Op::div_floor || op == Op::div_trunc)) check_divisor(call.ins[1], call.compute);
   if (is_one_line(call, body, op)) return run_line(call, body, out.numel());
   const IterPlan plan = make_plan(call.outs, call.ins);

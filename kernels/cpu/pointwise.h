@@ -13,8 +13,8 @@ struct Execution {
   LineFn line;
   DType in, out;
 };
-/// Fails with DType when the op has no text for `compute`.
-Execution find_execution(Op op, DType compute);
+/// Fails with DType when the op has no text for `compute`. `exec` is compute, or f32 for f16 and bf16.
+Execution find_execution(Op op, DType compute, DType exec);
 
 /// All of a pointwise kernel.
 void run_pointwise(Op op, const KernelCall& call);

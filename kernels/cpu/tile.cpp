@@ -57,23 +57,16 @@ BlockShape choose_block(const IterPlan& plan) {
   };
   bool transposed = false;
   for (int k = 0; k < plan.operands; ++k) transposed |= across(k);
-  if (transposed && d0 > 64 && d1 > 1) return {64, std::min<int64_t>(d1, kTile / 64)};
+  if (transposed && d0 > kSquare && d1 > 1) return {kSquare, std::min(d1, kTile / kSquare)};
   if (d0 >= kTile) return {kTile, 1};
   return {d0, std::clamp<int64_t>(kTile / std::max<int64_t>(d0, 1), 1, std::max<int64_t>(d1, 1))};
 }
 
 void move_plan(const Mover& mover, const IterPlan& plan) {
   BlockShape shape = choose_block(plan);
-  const bool across = std::abs(plan.stride(1, 1)) < std::abs(plan.stride(1, 0)) && plan.stride(1, 1) != 0 && shape.n1 > 1;
   if (shape.n1 == 1) shape.n0 = plan.size(0);
-  alignas(64) char tile[kTile * kMaxItem];
-  const int64_t item = mover.to_size, o0 = plan.stride(0, 0), o1 = plan.stride(0, 1);
-  const CastFn copy = copy_of_size(item);
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    if (!across) return move_block(mover, at[0], o0, o1, at[1], plan.stride(1, 0), plan.stride(1, 1), n0, n1);
-    // Through a tile: rows of a power-of-two pitch on both sides would evict each other.
-    move_block(mover, tile, item, n0 * item, at[1], plan.stride(1, 0), plan.stride(1, 1), n0, n1);
-    for (int64_t j = 0; j < n1; ++j) copy(at[0] + j * o1, o0, tile + j * n0 * item, item, n0);
+    move_block(mover, at[0], plan.stride(0, 0), plan.stride(0, 1), at[1], plan.stride(1, 0), plan.stride(1, 1), n0, n1);
   });
 }
 

@@ -10,6 +10,7 @@
 namespace lamella::kernels {
 
 inline constexpr int64_t kTile = 1024;  // elements: 4 KiB of f32, three operands stay in the first-level cache
+inline constexpr int64_t kSquare = 32;
 inline constexpr int64_t kMaxItem = 16;
 
 inline constexpr bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
@@ -26,6 +27,8 @@ class TileReader {
   bool converts() const { return converts_; }
   /// Whether a row of stride s0 can be used where it lies.
   bool direct(int64_t s0) const { return !converts_ && s0 == item_; }
+  const Mover& mover() const { return mover_; }
+  int64_t item() const { return item_; }
 
  private:
   Mover mover_, spread_;
@@ -43,6 +46,7 @@ class TileWriter {
   bool converts() const { return converts_; }
   bool direct(int64_t s0, int64_t s1, int64_t n0, int64_t n1) const;
   char* buffer() { return buffer_; }
+  int64_t item() const { return item_; }
   /// Moves n0 x n1 elements from `from` (contiguous) out.
   void write(char* p, int64_t s0, int64_t s1, int64_t n0, int64_t n1, const char* from);
 
@@ -55,8 +59,8 @@ class TileWriter {
 
 /// The block a plan is cut into: n0 along dim 0, n1 along dim 1.
 struct BlockShape { int64_t n0, n1; };
-/// Rows of up to kTile elements; several short rows at once; 64 x 16 where an operand runs across (a transpose), so that
-/// each of its cache lines is used whole.
+/// Rows of up to kTile elements; several short rows at once; kSquare x kSquare where an operand runs across (a transpose), so
+/// that each of its cache lines is used whole.
 BlockShape choose_block(const IterPlan& plan);
 
 /// Calls f(pointers, n0, n1) for each block of `plan`.

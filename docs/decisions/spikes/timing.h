@@ -2,9 +2,9 @@
 #pragma once
 
 #include <algorithm>
-#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <ctime>
 #include <functional>
 #include <string>
 #include <vector>
@@ -14,9 +14,11 @@ namespace spike {
 /// Keeps a value, and all memory, in the eyes of the optimiser.
 template <class T> inline void keep(const T& value) { asm volatile("" : : "g"(&value) : "memory"); }
 
+/// Processor time of all threads: what a neighbour's load does not change much.
 inline double now_ns() {
-  using namespace std::chrono;
-  return double(duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count());
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return double(t.tv_sec) * 1e9 + double(t.tv_nsec);
 }
 
 /// A question with several answers, each a body for one repetition, or for n of them; printed are ns each.

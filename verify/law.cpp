@@ -1,0 +1,98 @@
+// The list of laws, and one check of one of them.
+#include "lamella/verify/law.h"
+
+#include <algorithm>
+
+namespace lamella::verify {
+
+const std::vector<Law>& laws() {
+  static const std::vector<Law> all = [] {
+    std::vector<Law> list;
+    add_value_laws(list);
+    add_layout_laws(list);
+    add_form_laws(list);
+    add_derivative_laws(list);
+    add_vmap_laws(list);
+    add_compose_laws(list);
+    add_state_laws(list);
+    std::stable_sort(list.begin(), list.end(), [](const Law& a, const Law& b) { return a.number < b.number; });
+    return list;
+  }();
+  return all;
+}
+
+const Law* find_law(std::string_view id_or_number) {
+  for (const Law& law : laws())
+    if (law.id == id_or_number || std::to_string(law.number) == id_or_number) return &law;
+  return nullptr;
+}
+
+namespace {
+/// What a check must leave as it found it.
+struct StateBefore {
+  DispatchState::Captured state = DispatchState::capture();
+
+  std::string changed() const {
+    const DispatchState& now = dispatch_state();
+    if (now.depth != state.depth) return format("{} levels are live after the check, {} before", now.depth, state.depth);
+    if (now.exclude != state.exclude) return "masked keys differ after the check";
+    if (now.modes != state.modes || now.ambient != state.ambient) return "live modes differ after the check";
+    return "";
+  }
+};
+
+Verdict raised(const Law& law, const Op& op, const Choices& choices, const std::string& what) {
+  std::string program = "  // the arguments cannot be drawn\n";
+  try {
+    const Case c(op, choices, law.options);
+    program = cpp_declarations(c.args) + "  " + cpp_call(op, c.args) + ";\n";
+  } catch (const std::exception&) {
+  }
+  return Verdict::fail("raised: " + what, program);
+}
+}  // namespace
+
+Verdict run_check(const Law& law, const Op& op, const Choices& choices) {
+  const StateBefore before;
+  Verdict verdict;
+  try {
+    Case c(op, choices, law.options);
+    verdict = law.check(c);
+  } catch (const std::exception& e) {
+    verdict = raised(law, op, choices, e.what());
+  }
+  if (std::string change = before.changed(); !change.empty()) {
+    verdict = Verdict::fail(change, verdict.program);
+    dispatch_state().depth = before.state.depth;  // the next check starts afresh
+    dispatch_state().exclude = before.state.exclude;
+    dispatch_state().modes = before.state.modes;
+    dispatch_state().ambient = before.state.ambient;
+  }
+  return verdict;
+}
+
+bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
+bool has_jvp(const Op& op) { return takes_tensors(op) && op.no_jvp.empty() && (op.composite || !op.jvp.empty()); }
+bool has_vjp(const Op& op) { return takes_tensors(op) && op.no_vjp.empty() && (op.composite || !op.vjp.empty()); }
+
+std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got, const std::string& want) {
+  return cpp_declarations(c.args) + more + "  const Tensors got = " + got + ";\n  const Tensors want = " + want +
+         ";\n  for (size_t k = 0; k < got.size(); ++k)\n"
+         "    std::cout << \"got      \" << str(got[k]) << \"\\nexpected \" << str(want[k]) << '\\n';\n";
+}
+
+std::string cpp_tensors(const std::string& prefix, const Tensors& ts) {
+  std::string out;
+  for (size_t k = 0; k < ts.size(); ++k)
+    out += ts[k].defined() ? cpp_tensor(prefix + std::to_string(k), ts[k])
+                           : "  Tensor " + prefix + std::to_string(k) + ";\n";
+  return out;
+}
+
+std::string cpp_names(const std::string& prefix, size_t n) {
+  std::vector<std::string> names;
+  for (size_t k = 0; k < n; ++k) names.push_back(prefix + std::to_string(k));
+  return cpp_list(names);
+}
+
+}  // namespace lamella::verify

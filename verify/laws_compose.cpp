@@ -1,0 +1,223 @@
+// Laws of nested transforms: whatever the order, the result is that of loops and difference quotients.
+#include <cmath>
+
+#include "lamella/ops/functions.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/oracle.h"
+#include "lamella/verify/stack.h"
+
+namespace lamella::verify {
+
+namespace {
+
+bool differentiable(const Op& op) { return has_jvp(op) && has_vjp(op) && !op.has(kRandom); }
+
+/// A composite that crosses columns says that it cannot be transformed.
+bool declined(const Op& op, const Status& s) { return op.composite && s.raised && s.code == ErrorCode::NoKernel; }
+
+// Laws 43 and 44: derivatives of each lane, four ways.
+
+struct PerLane {
+  std::vector<Case::Slot> slots;
+  Function f;
+  Batch xs, directions;  ///< primals; tangents (like them) or cotangents (one per result)
+  bool forward;
+};
+
+Tensors derivative_of(const Function& f, const Tensors& xs, const Tensors& directions, bool forward) {
+  return forward ? jvp(f, xs, directions).tangents : vjp(f, xs).pullback(directions);
+}
+
+bool draw_per_lane(Case& c, PerLane& p) {
+  p.slots = c.subset(c.inexact());
+  if (p.slots.empty()) return false;
+  p.f = c.smooth_function(p.slots);
+  p.forward = c.draw.flag();
+  const int64_t size = 1 + c.draw.below(3);
+  p.xs = draw_batch(c, p.slots, draw_mapped(c.draw, p.slots.size()), size);
+  Tensors likes;
+  if (p.forward) likes = lane(p.xs, 0);
+  else if (status_of([&] { likes = p.f(lane(p.xs, 0)); }).raised) return false;
+  for (Tensor& t : likes) t = c.direction(t);
+  p.directions = draw_batch(c.draw, likes, std::vector<bool>(likes.size(), true), size, true);
+  return !likes.empty();
+}
+
+/// vmap of the derivative.
+Tensors mapped_derivative(const PerLane& p) {
+  Tensors all = p.xs.xs;
+  InDims dims = p.xs.in_dims;
+  all.insert(all.end(), p.directions.xs.begin(), p.directions.xs.end());
+  dims.insert(dims.end(), p.directions.in_dims.begin(), p.directions.in_dims.end());
+  const size_t n = p.xs.xs.size();
+  const Function lane_derivative = [&](const Tensors& ts) {
+    return derivative_of(p.f, {ts.begin(), ts.begin() + long(n)}, {ts.begin() + long(n), ts.end()}, p.forward);
+  };
+  return vmap(lane_derivative, {dims, {0}, Randomness::Error, p.xs.size})(all);
+}
+
+/// The derivative of the mapped function, brought to lanes in front.
+Tensors derivative_of_mapped(const PerLane& p) {
+  Tensors directions, out;
+  for (size_t k = 0; k < p.directions.xs.size(); ++k) {
+    const bool mapped = !p.forward || p.xs.in_dims[k] != kNone;
+    const Tensor front = moved(p.directions.xs[k], p.directions.in_dims[k], 0);
+    if (!mapped) directions.push_back(lane(front, 0, 0));
+    else directions.push_back(p.forward ? moved(front, 0, p.xs.in_dims[k]) : front);
+  }
+  const Function mapped = vmap(p.f, {p.xs.in_dims, {0}, Randomness::Error, p.xs.size});
+  out = derivative_of(mapped, p.xs.xs, directions, p.forward);
+  for (size_t k = 0; !p.forward && k < out.size(); ++k)
+    if (p.xs.in_dims[k] != kNone) out[k] = moved(out[k], p.xs.in_dims[k], 0);
+  return out;
+}
+
+/// Lane by lane. With `shared`, what is not mapped is one tensor: its tangent is lane 0's, its gradients add up.
+Tensors looped_derivative(const PerLane& p, bool shared) {
+  std::vector<Tensors> lanes;
+  for (int64_t i = 0; i < p.xs.size; ++i) {
+    Tensors directions = lane(p.directions, i);
+    if (shared && p.forward)
+      for (size_t k = 0; k < directions.size(); ++k)
+        if (p.xs.in_dims[k] == kNone) directions[k] = lane(p.directions, 0)[k];
+    lanes.push_back(derivative_of(p.f, lane(p.xs, i), directions, p.forward));
+  }
+  Tensors out;
+  for (size_t k = 0; k < lanes[0].size(); ++k) {
+    Tensors column;
+    for (const Tensors& ys : lanes) column.push_back(ys[k]);
+    out.push_back(stacked(column, 0));
+    if (!shared || p.forward || p.xs.in_dims[k] != kNone) continue;
+    out[k] = column[0];
+    for (size_t i = 1; i < column.size(); ++i) out[k] = add(out[k], column[i]);
+  }
+  return out;
+}
+
+std::string per_lane_program(const Case& c, const PerLane& p, bool outside) {
+  std::string out = cpp_setting(c, p.slots, p.xs.xs) + cpp_tensors("u", p.directions.xs);
+  out += "  // in_dims " + cpp_dims(p.xs.in_dims) + "; u: " + cpp_dims(p.directions.in_dims) + "; " +
+         (p.forward ? "jvp" : "vjp") + (outside ? " of vmap(f0)" : " of f0 under vmap") + " against the loop over lanes\n";
+  return out;
+}
+
+Verdict per_lane(Case& c) {
+  PerLane p;
+  if (!draw_per_lane(c, p)) return Verdict::discard();
+  const bool outside = c.draw.flag();
+  Tensors want, got;
+  if (status_of([&] { want = looped_derivative(p, outside); }).raised) return Verdict::discard();
+  const Status s = status_of([&] { got = outside ? derivative_of_mapped(p) : mapped_derivative(p); });
+  if (declined(c.op, s)) return Verdict::discard();
+  const std::string d = s.raised ? str(s) : disagrees(got, want, Agreement::Rounding, {1024, 1});
+  if (d.empty()) return Verdict::pass(2);
+  return Verdict::fail(d, per_lane_program(c, p, outside), 2);
+}
+
+// Laws 46, 48 and perturbation confusion: a stack against its numeric reading.
+
+Tensors referenced(const Tensors& ts) {
+  Tensors out;
+  for (const Tensor& t : ts) out.push_back(to_reference(t));
+  return out;
+}
+
+double largest(const Tensor& t) {
+  double m = 0;
+  for (const f128 v : flatten({t})) m = std::max(m, std::abs(double(v)));
+  return m;
+}
+bool finite(const Tensors& ts) {
+  for (const f128 v : flatten(ts))
+    if (!std::isfinite(double(v))) return false;
+  return true;
+}
+
+Tensors constant_bounds(const Tensors& want, double relative) {
+  Tensors out;
+  for (const Tensor& w : want) {
+    const double bound = relative * std::max(1.0, largest(w));
+    out.push_back(tensor_of(w.sizes(), std::vector<double>(size_t(w.numel()), bound), DType::F64));
+  }
+  return out;
+}
+
+std::string any_outside(const Tensors& got, const Tensors& want, const Tensors& bounds) {
+  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    const std::string d = outside(got[k], want[k], bounds[k]);
+    if (!d.empty()) return format("result {}: {}", k, d);
+  }
+  return "";
+}
+
+/// Inputs off by a relative 2^-40, up or down in turn.
+Tensors nudged(const Tensors& xs, int phase) {
+  Tensors out;
+  int n = phase;
+  for (const Tensor& x : xs) {
+    Reals flat = flatten({x});
+    for (f128& v : flat) v += v * f128(n++ % 3 == 0 ? 0x1p-40 : -0x1p-40);
+    size_t at = 0;
+    out.push_back(unflatten(flat, at, x));
+  }
+  return out;
+}
+
+double distance(const Tensors& a, const Tensors& b) {
+  const Reals x = flatten(a), y = flatten(b);
+  double most = 0;
+  for (size_t i = 0; i < x.size(); ++i) most = std::max(most, std::abs(double(x[i] - y[i])));
+  return most;
+}
+
+/// The slow part of a comparison that looks wrong: how far rounding of the inputs moves the result, how exact the differences
+/// are, and whether the point is a kink.
+Verdict judge(Case& c, const Stack& s, const Tensors& got) {
+  const Tensors xs = referenced(s.inputs());
+  const Tensors coarse = s.numeric()(xs), want = s.numeric(0.5)(xs);
+  double scale = 1;
+  for (const Tensor& w : want) scale = std::max(scale, largest(w));
+  if (c.op.has(kKinks) && distance(s.numeric(1, true)(xs), want) > 0x1p-10 * scale) return Verdict::discard();
+  double moved_by = 0;
+  for (int phase = 0; phase < 3; ++phase) moved_by = std::max(moved_by, distance(s.numeric(0.5)(nudged(xs, phase)), want));
+  const double bound = 4 * distance(coarse, want) + 512 * s.roundoff() * (scale + moved_by * 0x1p40);
+  if (bound > 0x1p-8 * scale) return Verdict::discard();  // ill-conditioned here
+  const std::string d = any_outside(got, want, constant_bounds(want, bound / scale));
+  return d.empty() ? Verdict::pass(s.depth()) : Verdict::fail(s.str() + ": " + d, s.cpp(), s.depth());
+}
+
+Verdict check_stack(Case& c, const Stack::Options& options) {
+  const Stack s(c, options);
+  if (!s.valid()) return Verdict::discard();
+  Tensors got;
+  const Status status = status_of([&] { got = s.function()(s.inputs()); });
+  if (declined(c.op, status)) return Verdict::discard();
+  if (status.raised) return Verdict::fail(s.str() + " raises " + str(status), s.cpp(), s.depth());
+  const Tensors want = s.numeric()(referenced(s.inputs()));
+  if (!finite(want)) return Verdict::discard();
+  const std::string d = any_outside(got, want, constant_bounds(want, 256 * s.roundoff()));
+  return d.empty() ? Verdict::pass(s.depth()) : judge(c, s, got);
+}
+
+Verdict any_stack(Case& c) { return check_stack(c, {}); }
+Verdict captures(Case& c) { return check_stack(c, {.min_depth = 2, .max_depth = 3, .captures = true}); }
+Verdict no_confusion(Case& c) { return check_stack(c, {.min_depth = 2, .max_depth = 3, .shares = true}); }
+
+}  // namespace
+
+void add_compose_laws(std::vector<Law>& laws) {
+  constexpr DTypeMask kWide = mask(DType::F64) | mask(DType::C128);
+  const DrawOptions lanes{.dtypes = kWide | mask(DType::F32), .tame = true, .max_numel = 16};
+  const DrawOptions tiny{.dtypes = kWide, .tame = true, .max_numel = 4};
+  laws.push_back({43, "derivatives_per_lane", "compose",
+                  "vmap of a derivative is the loop of derivatives, and the derivative of a vmap too.", lanes, false, differentiable,
+                  per_lane});
+  laws.push_back({46, "stacks", "compose", "A stack of transforms is its loops and difference quotients.", tiny, true, differentiable,
+                  any_stack});
+  laws.push_back({48, "captures", "compose", "Inner transforms may use values of outer levels.", tiny, true, differentiable, captures});
+  laws.push_back({68, "no_confusion", "compose", "One value may carry derivatives of several levels without mixing them.", tiny, true,
+                  differentiable, no_confusion});
+}
+
+}  // namespace lamella::verify

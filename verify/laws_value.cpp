@@ -1,0 +1,152 @@
+// Laws of values: the CPU agrees with the oracle, exactly where results are exact.
+#include <cmath>
+
+#include "lamella/verify/compare.h"
+#include "lamella/verify/law.h"
+#include "lamella/verify/oracle.h"
+#include "lamella/verify/tolerances.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// 2^(half the exponent range): beyond it, sums and squares inside a kernel may overflow although the result does not.
+double half_range(DType d) {
+  switch (to_real(d)) {
+    case DType::F16: return 0x1p7;
+    case DType::F64: return 0x1p500;
+    default: return 0x1p60;
+  }
+}
+
+bool has_nonfinite(const Tensor& t) {
+  for (const f128 v : flatten({t}))
+    if (!(v - v == 0)) return true;
+  return false;
+}
+
+std::string value_program(const Case& c, const Tensor& wide, const Tensor& got, size_t k) {
+  const Tensor want = narrow(wide, got.dtype());
+  return cpp_got_want(c, cpp_tensor("w", want), "{" + cpp_call(c.op, c.args) + "[" + std::to_string(k) + "]}", "{w}");
+}
+
+Verdict matches_reference(Case& c) {
+  const Tensors got = call_boxed(c.op, c.args);
+  Oracle oracle(c, c.inexact());
+  const Tensors& want = oracle.values();
+  if (got.size() != want.size()) return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+  double u = 0;
+  for (const Tensor& y : got) u = std::max(u, unit_roundoff(y.dtype()));
+  const Bounds bounds = u > 0 ? oracle.value_bounds(u) : Bounds();
+  size_t at = 0;
+  for (size_t k = 0; k < got.size(); ++k) {
+    std::string d;
+    if (!is_inexact(got[k].dtype())) {
+      d = differs(got[k], narrow(want[k], got[k].dtype()));
+    } else {
+      const Tensor bound = unflatten(bounds, at, want[k], tolerance(c.op.name).value * u);
+      d = outside(got[k], want[k], bound);
+      if (!d.empty() && has_nonfinite(got[k]) && c.op.shape != ShapeClass::Broadcast)
+        for (const double b : bounds)
+          if (!(b < half_range(got[k].dtype()))) return Verdict::discard();
+    }
+    if (!d.empty()) return Verdict::fail(d, value_program(c, want[k], got[k], k));
+  }
+  return Verdict::pass();
+}
+
+/// Whether rounding could not have touched this number: at most 20 significant bits, fewer in narrow dtypes.
+bool few_bits(f128 v, DType d) {
+  if (!(v - v == 0) || v == 0) return true;
+  const int bits = std::min(20, int(-std::log2(unit_roundoff(d))) - 1);
+  double m = double(v);
+  if (f128(m) != v) return false;
+  int e;
+  m = std::frexp(m, &e);
+  return std::fabs(e) < 14 && std::ldexp(m, bits) == std::trunc(std::ldexp(m, bits));
+}
+
+/// `want` in the dtype of `got`, with got's own entries where the exact result needs rounding.
+Tensor exact_parts(const Tensor& wide, const Tensor& got) {
+  Tensor want = narrow(wide, got.dtype());
+  if (!is_inexact(got.dtype())) return want;
+  const Tensor mine = plain_copy(got);
+  const Reals exact = flatten({wide});
+  const size_t bytes = size_t(itemsize(to_real(got.dtype())));
+  for (size_t i = 0; i < exact.size(); ++i)
+    if (!few_bits(exact[i], got.dtype()))
+      std::memcpy(static_cast<char*>(want.raw_data()) + i * bytes, static_cast<char*>(mine.raw_data()) + i * bytes, bytes);
+  return want;
+}
+
+Verdict equals_where_exact(Case& c) {
+  const Tensors got = call_boxed(c.op, c.args);
+  const Tensors want = reference_forward(c.op, to_reference(c.args));
+  if (got.size() != want.size()) return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+  for (size_t k = 0; k < got.size(); ++k)
+    if (const std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty())
+      return Verdict::fail(d, value_program(c, want[k], got[k], k));
+  return Verdict::pass();
+}
+
+/// Sizes of the result by the class's definition, written a second time; nothing for classes that have none.
+std::optional<Dims> expected_sizes(const Case& c) {
+  if (c.op.shape == ShapeClass::Broadcast) {
+    Dims out;
+    for (const Case::Slot& s : c.tensors()) {
+      const Tensor t = c.at(s);
+      while (out.size() < t.rank()) out.insert(0, 1);
+      for (int d = 1; d <= t.rank(); ++d)
+        if (t.size(-d) != 1) out[out.size() - d] = t.size(-d);
+    }
+    return out;
+  }
+  const int dim = c.op.schema.find("dim"), keep = c.op.schema.find("keepdim");
+  if (c.op.shape != ShapeClass::Reduce || dim < 0 || keep < 0) return std::nullopt;
+  const Tensor x = c.at(c.tensors()[0]);
+  std::vector<bool> reduced(size_t(x.rank()), false);
+  const Value& v = c.args[size_t(dim)];
+  const Dims* many = std::get_if<Dims>(&v);
+  const int64_t* one = std::get_if<int64_t>(&v);
+  if (x.rank() == 0) return Dims{};
+  if (one) reduced[size_t(*one < 0 ? *one + x.rank() : *one)] = true;
+  else if (many && !many->empty())
+    for (const int64_t d : *many) reduced[size_t(d < 0 ? d + x.rank() : d)] = true;
+  else reduced.assign(reduced.size(), true);
+  Dims out;
+  for (int d = 0; d < x.rank(); ++d) {
+    if (!reduced[size_t(d)]) out.push_back(x.size(d));
+    else if (std::get<bool>(c.args[size_t(keep)])) out.push_back(1);
+  }
+  return out;
+}
+
+Verdict empty_is_right(Case& c) {
+  bool empty = false;
+  for (const Case::Slot& s : c.tensors()) empty |= c.at(s).numel() == 0;
+  if (!empty) return Verdict::discard();
+  const Verdict v = equals_where_exact(c);
+  if (v.kind != Verdict::Pass) return v;
+  const std::optional<Dims> sizes = expected_sizes(c);
+  if (!sizes) return v;
+  const Tensor y = call_boxed(c.op, c.args)[0];
+  if (std::ranges::equal(y.sizes(), Ints(*sizes))) return v;
+  return Verdict::fail(format("got {}, expected sizes {}", y, *sizes),
+                       cpp_declarations(c.args) + "  std::cout << " + cpp_call(c.op, c.args) + "[0];\n");
+}
+
+}  // namespace
+
+void add_value_laws(std::vector<Law>& laws) {
+  laws.push_back({1, "matches_reference", "value",
+                  "Results lie within k units of roundoff times their condition of the f128 reference.",
+                  {.dtypes = kInexact}, true, takes_tensors, matches_reference});
+  laws.push_back({2, "equals_where_exact", "value",
+                  "On small integers, results that need no rounding equal the reference bit by bit.",
+                  {.exact = true}, true, takes_tensors, equals_where_exact});
+  laws.push_back({13, "empty_is_right", "value",
+                  "With a size of 0, results have the right shape and reductions give their identity element.",
+                  {.exact = true, .empty = true}, true, takes_tensors, empty_is_right});
+}
+
+}  // namespace lamella::verify

@@ -1,0 +1,344 @@
+// Forward in f128 by ordinary dispatch; first and second derivatives by central differences of it.
+#include "lamella/verify/oracle.h"
+
+#include <cmath>
+#include <cstring>
+#include <quadmath.h>
+
+#include "lamella/dispatch/call.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// While alive, integers promote to f128.
+class WideDefault {
+ public:
+  WideDefault() : saved_(dispatch_state().default_dtype) { dispatch_state().default_dtype = DType::F128; }
+  ~WideDefault() { dispatch_state().default_dtype = saved_; }
+
+ private:
+  DType saved_;
+};
+
+DType widen(DType d) { return is_complex(d) ? DType::C256 : is_floating(d) ? DType::F128 : d; }
+
+/// The real parts of a contiguous f128 or c256 tensor lie in a row in both.
+f128* parts(const Tensor& t) { return static_cast<f128*>(t.raw_data()); }
+size_t part_count(const Tensor& t) { return size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1); }
+
+f128 step_for(f128 x, int exponent) { return ldexpq(fmaxq(1, fabsq(x)), exponent); }
+
+/// +1 or -1, fixed: sign patterns of the perturbations that estimate sensitivities.
+int sign_of(size_t sample, size_t i) { return ((i + 1) * 0x9E3779B97F4A7C15u >> (20 + sample)) & 1 ? 1 : -1; }
+f128 unit_noise(size_t sample, size_t i) {
+  const uint64_t z = ((i + 3) * (sample + 5) * 0xD1B54A32D192ED03u) ^ ((i + 1) * 0x9E3779B97F4A7C15u);
+  return f128(int64_t(z >> 11) - (int64_t{1} << 52)) * 0x1p-52;
+}
+
+constexpr size_t kSamples = 4;
+constexpr int kFirstStep = -38, kSecondStep = -28, kNearbyExponent = -30, kNearbyStep = -48;
+
+}  // namespace
+
+Tensor to_reference(const Tensor& t) {
+  Tensor out = make_tensor(t.sizes(), widen(t.dtype()), Device::Reference);
+  if (!is_inexact(t.dtype())) {
+    const Tensor flat = plain_copy(t);
+    std::memcpy(out.raw_data(), flat.raw_data(), size_t(t.numel() * itemsize(t.dtype())));
+    return out;
+  }
+  f128* to = parts(out);
+  visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    const T* const from = static_cast<const T*>(t.raw_data());
+    each_element(t, [&](int64_t offset) {
+      if constexpr (is_complex_type<T>) *to++ = from[offset].real(), *to++ = from[offset].imag();
+      else if constexpr (is_half_type<T>) *to++ = float(from[offset]);
+      else *to++ = from[offset];
+    });
+  });
+  return out;
+}
+
+Tensor narrow(const Tensor& wide, DType dtype) {
+  if (!is_inexact(wide.dtype()) || !is_inexact(dtype)) return plain_copy(wide);
+  const Tensor flat = plain_copy(wide);
+  const f128* from = parts(flat);
+  Tensor out = make_tensor(wide.sizes(), dtype);
+  visit_dtype(dtype, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    T* to = static_cast<T*>(out.raw_data());
+    for (int64_t i = 0; i < out.numel(); ++i, ++to) {
+      if constexpr (is_complex_type<T>) {
+        using R = typename T::value_type;
+        *to = T(R(from[2 * i]), R(from[2 * i + 1]));
+      } else if constexpr (is_half_type<T>) {
+        *to = T(float(from[i]));
+      } else if constexpr (is_floating_type<T>) {
+        *to = T(from[i]);
+      }
+    }
+  });
+  return out;
+}
+
+Values to_reference(const Values& args) {
+  Values out = args;
+  for (Value& v : out) {
+    if (Tensor* t = std::get_if<Tensor>(&v); t && t->defined()) *t = to_reference(*t);
+    if (Tensors* list = std::get_if<Tensors>(&v))
+      for (Tensor& t : *list) t = to_reference(t);
+    if (DType* d = std::get_if<DType>(&v)) *d = widen(*d);
+  }
+  return out;
+}
+
+Tensors reference_forward(const Op& op, const Values& reference_args) {
+  const WideDefault wide;
+  Tensors ys = call_boxed(op, reference_args);
+  for (Tensor& y : ys)
+    if (y.dtype() != widen(y.dtype())) y = to_reference(y);  // a dtype the operator's rules name
+    else if (!y.is_contiguous()) y = plain_copy(y);
+  return ys;
+}
+
+Reals flatten(const Tensors& ts) {
+  Reals out;
+  for (const Tensor& t : ts) {
+    if (!is_inexact(t.dtype())) continue;
+    const Tensor wide = t.dtype() == widen(t.dtype()) && t.is_contiguous() ? t : to_reference(t);
+    out.insert(out.end(), parts(wide), parts(wide) + part_count(wide));
+  }
+  return out;
+}
+
+Tensor unflatten(const Reals& flat, size_t& at, const Tensor& like) {
+  Tensor out = make_tensor(like.sizes(), widen(like.dtype()), Device::Reference);
+  const size_t n = part_count(out);
+  std::copy_n(flat.begin() + long(at), n, parts(out));
+  at += n;
+  return out;
+}
+
+Tensor unflatten(const Bounds& flat, size_t& at, const Tensor& like, double factor) {
+  Tensor out = make_tensor(like.sizes(), DType::F64);
+  for (int64_t i = 0; i < out.numel(); ++i) {
+    double b = flat[at++];
+    if (is_complex(like.dtype())) b += flat[at++];
+    out.data<double>()[i] = b * factor;
+  }
+  return out;
+}
+
+Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : op_(c.op) {
+  const Values all = to_reference(c.args);
+  args_ = all;
+  for (const Case::Slot& s : slots) {
+    Value& v = args_[size_t(s.param)];
+    inputs_.push_back(std::holds_alternative<Tensor>(v) ? std::get<Tensor>(v) : std::get<Tensors>(v)[size_t(s.element)]);
+  }
+  x_ = flatten(inputs_);
+  values_ = reference_forward(op_, args_);
+  for (Tensor& y : values_) y = plain_copy(y);  // a result may be a view of an input, which moves
+  y_ = flatten(values_);
+}
+
+Reals Oracle::evaluate(const Reals& x) {
+  size_t at = 0;
+  for (const Tensor& t : inputs_) {
+    std::copy_n(x.begin() + long(at), part_count(t), parts(t));
+    at += part_count(t);
+  }
+  return flatten(reference_forward(op_, args_));
+}
+
+Bounds Oracle::value_bounds(double u) {
+  Bounds out(y_.size());
+  for (size_t i = 0; i < y_.size(); ++i) out[i] = double(fabsq(y_[i]));
+  const f128 step = 8 * f128(u);
+  // One result per element: all elements of a tensor may move at once.
+  const bool elementwise = op_.shape == ShapeClass::Broadcast;
+  size_t begin = 0;
+  for (const Tensor& t : inputs_) {
+    const size_t end = begin + part_count(t);
+    const size_t stride = elementwise ? (is_complex(t.dtype()) ? 2 : 1) : 0;
+    for (size_t j = begin; j < (elementwise ? begin + std::min(stride, end - begin) : end); ++j)
+      for (const int sign : {1, -1}) {
+        Reals x = x_;
+        for (size_t k = j; k < end; k += elementwise ? stride : end) {
+          x[k] += sign * step * x_[k];
+        }
+        const Reals y = evaluate(x);
+        for (size_t i = 0; i < y.size(); ++i) out[i] += double(fabsq(y[i] - y_[i])) / (16 * u);
+      }
+    begin = end;
+  }
+  return out;
+}
+
+Matrix Oracle::jacobian_at(const Reals& x, int step_exponent) {
+  Matrix m{y_.size(), x.size(), Reals(y_.size() * x.size())};
+  Reals at = x;
+  for (size_t j = 0; j < x.size(); ++j) {
+    const f128 h = step_for(x[j], step_exponent);
+    at[j] = x[j] + h;
+    const Reals right = evaluate(at);
+    at[j] = x[j] - h;
+    const Reals left = evaluate(at);
+    at[j] = x[j];
+    for (size_t i = 0; i < m.rows; ++i) m.entries[i * m.columns + j] = (right[i] - left[i]) / (2 * h);
+  }
+  return m;
+}
+
+const Matrix& Oracle::jacobian() {
+  if (jacobian_.entries.empty()) jacobian_ = jacobian_at(x_, kFirstStep);
+  return jacobian_;
+}
+
+bool Oracle::smooth() {
+  if (!op_.has(kKinks) && !op_.has(kDiscontinuous)) return true;
+  Reals at = x_;
+  for (size_t j = 0; j < x_.size(); ++j) {
+    std::vector<Reals> bends;  // second differences at h and h/4: they scale by 1/4 per step where f is smooth
+    f128 h = step_for(x_[j], kFirstStep);
+    for (int k = 0; k < 2; ++k, h /= 4) {
+      at[j] = x_[j] + h;
+      Reals bend = evaluate(at);
+      at[j] = x_[j] - h;
+      const Reals left = evaluate(at);
+      at[j] = x_[j];
+      for (size_t i = 0; i < y_.size(); ++i) bend[i] = fabsq(bend[i] + left[i] - 2 * y_[i]) / h;
+      bends.push_back(std::move(bend));
+    }
+    for (size_t i = 0; i < y_.size(); ++i) {
+      const f128 noise = ldexpq(fabsq(y_[i]) + 1, -70);
+      const f128 wide = bends[0][i], narrow = bends[1][i];
+      if (wide > noise && (narrow > f128(0.35) * wide || narrow < f128(0.15) * wide)) return false;
+      if (narrow > noise && wide <= noise) return false;
+    }
+  }
+  return true;
+}
+
+std::pair<Matrix, Matrix> Oracle::hull() {
+  Matrix low, high;
+  for (size_t s = 0; s < 8; ++s) {
+    Reals x = x_;
+    for (size_t i = 0; i < x.size(); ++i) x[i] += unit_noise(s, i) * step_for(x_[i], kNearbyExponent);
+    const Matrix m = jacobian_at(x, kNearbyStep);
+    if (s == 0) low = high = m;
+    for (size_t e = 0; e < m.entries.size(); ++e) {
+      low.entries[e] = fminq(low.entries[e], m.entries[e]);
+      high.entries[e] = fmaxq(high.entries[e], m.entries[e]);
+    }
+  }
+  for (size_t e = 0; e < low.entries.size(); ++e) {
+    const f128 spread = high.entries[e] - low.entries[e];
+    low.entries[e] -= spread;
+    high.entries[e] += spread;
+  }
+  return {low, high};
+}
+
+Reals Oracle::pushforward(const Reals& t) {
+  const Matrix& m = jacobian();
+  Reals out(m.rows);
+  for (size_t i = 0; i < m.rows; ++i)
+    for (size_t j = 0; j < m.columns; ++j) out[i] += m(i, j) * t[j];
+  return out;
+}
+
+Reals Oracle::pullback(const Reals& u) {
+  const Matrix& m = jacobian();
+  Reals out(m.columns);
+  for (size_t i = 0; i < m.rows; ++i)
+    for (size_t j = 0; j < m.columns; ++j) out[j] += m(i, j) * u[i];
+  return out;
+}
+
+/// Jacobians at x (1 + 2^-26 s) for a few sign patterns s: their change estimates the sensitivity to rounding of x.
+std::vector<Matrix> Oracle::jacobians_nearby() {
+  if (nearby_.empty())
+    for (size_t s = 0; s < kSamples; ++s) {
+      Reals x = x_;
+      for (size_t i = 0; i < x.size(); ++i) x[i] += ldexpq(x_[i], -26) * sign_of(s, i);
+      nearby_.push_back(jacobian_at(x, kFirstStep));
+    }
+  return nearby_;
+}
+
+Bounds Oracle::pushforward_bounds(const Reals& t) {
+  const Matrix& m = jacobian();
+  Bounds out(m.rows);
+  const std::vector<Matrix> nearby = jacobians_nearby();
+  for (size_t i = 0; i < m.rows; ++i) {
+    f128 worst = 0, sum = 0;
+    for (size_t j = 0; j < m.columns; ++j) sum += fabsq(m(i, j) * t[j]);
+    for (const Matrix& other : nearby) {
+      f128 change = 0;
+      for (size_t j = 0; j < m.columns; ++j) change += fabsq((other(i, j) - m(i, j)) * t[j]);
+      worst = fmaxq(worst, change);
+    }
+    out[i] = double(sum + ldexpq(worst, 26) * sqrtq(f128(m.columns)));
+  }
+  return out;
+}
+
+Bounds Oracle::pullback_bounds(const Reals& u) {
+  const Matrix& m = jacobian();
+  Bounds out(m.columns);
+  const std::vector<Matrix> nearby = jacobians_nearby();
+  for (size_t j = 0; j < m.columns; ++j) {
+    f128 worst = 0, sum = 0;
+    for (size_t i = 0; i < m.rows; ++i) sum += fabsq(m(i, j) * u[i]);
+    for (const Matrix& other : nearby) {
+      f128 change = 0;
+      for (size_t i = 0; i < m.rows; ++i) change += fabsq((other(i, j) - m(i, j)) * u[i]);
+      worst = fmaxq(worst, change);
+    }
+    out[j] = double(sum + ldexpq(worst, 26) * sqrtq(f128(m.columns)));
+  }
+  return out;
+}
+
+Matrix Oracle::hessian_at(const Reals& x, const Reals& u, bool magnitudes) {
+  Matrix m{x.size(), x.size(), Reals(x.size() * x.size())};
+  Reals at = x;
+  for (size_t i = 0; i < x.size(); ++i)
+    for (size_t j = 0; j <= i; ++j) {
+      const f128 hi = step_for(x[i], kSecondStep), hj = step_for(x[j], kSecondStep);
+      Reals total(y_.size());
+      for (const int a : {1, -1})
+        for (const int b : {1, -1}) {
+          at = x;
+          at[i] += a * hi;
+          at[j] += b * hj;
+          const Reals y = evaluate(at);
+          for (size_t k = 0; k < y.size(); ++k) total[k] += a * b * y[k];
+        }
+      f128 sum = 0;
+      for (size_t k = 0; k < total.size(); ++k) sum += magnitudes ? fabsq(total[k] * u[k]) : total[k] * u[k];
+      m.entries[i * x.size() + j] = m.entries[j * x.size() + i] = sum / (4 * hi * hj);
+    }
+  return m;
+}
+
+Matrix Oracle::hessian(const Reals& u) { return hessian_at(x_, u, false); }
+
+Matrix Oracle::hessian_bounds(const Reals& u) {
+  Matrix out = hessian_at(x_, u, true);
+  const Matrix here = hessian_at(x_, u, false);
+  Reals worst(out.entries.size());
+  for (size_t s = 0; s < 2; ++s) {
+    Reals x = x_;
+    for (size_t i = 0; i < x.size(); ++i) x[i] += ldexpq(x_[i], -18) * sign_of(s, i);
+    const Matrix other = hessian_at(x, u, false);
+    for (size_t e = 0; e < worst.size(); ++e) worst[e] = fmaxq(worst[e], fabsq(other.entries[e] - here.entries[e]));
+  }
+  for (size_t e = 0; e < worst.size(); ++e) out.entries[e] += ldexpq(worst[e], 18) * sqrtq(f128(x_.size()));
+  return out;
+}
+
+}  // namespace lamella::verify

@@ -1,0 +1,76 @@
+// The oracle: the operator's forward in f128 on the reference column, its derivatives by differences, and how far rounding may move them.
+#pragma once
+
+#include "lamella/verify/case.h"
+
+namespace lamella::verify {
+
+/// Real numbers in a row: every real and imaginary part of a list of tensors.
+using Reals = std::vector<f128>;
+/// Magnitudes: only their order matters.
+using Bounds = std::vector<double>;
+
+/// `t` on the reference column: floating becomes f128, complex c256, the rest keeps its dtype.
+Tensor to_reference(const Tensor& t);
+/// All arguments so; dtypes among them widen likewise.
+Values to_reference(const Values& args);
+Reals flatten(const Tensors& ts);
+/// Real parts of `flat` from `at` on as an f128/c256 tensor like `like`; moves `at` on.
+Tensor unflatten(const Reals& flat, size_t& at, const Tensor& like);
+/// Like `like`, one f64 per element (the larger of both parts), times `factor`.
+Tensor unflatten(const Bounds& flat, size_t& at, const Tensor& like, double factor);
+
+/// Rounds f128 to a floating dtype and c256 to a complex one; others are copied.
+Tensor narrow(const Tensor& wide, DType dtype);
+
+/// m x n, row by row.
+struct Matrix {
+  size_t rows = 0, columns = 0;
+  Reals entries;
+  f128 operator()(size_t i, size_t j) const { return entries[i * columns + j]; }
+};
+
+/// f as a real function of all parts of the tensors in `slots`; its values are the parts of all inexact results.
+class Oracle {
+ public:
+  Oracle(const Case& c, std::vector<Case::Slot> slots);
+
+  /// Results in order, integer ones too, exact up to f128.
+  const Tensors& values() const { return values_; }
+  /// |y| + sum_i |dy/dx_i| |x_i| for each part of the inexact results, by steps of a few `u`: a jump nearby counts.
+  Bounds value_bounds(double u);
+
+  const Matrix& jacobian();
+  /// Whether one-sided differences agree at this point; operators without kinks are smooth.
+  bool smooth();
+  /// Entrywise least and greatest Jacobians nearby, spread once more on both sides: where a derivative at a kink may lie.
+  std::pair<Matrix, Matrix> hull();
+
+  Reals pushforward(const Reals& t);
+  Reals pullback(const Reals& u);
+  /// sum_j |J_ij| |t_j| + sum_m |d(Jt)_i/dx_m| |x_m|, and likewise for the transpose.
+  Bounds pushforward_bounds(const Reals& t);
+  Bounds pullback_bounds(const Reals& u);
+
+  /// H_ij = sum_k u_k d2 y_k / dx_i dx_j, and the sum of magnitudes with the sensitivity to x in each entry.
+  Matrix hessian(const Reals& u);
+  Matrix hessian_bounds(const Reals& u);
+
+ private:
+  Reals evaluate(const Reals& x);
+  Matrix jacobian_at(const Reals& x, int step_exponent);
+  std::vector<Matrix> jacobians_nearby();
+  Matrix hessian_at(const Reals& x, const Reals& u, bool magnitudes);
+
+  const Op& op_;
+  Values args_;
+  Tensors inputs_, values_;
+  Reals x_, y_;
+  Matrix jacobian_;
+  std::vector<Matrix> nearby_;
+};
+
+/// The oracle's results for a whole case, without derivatives.
+Tensors reference_forward(const Op& op, const Values& reference_args);
+
+}  // namespace lamella::verify
