@@ -10,7 +10,8 @@ class Generator {
  public:
   explicit Generator(uint64_t key = 0) : key_(key) {}
 
-  /// A key that no earlier call returned: fold_in(key, counter), then the lanes of the live LaneScopes, outermost first.
+  /// A key that no earlier call returned: fold_in(key, counter), then the lanes of the live LaneScopes,
+  /// outermost first.
   uint64_t next();
   uint64_t key() const { return key_; }
   uint64_t counter() const { return counter_; }
@@ -22,8 +23,8 @@ class Generator {
   uint64_t counter_ = 0;
 };
 
-/// This thread's generator: the innermost ScopedGenerator, else the thread's own, which starts as Generator(0) in every
-/// thread, so that a program's numbers do not depend on how its threads are scheduled.
+/// This thread's generator: the innermost ScopedGenerator, else the thread's own, which starts as
+/// Generator(0) in every thread, so that a program's numbers do not depend on how its threads are scheduled.
 Generator& default_generator();
 /// Restarts default_generator() at Generator(seed).
 void manual_seed(uint64_t seed);
@@ -40,8 +41,9 @@ class ScopedGenerator {
   Generator* saved_;
 };
 
-/// NOTE: [lanes] A loop that stands for vmap with different randomness runs lane i inside LaneScope(i): next() then folds the
-/// lane into the key as vmap does for its batch of keys. The loop itself sets the counter back before each lane.
+/// NOTE: [lanes] A loop that stands for vmap with different randomness runs lane i inside LaneScope(i):
+/// next() then folds the lane into the key as vmap does for its batch of keys. The loop itself sets the
+/// counter back before each lane.
 class LaneScope {
  public:
   explicit LaneScope(uint64_t lane);

@@ -1,6 +1,8 @@
 // Building and printing iteration plans.
 #include "lamella/core/plan.h"
 
+#include <utility>
+
 #include "lamella/core/check.h"
 
 namespace lamella {
@@ -52,7 +54,8 @@ void coalesce(IterPlan& p) {
 }  // namespace
 
 IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
-  LAMELLA_CHECK(rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", rank, IterPlan::kMaxDims);
+  LAMELLA_CHECK(rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", rank,
+                IterPlan::kMaxDims);
   LAMELLA_ASSERT(operands.size() <= size_t(IterPlan::kMaxOperands));
   IterPlan p;
   p.given_rank = rank;

@@ -1,4 +1,5 @@
-// The iteration plan: the one place that turns strided operands of equal sizes into loops. Pointwise and reduction use it.
+// The iteration plan: the one place that turns strided operands of equal sizes into loops. Pointwise and
+// reduction use it.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ struct PlanOperand {
   int64_t itemsize;
 };
 
-/// Loops in execution order: dim 0 is the innermost. Dims of size 1 are gone, dims are sorted by stride (the first operand,
-/// the output, decides) and neighbours that form one run in every operand are merged. Lives on the stack, never allocates.
+/// Loops in execution order: dim 0 is the innermost. Dims of size 1 are gone, dims are sorted by stride (the
+/// first operand, the output, decides) and neighbours that form one run in every operand are merged. Lives on
+/// the stack, never allocates.
 struct IterPlan {
   static constexpr int kMaxDims = 64;
   static constexpr int kMaxOperands = 5;
@@ -37,17 +39,19 @@ struct IterPlan {
   bool packed(int operand) const { return sizes[0] == 1 || strides[operand][0] == itemsize[operand]; }
 };
 
-/// REQUIRES: every operand has `rank` strides; at most kMaxOperands operands. Fails with Shape beyond kMaxDims.
+/// REQUIRES: every operand has `rank` strides; at most kMaxOperands operands. Fails with Shape beyond
+/// kMaxDims.
 IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes);
 /// REQUIRES: all views have equal sizes.
 IterPlan make_plan(std::span<const View> outs, std::span<const View> ins);
 
-/// "plan 4 dims -> 2: sizes (6, 128) | 4, 512 | 4, 0": sizes innermost first, then the byte strides of each operand.
+/// "plan 4 dims -> 2: sizes (6, 128) | 4, 512 | 4, 0": sizes innermost first, then the byte strides of each
+/// operand.
 std::string str(const IterPlan& plan);
 
-/// Calls f(char* const* pointers) once per index of the dims >= first, in order; nothing when the plan is empty.
-template <class F>
-void for_each_outer(const IterPlan& plan, int first, F&& f) {
+/// Calls f(char* const* pointers) once per index of the dims >= first, in order; nothing when the plan is
+/// empty.
+template <class F> void for_each_outer(const IterPlan& plan, int first, F&& f) {
   if (plan.numel == 0) return;
   char* at[IterPlan::kMaxOperands];
   for (int k = 0; k < plan.operands; ++k) at[k] = plan.data[k];

@@ -32,7 +32,8 @@ class Pool {
     List& list = list_;
     if (kPooling && list.count < kCap) [[likely]] {
       list.head = new (p) Node{list.head};
-      if (list.count++ == 0) (void)&releaser_;
+      ++list.count;
+      if (!list.registered) [[unlikely]] enlist();
       return;
     }
     std::free(p);
@@ -41,7 +42,7 @@ class Pool {
  private:
   static constexpr size_t kCap = 4096;
   struct Node { Node* next; };
-  struct List { Node* head; size_t count; };
+  struct List { Node* head; size_t count; bool registered; };
   /// Gives the list back when the thread ends.
   struct Releaser {
     ~Releaser() {
@@ -53,14 +54,18 @@ class Pool {
       list_.count = kCap;  // what is freed later on this thread goes straight to malloc
     }
   };
-  static void* allocate_slow() {
+  static void enlist() {
+    list_.registered = true;
     (void)&releaser_;
+  }
+  static void* allocate_slow() {
+    if (!list_.registered) enlist();
     void* p = std::aligned_alloc(64, kBytes);
     if (!p) throw std::bad_alloc();
     return p;
   }
   static_assert(kBytes % 64 == 0);
-  static inline thread_local constinit List list_{nullptr, 0};
+  static inline thread_local constinit List list_{nullptr, 0, false};
   static inline thread_local Releaser releaser_{};
 };
 

@@ -47,6 +47,8 @@ struct KernelPair {
   /// Straight contiguous runs by compute dtype, for small tensors; null where there is none.
   using Line = void (*)(void* out, const void* const* ins, int64_t n);
   std::array<Line, kDTypeCount> lines = {};
+  /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
+  bool (*line_ok)(const Frame&) = nullptr;
 };
 /// Runs kernels on allocated outputs when the class's default launch (views of the tensor arguments in order) does not fit.
 struct Launch {

@@ -13,17 +13,19 @@ void infer_softmax(const Frame& f, Inferred& out) {
   out.outs.push_back({x.sizes(), out.compute});
 }
 
+Tensor in_dtype(const Tensor& x, DType d) { return x.dtype() == d ? x : to(x, d); }
+
 /// The kernel reads the dtype it works in: x is converted first when dtype= asks for another.
 void launch_softmax(const Launch& l) {
   const Tensor& x = l.frame.tensor(0);
-  const Tensor converted = x.dtype() == l.inferred.compute ? x : to(x, l.inferred.compute);
+  const Tensor converted = in_dtype(x, l.inferred.compute);
   const View in = converted.view_of(), out = l.outs[0].view_of();
   run(l, {&out, 1}, {&in, 1}, l.inferred.ints);
 }
 
 /// y * (v - <v, y>): the Jacobian of softmax is symmetric, so that it serves tangents and cotangents.
 Tensor softmax_derivative(Tensor v, Tensor y, int64_t dim) {
-  const Tensor vy = to(v, y.dtype()) * y;
+  const Tensor vy = in_dtype(v, y.dtype()) * y;
   return vy - y * sum(vy, IntArg{dim}, true);
 }
 
@@ -38,7 +40,8 @@ Values softmax_samples(Draw& d) {
 
 void infer_sort(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
-  LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype", op_name(f), x);
+  LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype",
+                op_name(f), x);
   out.ints = {wrap_dim(f, "dim", f.arg<int64_t>(1), x), f.arg<bool>(2)};
   out.compute = x.dtype();
   out.outs.push_back({x.sizes(), x.dtype()});
@@ -62,8 +65,8 @@ void define_softmax() {
                             [](Tensor dy, Tensor y, int64_t dim) { return softmax_derivative(dy, y, dim); })},
                 .properties = kNoInPlace,
                 .samples = softmax_samples,
-                .doc = "exp(x) over its sum along dim, computed from x - max x, after x is converted to dtype if given. Half dtypes "
-                       "compute in f32. Error dtype unless floating."});
+                .doc = "exp(x) over its sum along dim, computed from x - max x, after x is converted to "
+                       "dtype if given. Half dtypes compute in f32. Error dtype unless floating."});
   OpTable::add({.schema = "log_softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::AlongDim,
                 .infer = infer_softmax,
@@ -71,38 +74,44 @@ void define_softmax() {
                 .launch = launch_softmax,
                 .jvp = {wrt("x", saves("result", "dim"),
                             [](Tensor t, Tensor y, int64_t dim) {
-                              const Tensor v = to(t, y.dtype());
+                              const Tensor v = in_dtype(t, y.dtype());
                               return v - sum(exp(y) * v, IntArg{dim}, true);
                             })},
                 .vjp = {wrt("x", saves("result", "dim"),
-                            [](Tensor dy, Tensor y, int64_t dim) { return dy - exp(y) * sum(dy, IntArg{dim}, true); })},
+                            [](Tensor dy, Tensor y, int64_t dim) {
+                              return dy - exp(y) * sum(dy, IntArg{dim}, true);
+                            })},
                 .properties = kNoInPlace,
                 .samples = softmax_samples,
-                .doc = "log(softmax(x, dim)) without overflow or cancellation, after x is converted to dtype if given. Half dtypes "
-                       "compute in f32. Error dtype unless floating."});
+                .doc = "log(softmax(x, dim)) without overflow or cancellation, after x is converted to dtype "
+                       "if given. Half dtypes compute in f32. Error dtype unless floating."});
 }
 }  // namespace
 
 void define_along_dim() {
   define_softmax();
-  OpTable::add({.schema = "sort(Tensor x, Dim dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
-                .shape = ShapeClass::AlongDim,
-                .infer = infer_sort,
-                .kernel = kernel(kernels::sort),
-                .jvp = {wrt("x", saves("result1", "dim"),
-                            [](Tensor t, Tensor order, int64_t dim) { return Tensors{gather(t, dim, order), Tensor()}; })},
-                .vjp = {wrt("x", saves("result1", "dim"),
-                            [](Tensor dy, Tensor order, int64_t dim) { return scatter_add(zeros_like(dy), dim, order, dy); })},
-                .properties = kKinks | kNoInPlace,
-                .samples =
-                    [](Draw& d) {
-                      const DType t = d.dtype(kRealTypes | kBoolType);
-                      const Dims s = d.shape();
-                      const int64_t dim = d.dim(s.size());
-                      return Values{d.tensor(s, t), dim, d.flag(), d.flag()};
-                    },
-                .doc = "Values along dim in ascending (or descending) order and their i64 positions in x. Always stable; NaN is "
-                       "greatest. Error dtype for complex x. Exact."});
+  OpTable::add(
+      {.schema = "sort(Tensor x, Dim dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
+       .shape = ShapeClass::AlongDim,
+       .infer = infer_sort,
+       .kernel = kernel(kernels::sort),
+       .jvp = {wrt("x", saves("result1", "dim"),
+                   [](Tensor t, Tensor order, int64_t dim) {
+                     return Tensors{gather(t, dim, order), Tensor()};
+                   })},
+       .vjp = {wrt(
+           "x", saves("result1", "dim"),
+           [](Tensor dy, Tensor order, int64_t dim) { return scatter_add(zeros_like(dy), dim, order, dy); })},
+       .properties = kKinks | kNoInPlace,
+       .samples =
+           [](Draw& d) {
+             const DType t = d.dtype(kRealTypes | kBoolType);
+             const Dims s = d.shape();
+             const int64_t dim = d.dim(s.size());
+             return Values{d.tensor(s, t), dim, d.flag(), d.flag()};
+           },
+       .doc = "Values along dim in ascending (or descending) order and their i64 positions in x. Always "
+              "stable; NaN is greatest. Error dtype for complex x. Exact."});
   OpTable::add({.schema = "flip(Tensor x, Dim[] dims) -> Tensor",
                 .shape = ShapeClass::AlongDim,
                 .infer = infer_flip,

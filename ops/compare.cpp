@@ -8,8 +8,9 @@ constexpr std::string_view kPiecewise = "piecewise constant: bool result";
 
 void infer_order(const Frame& f, Inferred& out) {
   infer_compare(f, out);
-  LAMELLA_CHECK(!is_complex(out.compute), DType, "{}: a: {}, b: {} compare as {}, which has no order; expected real numbers",
-                op_name(f), f.tensor(0), f.tensor(1), out.compute);
+  LAMELLA_CHECK(!is_complex(out.compute), DType,
+                "{}: a: {}, b: {} compare as {}, which has no order; expected real numbers", op_name(f),
+                f.tensor(0), f.tensor(1), out.compute);
 }
 
 struct Comparison {
@@ -40,36 +41,77 @@ Values any_one(Draw& d) { return unary(d, kAllTypes); }
 }  // namespace
 
 void define_compare() {
-  define({.schema = "eq(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_compare,
-          .kernel = kernels::eq, .properties = kDiscontinuous | kNoInPlace,
-          .samples = any_two, .doc = "a == b after promotion, as bool; false where either is NaN."});
-  define({.schema = "ne(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_compare,
-          .kernel = kernels::ne, .properties = kDiscontinuous | kNoInPlace,
-          .samples = any_two, .doc = "a != b after promotion, as bool; true where either is NaN."});
-  define({.schema = "lt(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_order,
-          .kernel = kernels::lt, .properties = kDiscontinuous | kNoInPlace,
-          .samples = real_two, .doc = "a < b after promotion, as bool. Error dtype for complex numbers."});
-  define({.schema = "le(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_order,
-          .kernel = kernels::le, .properties = kDiscontinuous | kNoInPlace,
-          .samples = real_two, .doc = "a <= b after promotion, as bool. Error dtype for complex numbers."});
-  define({.schema = "gt(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_order,
-          .kernel = kernels::gt, .properties = kDiscontinuous | kNoInPlace,
-          .samples = real_two, .doc = "a > b after promotion, as bool. Error dtype for complex numbers."});
-  define({.schema = "ge(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_order,
-          .kernel = kernels::ge, .properties = kDiscontinuous | kNoInPlace,
-          .samples = real_two, .doc = "a >= b after promotion, as bool. Error dtype for complex numbers."});
-  define({.schema = "logical_and(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_compare,
-          .kernel = kernels::logical_and, .properties = kDiscontinuous | kNoInPlace,
-          .samples = any_two, .doc = "Both not zero, as bool; NaN is not zero."});
-  define({.schema = "logical_or(Tensor a, Tensor b) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_compare,
-          .kernel = kernels::logical_or, .properties = kDiscontinuous | kNoInPlace,
-          .samples = any_two, .doc = "Either not zero, as bool; NaN is not zero."});
-  define({.schema = "logical_not(Tensor x) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_compare,
-          .kernel = kernels::logical_not, .properties = kDiscontinuous | kNoInPlace,
-          .samples = any_one, .doc = "x == 0, as bool."});
-  define({.schema = "isnan(Tensor x) -> Tensor", .shape = ShapeClass::Broadcast, .infer = infer_compare,
-          .kernel = kernels::isnan, .properties = kDiscontinuous | kNoInPlace,
-          .samples = any_one, .doc = "Whether x is NaN, as bool; a complex number is when either part is. False for integers and bool."});
+  define({.schema = "eq(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_compare,
+          .kernel = kernels::eq,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = any_two,
+          .doc = "a == b after promotion, as bool; false where either is NaN."});
+  define({.schema = "ne(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_compare,
+          .kernel = kernels::ne,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = any_two,
+          .doc = "a != b after promotion, as bool; true where either is NaN."});
+  define({.schema = "lt(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_order,
+          .kernel = kernels::lt,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = real_two,
+          .doc = "a < b after promotion, as bool. Error dtype for complex numbers."});
+  define({.schema = "le(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_order,
+          .kernel = kernels::le,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = real_two,
+          .doc = "a <= b after promotion, as bool. Error dtype for complex numbers."});
+  define({.schema = "gt(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_order,
+          .kernel = kernels::gt,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = real_two,
+          .doc = "a > b after promotion, as bool. Error dtype for complex numbers."});
+  define({.schema = "ge(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_order,
+          .kernel = kernels::ge,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = real_two,
+          .doc = "a >= b after promotion, as bool. Error dtype for complex numbers."});
+  define({.schema = "logical_and(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_compare,
+          .kernel = kernels::logical_and,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = any_two,
+          .doc = "Both not zero, as bool; NaN is not zero."});
+  define({.schema = "logical_or(Tensor a, Tensor b) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_compare,
+          .kernel = kernels::logical_or,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = any_two,
+          .doc = "Either not zero, as bool; NaN is not zero."});
+  define({.schema = "logical_not(Tensor x) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_compare,
+          .kernel = kernels::logical_not,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = any_one,
+          .doc = "x == 0, as bool."});
+  define({.schema = "isnan(Tensor x) -> Tensor",
+          .shape = ShapeClass::Broadcast,
+          .infer = infer_compare,
+          .kernel = kernels::isnan,
+          .properties = kDiscontinuous | kNoInPlace,
+          .samples = any_one,
+          .doc = "Whether x is NaN, as bool; a complex number is when either part is. False for integers and "
+                 "bool."});
 }
 
 }  // namespace lamella::ops

@@ -1,4 +1,5 @@
-// Between complex numbers and their parts. Derivatives: vjp = J^H dy for Re<a, b> = Re(conj(a) b); jvp is real-linear.
+// Between complex numbers and their parts. Derivatives: vjp = J^H dy for Re<a, b> = Re(conj(a) b); jvp is
+// real-linear.
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
@@ -6,7 +7,8 @@ namespace lamella::ops {
 namespace {
 void infer_part(const Frame& f, Inferred& out) {
   infer_same(f, out);
-  LAMELLA_CHECK(is_complex(out.compute), DType, "{}: x is {}, expected a complex tensor", op_name(f), f.tensor(0));
+  LAMELLA_CHECK(is_complex(out.compute), DType, "{}: x is {}, expected a complex tensor", op_name(f),
+                f.tensor(0));
   out.outs[0].dtype = to_real(out.compute);
 }
 
@@ -18,7 +20,8 @@ void infer_complex(const Frame& f, Inferred& out) {
   const DType d = out.compute;
   LAMELLA_CHECK(d == DType::F32 || d == DType::F64 || d == DType::F128, DType,
                 "{}: real: {}, imag: {}; expected both f32 or both f64", op_name(f), re, im);
-  LAMELLA_CHECK(number || re.dtype() == im.dtype(), DType, "{}: real: {}, imag: {}; expected the same dtype", op_name(f), re, im);
+  LAMELLA_CHECK(number || re.dtype() == im.dtype(), DType, "{}: real: {}, imag: {}; expected the same dtype",
+                op_name(f), re, im);
   out.outs.push_back({broadcast(f, both), to_complex(d)});
 }
 
@@ -50,15 +53,16 @@ void define_parts() {
                 .properties = kLinear | kNoInPlace,
                 .samples = [](Draw& d) { return unary(d, kComplex); },
                 .doc = "The real part of a complex tensor as a new real tensor. Error dtype for a real x."});
-  OpTable::add({.schema = "imag(Tensor x) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_part,
-                .kernel = kernel(kernels::imag),
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", [](Tensor dy) { return complex(zeros_like(dy), dy); })},
-                .properties = kLinear | kNoInPlace,
-                .samples = [](Draw& d) { return unary(d, kComplex); },
-                .doc = "The imaginary part of a complex tensor as a new real tensor. Error dtype for a real x."});
+  OpTable::add(
+      {.schema = "imag(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_part,
+       .kernel = kernel(kernels::imag),
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", [](Tensor dy) { return complex(zeros_like(dy), dy); })},
+       .properties = kLinear | kNoInPlace,
+       .samples = [](Draw& d) { return unary(d, kComplex); },
+       .doc = "The imaginary part of a complex tensor as a new real tensor. Error dtype for a real x."});
 }
 }  // namespace
 
@@ -78,16 +82,18 @@ void define_complex() {
                 .vjp = by_composition(),
                 .samples = [](Draw& d) { return unary(d, kAllTypes); },
                 .doc = "The real part; a real x itself."});
-  OpTable::add({.schema = "complex(Tensor real, Tensor imag) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_complex,
-                .kernel = kernel(kernels::make_complex),
-                .jvp = {wrt("real", [](Tensor t) { return complex(t, zeros_like(t)); }),
-                        wrt("imag", [](Tensor t) { return complex(zeros_like(t), t); })},
-                .vjp = {wrt("real", [](Tensor dy) { return real(dy); }), wrt("imag", [](Tensor dy) { return imag(dy); })},
-                .properties = kLinear | kNoInPlace,
-                .samples = [](Draw& d) { return binary(d, kFloat32And64); },
-                .doc = "real + i imag, broadcast: c64 from f32, c128 from f64. Error dtype for others or a mixture."});
+  OpTable::add(
+      {.schema = "complex(Tensor real, Tensor imag) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_complex,
+       .kernel = kernel(kernels::make_complex),
+       .jvp = {wrt("real", [](Tensor t) { return complex(t, zeros_like(t)); }),
+               wrt("imag", [](Tensor t) { return complex(zeros_like(t), t); })},
+       .vjp = {wrt("real", [](Tensor dy) { return real(dy); }),
+               wrt("imag", [](Tensor dy) { return imag(dy); })},
+       .properties = kLinear | kNoInPlace,
+       .samples = [](Draw& d) { return binary(d, kFloat32And64); },
+       .doc = "real + i imag, broadcast: c64 from f32, c128 from f64. Error dtype for others or a mixture."});
 }
 
 }  // namespace lamella::ops

@@ -9,19 +9,22 @@ namespace lamella::ops {
 namespace {
 void check_dtypes(const Frame& f) {
   const Tensor &a = f.tensor(0), &b = f.tensor(1);
-  LAMELLA_CHECK(a.dtype() == b.dtype(), DType, "{}: {} is {} and {} is {}; expected equal dtypes", op_name(f), arg_name(f, 0), a,
-                arg_name(f, 1), b);
-  LAMELLA_CHECK(!is_bool(a.dtype()), DType, "{}: {} is {}, expected a number's dtype", op_name(f), arg_name(f, 0), a);
+  LAMELLA_CHECK(a.dtype() == b.dtype(), DType, "{}: {} is {} and {} is {}; expected equal dtypes", op_name(f),
+                arg_name(f, 0), a, arg_name(f, 1), b);
+  LAMELLA_CHECK(!is_bool(a.dtype()), DType, "{}: {} is {}, expected a number's dtype", op_name(f),
+                arg_name(f, 0), a);
 }
 
 /// Ranks as asked and the last dim of a equal to the contracted dim of b.
 void check_shapes(const Frame& f, int rank_a, int rank_b) {
   const Tensor &a = f.tensor(0), &b = f.tensor(1);
-  LAMELLA_CHECK(a.rank() == rank_a && b.rank() == rank_b, Shape, "{}: {} is {} and {} is {}; expected ranks {} and {}",
-                op_name(f), arg_name(f, 0), a, arg_name(f, 1), b, rank_a, rank_b);
+  LAMELLA_CHECK(a.rank() == rank_a && b.rank() == rank_b, Shape,
+                "{}: {} is {} and {} is {}; expected ranks {} and {}", op_name(f), arg_name(f, 0), a,
+                arg_name(f, 1), b, rank_a, rank_b);
   const int64_t inner = b.size(rank_b == 1 ? 0 : -2);
-  LAMELLA_CHECK(a.size(-1) == inner, Shape, "{}: {} is {} and {} is {}: inner sizes {} and {} differ; expected equal ones",
-                op_name(f), arg_name(f, 0), a, arg_name(f, 1), b, a.size(-1), inner);
+  LAMELLA_CHECK(a.size(-1) == inner, Shape,
+                "{}: {} is {} and {} is {}: inner sizes {} and {} differ; expected equal ones", op_name(f),
+                arg_name(f, 0), a, arg_name(f, 1), b, a.size(-1), inner);
 }
 
 void finish(const Frame& f, Inferred& out, const Dims& sizes) {
@@ -43,8 +46,8 @@ void infer_mv(const Frame& f, Inferred& out) {
 void infer_bmm(const Frame& f, Inferred& out) {
   const Tensor &a = f.tensor(0), &b = f.tensor(1);
   check_shapes(f, 3, 3);
-  LAMELLA_CHECK(a.size(0) == b.size(0), Shape, "{}: a is {} and b is {}: batch sizes differ; expected equal ones", op_name(f), a,
-                b);
+  LAMELLA_CHECK(a.size(0) == b.size(0), Shape,
+                "{}: a is {} and b is {}: batch sizes differ; expected equal ones", op_name(f), a, b);
   finish(f, out, {a.size(0), a.size(1), b.size(2)});
 }
 
@@ -109,9 +112,10 @@ Dims broadcast_batch(const Frame& f, const Tensor& a, const Tensor& b) {
   Dims out(std::max(x.size(), y.size()), 1);
   for (int d = 1; d <= out.size(); ++d) {
     const int64_t s = d <= x.size() ? x[x.size() - d] : 1, t = d <= y.size() ? y[y.size() - d] : 1;
-    LAMELLA_CHECK(s == t || s == 1 || t == 1, Broadcast,
-                  "{}: a is {} and b is {}: batch sizes {} and {} do not broadcast; expected equal sizes or 1", op_name(f),
-                  f.tensor(0), f.tensor(1), s, t);
+    LAMELLA_CHECK(
+        s == t || s == 1 || t == 1, Broadcast,
+        "{}: a is {} and b is {}: batch sizes {} and {} do not broadcast; expected equal sizes or 1",
+        op_name(f), f.tensor(0), f.tensor(1), s, t);
     out[out.size() - d] = s == 1 ? t : s;
   }
   return out;
@@ -135,10 +139,12 @@ Tensor product_of_matrices(const Frame& f, const Tensor& a, const Tensor& b) {
 void matmul_composite(Frame& f) {
   const Tensor &a = f.tensor(0), &b = f.tensor(1);
   check_dtypes(f);
-  LAMELLA_CHECK(a.rank() > 0 && b.rank() > 0, Shape, "{}: a is {} and b is {}; expected at least one dim each", op_name(f), a, b);
+  LAMELLA_CHECK(a.rank() > 0 && b.rank() > 0, Shape,
+                "{}: a is {} and b is {}; expected at least one dim each", op_name(f), a, b);
   const int64_t inner = b.size(b.rank() == 1 ? 0 : -2);
-  LAMELLA_CHECK(a.size(-1) == inner, Shape, "{}: a is {} and b is {}: inner sizes {} and {} differ; expected equal ones",
-                op_name(f), a, b, a.size(-1), inner);
+  LAMELLA_CHECK(a.size(-1) == inner, Shape,
+                "{}: a is {} and b is {}: inner sizes {} and {} differ; expected equal ones", op_name(f), a,
+                b, a.size(-1), inner);
   if (a.rank() == 2 && b.rank() == 1) {
     f.results[0] = mv(a, b);
     return;
@@ -196,19 +202,20 @@ Values matmul_samples(Draw& d) {
 }  // namespace
 
 void define_contract() {
-  OpTable::add({.schema = "mm(Tensor a, Tensor b) -> Tensor",
-                .shape = ShapeClass::Contract,
-                .infer = infer_mm,
-                .kernel = kernel(kernels::matmul),
-                .launch = launch_matmul,
-                .jvp = linear_in({"a", "b"}),
-                .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return mm(dy, adjoint(b)); }),
-                        wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
-                .batch = batch_matrices,
-                .properties = kNoInPlace,
-                .samples = mm_samples,
-                .doc = "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. Errors: dtype when they "
-                       "differ or are bool, shape. Error at most k * 2^-p * |a| |b|."});
+  OpTable::add(
+      {.schema = "mm(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Contract,
+       .infer = infer_mm,
+       .kernel = kernel(kernels::matmul),
+       .launch = launch_matmul,
+       .jvp = linear_in({"a", "b"}),
+       .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return mm(dy, adjoint(b)); }),
+               wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
+       .batch = batch_matrices,
+       .properties = kNoInPlace,
+       .samples = mm_samples,
+       .doc = "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. "
+              "Errors: dtype when they differ or are bool, shape. Error at most k * 2^-p * |a| |b|."});
   OpTable::add({.schema = "bmm(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Contract,
                 .infer = infer_bmm,
@@ -241,8 +248,8 @@ void define_contract() {
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
                 .samples = matmul_samples,
-                .doc = "Product over the last dim of a and the second to last of b; a vector counts as one row or column, which the result "
-                       "drops; leading dims broadcast. Otherwise as mm."});
+                .doc = "Product over the last dim of a and the second to last of b; a vector counts as one "
+                       "row or column, which the result drops; leading dims broadcast. Otherwise as mm."});
 }
 
 }  // namespace lamella::ops

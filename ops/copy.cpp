@@ -12,8 +12,8 @@ namespace {
 void infer_copy(const Frame& f, Inferred& out) {
   const Tensor &self = f.tensor(0), &src = f.tensor(1);
   const Tensor* both[] = {&self, &src};
-  LAMELLA_CHECK(broadcast(f, both).equal(self.sizes()), Broadcast, "{}: src is {}, expected sizes that broadcast to self: {}",
-                op_name(f), src, self);
+  LAMELLA_CHECK(broadcast(f, both).equal(self.sizes()), Broadcast,
+                "{}: src is {}, expected sizes that broadcast to self: {}", op_name(f), src, self);
   out.compute = self.dtype();
   out.outs.push_back({self.sizes(), self.dtype()});
 }
@@ -30,7 +30,8 @@ void infer_fill(const Frame& f, Inferred& out) {
   infer_same(f, out);
   const Scalar& value = f.arg<Scalar>(1);
   LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(out.compute), DType,
-                "{}: value = {} is complex, expected a real number for x: {}", op_name(f), value.str(), f.tensor(0));
+                "{}: value = {} is complex, expected a real number for x: {}", op_name(f), value.str(),
+                f.tensor(0));
 }
 
 void launch_fill(const Launch& l) {
@@ -46,7 +47,8 @@ void infer_to(const Frame& f, Inferred& out) {
 Device parse_device(const Frame& f, const std::string& text) {
   for (const Device d : {Device::CPU, Device::Reference, Device::Meta})
     if (text == name(d)) return d;
-  fail(ErrorCode::Device, "{}: device = \"{}\", expected \"cpu\", \"reference\" or \"meta\"", op_name(f), text);
+  fail(ErrorCode::Device, "{}: device = \"{}\", expected \"cpu\", \"reference\" or \"meta\"", op_name(f),
+       text);
 }
 
 /// Crosses columns, so no column's cell can run it: plain tensors only, straight to the copy kernel.
@@ -58,14 +60,16 @@ void move_to_device(Frame& f) {
     return;
   }
   LAMELLA_CHECK(!(KeySet(x.keys()).bits & ~kBackendKeys.bits), NoKernel,
-                "{}: x: {} is wrapped by a transform or requires grad; expected a plain tensor", op_name(f), x);
+                "{}: x: {} is wrapped by a transform or requires grad; expected a plain tensor", op_name(f),
+                x);
   LAMELLA_CHECK(x.device() != Device::Meta, Value, "{}: x: {} has no elements to copy", op_name(f), x);
-  LAMELLA_CHECK(to == Device::Reference || !is_internal(x.dtype()), DType, "{}: x is {}, a dtype of the reference column only",
-                op_name(f), x);
+  LAMELLA_CHECK(to == Device::Reference || !is_internal(x.dtype()), DType,
+                "{}: x is {}, a dtype of the reference column only", op_name(f), x);
   const Tensor out = make_tensor(x.sizes(), x.dtype(), to);
   if (to != Device::Meta) {
     const View result = out.view_of(), source = x.view_of();
-    (is_internal(x.dtype()) ? kernels::copy.reference : kernels::copy.cpu)({{&result, 1}, {&source, 1}, x.dtype()});
+    (is_internal(x.dtype()) ? kernels::copy.reference
+                            : kernels::copy.cpu)({{&result, 1}, {&source, 1}, x.dtype()});
   }
   f.results[0] = out;
 }
@@ -114,7 +118,8 @@ void define_copy() {
                 .vjp = {wrt("src", [](Tensor dy) { return dy; })},
                 .batch = batch_copy,
                 .samples = copy_samples,
-                .doc = "src's elements in self's shape and dtype; src broadcasts to self, self's values do not matter. copy_ "
+                .doc = "src's elements in self's shape and dtype; src broadcasts to self, self's values do "
+                       "not matter. copy_ "
                        "overwrites self. Error broadcast when src does not fit."});
   OpTable::add({.schema = "fill(Tensor x, Scalar value) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -124,7 +129,8 @@ void define_copy() {
                 .jvp = {wrt("x", [](Tensor t) { return zeros_like(t); })},
                 .vjp = {wrt("x", [](Tensor dy) { return zeros_like(dy); })},
                 .samples = fill_samples,
-                .doc = "value in x's shape and dtype; the derivative is zero. fill_ overwrites x. Error dtype for a complex number "
+                .doc = "value in x's shape and dtype; the derivative is zero. fill_ overwrites x. Error "
+                       "dtype for a complex number "
                        "in a real x."});
   OpTable::add({.schema = "to(Tensor x, DType dtype) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -134,27 +140,31 @@ void define_copy() {
                 .vjp = {wrt("x", [](Tensor dy) { return dy; })},
                 .properties = kNoInPlace | kNoOut,
                 .samples = to_samples,
-                .doc = "A copy of x in another dtype, rounded once; a real dtype drops the imaginary part. No derivative through "
+                .doc = "A copy of x in another dtype, rounded once; a real dtype drops the imaginary part. "
+                       "No derivative through "
                        "integers and bool."});
   OpTable::add({.schema = "to_device(Tensor x, str device) -> Tensor(a)",
                 .shape = ShapeClass::Composite,
                 .composite = move_to_device,
                 .jvp = by_composition(),
                 .vjp = by_composition(),
-                .samples = [](Draw& d) {
-                  Values v = unary(d, kAllTypes);
-                  v.push_back(std::string(d.flag() ? "reference" : "cpu"));
-                  return v;
-                },
-                .doc = "x on \"cpu\", \"reference\" or \"meta\": x itself when it is there. Errors: device for other names, "
+                .samples =
+                    [](Draw& d) {
+                      Values v = unary(d, kAllTypes);
+                      v.push_back(std::string(d.flag() ? "reference" : "cpu"));
+                      return v;
+                    },
+                .doc = "x on \"cpu\", \"reference\" or \"meta\": x itself when it is there. Errors: device "
+                       "for other names, "
                        "no_kernel under a transform, value for a meta tensor, which has no elements."});
-  OpTable::add({.schema = "contiguous(Tensor x) -> Tensor(a)",
-                .shape = ShapeClass::Composite,
-                .composite = make_contiguous,
-                .jvp = by_composition(),
-                .vjp = by_composition(),
-                .samples = [](Draw& d) { return unary(d, kAllTypes); },
-                .doc = "x itself when its elements lie in row-major order without gaps, else a copy that does."});
+  OpTable::add(
+      {.schema = "contiguous(Tensor x) -> Tensor(a)",
+       .shape = ShapeClass::Composite,
+       .composite = make_contiguous,
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .samples = [](Draw& d) { return unary(d, kAllTypes); },
+       .doc = "x itself when its elements lie in row-major order without gaps, else a copy that does."});
 }
 
 }  // namespace lamella::ops

@@ -10,8 +10,8 @@
 
 namespace lamella::ops {
 
-/// A kernels/ entry as an operator names it.
-KernelPair kernel(const kernels::Kernel& entry);
+/// A kernels/ entry as an operator names it. `line_ok`: see KernelPair.
+KernelPair kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&) = nullptr);
 
 /// Both directions of a pointwise operator from one expression: jvp = t * d, vjp = dy * conj(d).
 struct Derivative {

@@ -18,8 +18,8 @@ DType dtype_of_number(const Scalar& value) {
 }
 
 void check_value(const Frame& f, const Scalar& value, DType dtype) {
-  LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(dtype), DType, "{}: value = {} is complex, expected a real number for {}",
-                op_name(f), value.str(), dtype);
+  LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(dtype), DType,
+                "{}: value = {} is complex, expected a real number for {}", op_name(f), value.str(), dtype);
 }
 
 void infer_size(const Frame& f, Inferred& out, DType dtype) {
@@ -28,7 +28,9 @@ void infer_size(const Frame& f, Inferred& out, DType dtype) {
   out.compute = dtype;
   out.outs.push_back({size, dtype});
 }
-void infer_sized(const Frame& f, Inferred& out) { infer_size(f, out, dtype_or(f, dispatch_state().default_dtype)); }
+void infer_sized(const Frame& f, Inferred& out) {
+  infer_size(f, out, dtype_or(f, dispatch_state().default_dtype));
+}
 void infer_new(const Frame& f, Inferred& out) { infer_size(f, out, dtype_or(f, f.tensor(0).dtype())); }
 
 void infer_full(const Frame& f, Inferred& out) {
@@ -63,6 +65,13 @@ void launch_value(const Launch& l) {
   const int at = l.frame.op->schema.find("value");
   fill_with(l, l.frame.arg<Scalar>(at >= 0 ? at : param(l.frame, "fill_value")));
 }
+/// Nothing to infer or launch: the shortest way to an allocation.
+void run_empty(Frame& f) {
+  const DType dtype = f.arg_or<DType>(1, dispatch_state().default_dtype);
+  LAMELLA_CHECK(!is_internal(dtype), DType, "empty: {} is a dtype of the reference column only", dtype);
+  f.results[0] = make_tensor(f.ints(0), dtype);
+}
+
 void launch_nothing(const Launch&) {}
 
 /// The lanes share the result: only the shape is asked for.
@@ -84,8 +93,10 @@ struct Progression {
 };
 
 void check_real(const Frame& f, std::string_view arg, const Scalar& value) {
-  LAMELLA_CHECK(!is_complex(value.kind()), DType, "{}: {} = {} is complex, expected a real number", op_name(f), arg, value.str());
-  LAMELLA_CHECK(std::isfinite(value.to_double()), Value, "{}: {} = {} is not finite", op_name(f), arg, value.str());
+  LAMELLA_CHECK(!is_complex(value.kind()), DType, "{}: {} = {} is complex, expected a real number",
+                op_name(f), arg, value.str());
+  LAMELLA_CHECK(std::isfinite(value.to_double()), Value, "{}: {} = {} is not finite", op_name(f), arg,
+                value.str());
 }
 
 /// Exact in integers; ceil in double otherwise.
@@ -101,17 +112,18 @@ void infer_arange(const Frame& f, Inferred& out) {
   check_real(f, "end", p.end);
   check_real(f, "step", p.step);
   out.compute = dtype_or(f, p.integral ? DType::I64 : dispatch_state().default_dtype);
-  LAMELLA_CHECK(is_integer(out.compute) || is_floating(out.compute), DType, "{}: dtype = {}, expected a real number type",
-                op_name(f), out.compute);
+  LAMELLA_CHECK(is_integer(out.compute) || is_floating(out.compute), DType,
+                "{}: dtype = {}, expected a real number type", op_name(f), out.compute);
   const double step = p.step.to_double(), distance = p.end.to_double() - p.start.to_double();
   const bool vanishes = is_integer(out.compute) && std::abs(step) < 1;
-  LAMELLA_CHECK(step != 0 && !vanishes, Value, "{}: step = {}, expected a step that is not 0 in {}", op_name(f), p.step.str(),
-                out.compute);
+  LAMELLA_CHECK(step != 0 && !vanishes, Value, "{}: step = {}, expected a step that is not 0 in {}",
+                op_name(f), p.step.str(), out.compute);
   LAMELLA_CHECK(distance == 0 || (distance > 0) == (step > 0), Value,
-                "{}: step = {} leads away from end = {}, starting at {}; expected the other sign", op_name(f), p.step.str(),
-                p.end.str(), p.start.str());
+                "{}: step = {} leads away from end = {}, starting at {}; expected the other sign", op_name(f),
+                p.step.str(), p.end.str(), p.start.str());
   const double n = count_of(p);
-  LAMELLA_CHECK(n <= 0x1p58, Overflow, "{}: {} elements are more than memory can hold; expected at most 2^58", op_name(f), n);
+  LAMELLA_CHECK(n <= 0x1p58, Overflow, "{}: {} elements are more than memory can hold; expected at most 2^58",
+                op_name(f), n);
   out.outs.push_back({Dims{int64_t(n)}, out.compute});
 }
 
@@ -196,7 +208,8 @@ Values arange_samples(Draw& d) {
   const int64_t n = d.range(0, 6);
   if (d.flag()) return {Scalar(n), {}, {}, t};
   const bool down = !(is_integer(t) && !is_signed_integer(t)) && d.flag();
-  const int64_t start = down ? 3 : d.range(0, 3), step = (down ? -1 : 1) * d.range(1, 3), end = start + n * step;
+  const int64_t start = down ? 3 : d.range(0, 3), step = (down ? -1 : 1) * d.range(1, 3),
+                end = start + n * step;
   Values v{Scalar(start), Scalar(end)};
   const double last = n == 0 ? 0 : (double(n) - 0.25) * double(step);  // between two elements
   if (is_floating(t) && d.flag()) v = {Scalar(double(start) + 0.5), Scalar(double(start) + 0.5 + last)};
@@ -233,10 +246,9 @@ void define_sized() {
                 .doc = "Ones of the given shape on the CPU; the default dtype unless one is given."});
   OpTable::add({.schema = "empty(Size size, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::Factory,
-                .infer = infer_sized,
-                .launch = launch_nothing,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
+                .composite = run_empty,
+                .jvp = by_composition(),
+                .vjp = by_composition(),
                 .properties = kNoOut,
                 .samples = empty_samples,
                 .doc = "A tensor on the CPU whose elements are unspecified."});
@@ -248,18 +260,21 @@ void define_sized() {
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .samples = full_samples,
-                .doc = "One number everywhere, on the CPU. Without a dtype: bool, i64, the default dtype or its complex form, "
+                .doc = "One number everywhere, on the CPU. Without a dtype: bool, i64, the default dtype or "
+                       "its complex form, "
                        "as the number is. Error dtype for a complex number in a real dtype."});
-  OpTable::add({.schema = "arange(Scalar start, Scalar? end=None, Scalar? step=None, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Factory,
-                .infer = infer_arange,
-                .kernel = kernel(kernels::arange),
-                .launch = launch_arange,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .samples = arange_samples,
-                .doc = "start, start + step, ... before end; a single number is the end. i64 when all are integers, else the "
-                       "default dtype. Errors value: step 0 or of the wrong sign, bounds that are not finite."});
+  OpTable::add(
+      {.schema = "arange(Scalar start, Scalar? end=None, Scalar? step=None, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::Factory,
+       .infer = infer_arange,
+       .kernel = kernel(kernels::arange),
+       .launch = launch_arange,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .samples = arange_samples,
+       .doc = "start, start + step, ... before end; a single number is the end. i64 when all are integers, "
+              "else the "
+              "default dtype. Errors value: step 0 or of the wrong sign, bounds that are not finite."});
   OpTable::add({.schema = "eye(int n, int? m=None, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::Factory,
                 .infer = infer_eye,
@@ -310,7 +325,8 @@ void define_like() {
                 .vjp = not_differentiable(kConstant),
                 .properties = kNoInPlace | kNoOut,
                 .samples = full_like_samples,
-                .doc = "One number everywhere in x's shape, device and (unless given) dtype. Error dtype for a complex number in "
+                .doc = "One number everywhere in x's shape, device and (unless given) dtype. Error dtype for "
+                       "a complex number in "
                        "a real dtype."});
 }
 
@@ -336,7 +352,8 @@ void define_new() {
                 .batch = batch_new,
                 .properties = kNoInPlace | kNoOut,
                 .samples = new_full_samples,
-                .doc = "One number everywhere in the given shape, with x's device and (unless given) dtype. Error dtype for a "
+                .doc = "One number everywhere in the given shape, with x's device and (unless given) dtype. "
+                       "Error dtype for a "
                        "complex number in a real dtype."});
 }
 }  // namespace

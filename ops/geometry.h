@@ -3,18 +3,18 @@
 
 #include <optional>
 
-#include "lamella/kernels/kernels.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
 
 /// One view each of parameter 0, whose type error texts show. Errors as the view operator's.
 Geometry select_of(const Frame& f, const Geometry& x, int64_t dim, int64_t index);
-Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                  int64_t step);
+Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<int64_t> start,
+                  std::optional<int64_t> end, int64_t step);
 Geometry diagonal_of(const Frame& f, const Geometry& x, int64_t offset, int64_t dim1, int64_t dim2);
 
-/// Sizes with a -1 replaced. Errors shape: another negative size, two -1, a count of elements that differs from x's.
+/// Sizes with a -1 replaced. Errors shape: another negative size, two -1, a count of elements that differs
+/// from x's.
 Dims resolve_size(const Frame& f, Ints size, const Dims& x);
 /// Strides under which the same memory has `sizes`, or nothing when it is not laid out for them.
 std::optional<Dims> view_strides(const Dims& sizes, const Dims& strides, const Dims& wanted);

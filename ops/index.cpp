@@ -15,15 +15,18 @@ void check_index_dtype(const Frame& f, const Tensor& index) {
   LAMELLA_CHECK(fits, DType, "{}: index is {}, expected i64", op_name(f), index);
 }
 
-/// Index and x: same rank, and no larger than x except along dim. An index without elements chooses nothing: any shape.
+/// Index and x: same rank, and no larger than x except along dim. An index without elements chooses nothing:
+/// any shape.
 int check_index(const Frame& f, const Tensor& x, const Tensor& index) {
   const int dim = int(wrap_dim(f, "dim", f.arg<int64_t>(1), x));
   check_index_dtype(f, index);
   if (index.numel() == 0) return dim;
-  LAMELLA_CHECK(ranked(index) == ranked(x), Shape, "{}: index is {}, expected the rank of x: {}", op_name(f), index, x);
+  LAMELLA_CHECK(ranked(index) == ranked(x), Shape, "{}: index is {}, expected the rank of x: {}", op_name(f),
+                index, x);
   for (int d = 0; d < ranked(x); ++d)
     LAMELLA_CHECK(d == dim || size_at(index, d) <= size_at(x, d), Shape,
-                  "{}: index is {}, expected sizes that do not exceed those of x: {} except at dim {}", op_name(f), index, x, dim);
+                  "{}: index is {}, expected sizes that do not exceed those of x: {} except at dim {}",
+                  op_name(f), index, x, dim);
   return dim;
 }
 
@@ -42,7 +45,8 @@ void launch_gather(const Launch& l) {
 }
 
 void check_same_dtype(const Frame& f, const Tensor& x, const Tensor& src) {
-  LAMELLA_CHECK(x.dtype() == src.dtype(), DType, "{}: src is {}, expected the dtype of x: {}", op_name(f), src, x);
+  LAMELLA_CHECK(x.dtype() == src.dtype(), DType, "{}: src is {}, expected the dtype of x: {}", op_name(f),
+                src, x);
 }
 
 void infer_scatter_add(const Frame& f, Inferred& out) {
@@ -51,10 +55,12 @@ void infer_scatter_add(const Frame& f, Inferred& out) {
   out.ints = Dims{check_index(f, x, index)};
   check_same_dtype(f, x, src);
   if (index.numel() == 0) return;
-  LAMELLA_CHECK(ranked(src) == ranked(index), Shape, "{}: src is {}, expected the rank of index: {}", op_name(f), src, index);
+  LAMELLA_CHECK(ranked(src) == ranked(index), Shape, "{}: src is {}, expected the rank of index: {}",
+                op_name(f), src, index);
   for (int d = 0; d < ranked(index); ++d)
-    LAMELLA_CHECK(size_at(index, d) <= size_at(src, d), Shape, "{}: index is {}, expected sizes that do not exceed those of src: {}",
-                  op_name(f), index, src);
+    LAMELLA_CHECK(size_at(index, d) <= size_at(src, d), Shape,
+                  "{}: index is {}, expected sizes that do not exceed those of src: {}", op_name(f), index,
+                  src);
 }
 
 void launch_scatter_add(const Launch& l) {
@@ -84,7 +90,8 @@ int check_flat_index(const Frame& f, const Tensor& x, const Tensor& index) {
   const int dim = int(wrap_dim(f, "dim", f.arg<int64_t>(1), x));
   check_index_dtype(f, index);
   LAMELLA_CHECK(index.rank() <= 1, Shape, "{}: index is {}, expected rank 1", op_name(f), index);
-  LAMELLA_CHECK(x.rank() > 0 || index.numel() == 1, Shape, "{}: index is {}, expected one entry for x: {}", op_name(f), index, x);
+  LAMELLA_CHECK(x.rank() > 0 || index.numel() == 1, Shape, "{}: index is {}, expected one entry for x: {}",
+                op_name(f), index, x);
   return dim;
 }
 
@@ -102,12 +109,14 @@ void infer_index_add(const Frame& f, Inferred& out) {
   const int dim = check_flat_index(f, x, index);
   out.ints = Dims{dim};
   check_same_dtype(f, x, src);
-  const bool fits = category(alpha.kind()) <= category(x.dtype()) || (is_bool(x.dtype()) && alpha.is_integral());
+  const bool fits =
+      category(alpha.kind()) <= category(x.dtype()) || (is_bool(x.dtype()) && alpha.is_integral());
   LAMELLA_CHECK(fits, DType, "{}: alpha = {} does not fit x: {}", op_name(f), alpha.str(), x);
   Dims wanted(x.sizes());
   if (x.rank() > 0) wanted[dim] = index.numel();
-  LAMELLA_CHECK(wanted.equal(src.sizes()), Shape, "{}: src is {}, expected sizes {}: those of x: {} with {} at dim {}", op_name(f),
-                src, wanted, x, index.numel(), dim);
+  LAMELLA_CHECK(wanted.equal(src.sizes()), Shape,
+                "{}: src is {}, expected sizes {}: those of x: {} with {} at dim {}", op_name(f), src, wanted,
+                x, index.numel(), dim);
 }
 
 Tensor scaled(const Tensor& src, const Scalar& alpha) {
@@ -159,8 +168,9 @@ Tensor repeated_index(const BatchCall& b, int64_t dim, Dims sizes) {
 
 void batch_index_select(BatchCall& b) {
   const FlatBatch lanes(b);
-  const Tensor out = b.is_mapped(2) ? gather(lanes.x, lanes.dim, repeated_index(b, lanes.dim, lanes.x.sizes()))
-                                    : index_select(lanes.x, lanes.dim, b.frame.tensor(2));
+  const Tensor out = b.is_mapped(2)
+                         ? gather(lanes.x, lanes.dim, repeated_index(b, lanes.dim, lanes.x.sizes()))
+                         : index_select(lanes.x, lanes.dim, b.frame.tensor(2));
   b.results[0] = b.logical_rank(0) == 0 ? squeeze(out, IntArg({1})) : out;
 }
 
@@ -169,8 +179,10 @@ void batch_index_add(BatchCall& b) {
   const Scalar& alpha = b.frame.arg<Scalar>(4);
   Tensor src = b.front(3);
   if (b.logical_rank(0) == 0) src = unsqueeze(src, 1);
-  const Tensor out = b.is_mapped(2) ? scatter_add(lanes.x, lanes.dim, repeated_index(b, lanes.dim, src.sizes()), scaled(src, alpha))
-                                    : index_add(lanes.x, lanes.dim, b.frame.tensor(2), src, alpha);
+  const Tensor out =
+      b.is_mapped(2)
+          ? scatter_add(lanes.x, lanes.dim, repeated_index(b, lanes.dim, src.sizes()), scaled(src, alpha))
+          : index_add(lanes.x, lanes.dim, b.frame.tensor(2), src, alpha);
   b.results[0] = b.logical_rank(0) == 0 ? squeeze(out, IntArg({1})) : out;
 }
 
@@ -178,7 +190,8 @@ void batch_index_add(BatchCall& b) {
 void infer_nonzero(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   LAMELLA_CHECK(x.impl()->storage, NoKernel,
-                "{}: the shape of the result depends on the values of x: {}, which are not visible here (meta or under vmap)",
+                "{}: the shape of the result depends on the values of x: {}, which are not visible here "
+                "(meta or under vmap)",
                 op_name(f), x);
   const Tensor count = make_tensor({}, DType::I64, x.device());
   const View in = x.view_of(), result = count.view_of();
@@ -241,20 +254,22 @@ Values index_add_samples(Draw& d) {
 }
 
 void define_by_element() {
-  OpTable::add({.schema = "gather(Tensor x, Dim dim, Tensor index) -> Tensor",
-                .shape = ShapeClass::Index,
-                .infer = infer_gather,
-                .kernel = kernel(kernels::gather),
-                .launch = launch_gather,
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("x.sizes", "dim", "index"),
-                            [](Tensor dy, Ints sizes, int64_t dim, Tensor index) {
-                              return scatter_add(new_zeros(dy, sizes), dim, index, dy);
-                            })},
-                .properties = kLinear | kNoInPlace | kValueErrors,
-                .samples = gather_samples,
-                .doc = "x with its index along dim taken from `index`, in index's shape; index has x's rank and is no larger than "
-                       "x except at dim. Errors: dtype unless index is i64, shape, index_out_of_range for an entry."});
+  OpTable::add(
+      {.schema = "gather(Tensor x, Dim dim, Tensor index) -> Tensor",
+       .shape = ShapeClass::Index,
+       .infer = infer_gather,
+       .kernel = kernel(kernels::gather),
+       .launch = launch_gather,
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("x.sizes", "dim", "index"),
+                   [](Tensor dy, Ints sizes, int64_t dim, Tensor index) {
+                     return scatter_add(new_zeros(dy, sizes), dim, index, dy);
+                   })},
+       .properties = kLinear | kNoInPlace | kValueErrors,
+       .samples = gather_samples,
+       .doc = "x with its index along dim taken from `index`, in index's shape; index has x's rank and is no "
+              "larger than "
+              "x except at dim. Errors: dtype unless index is i64, shape, index_out_of_range for an entry."});
   OpTable::add({.schema = "scatter_add(Tensor x, Dim dim, Tensor index, Tensor src) -> Tensor",
                 .shape = ShapeClass::Index,
                 .infer = infer_scatter_add,
@@ -272,7 +287,8 @@ void define_by_element() {
                             })},
                 .properties = kLinear | kValueErrors,
                 .samples = scatter_add_samples,
-                .doc = "x plus src's elements at the places gather would take them from; repeated places add up in index order. "
+                .doc = "x plus src's elements at the places gather would take them from; repeated places add "
+                       "up in index order. "
                        "src is no smaller than index. Errors: dtype, shape, index_out_of_range."});
 }
 }  // namespace
@@ -292,28 +308,31 @@ void define_index() {
                 .batch = batch_index_select,
                 .properties = kLinear | kNoInPlace | kValueErrors,
                 .samples = index_select_samples,
-                .doc = "x's slices at the entries of a rank-1 index along dim, in that order. Errors: dtype unless index is i64, "
+                .doc = "x's slices at the entries of a rank-1 index along dim, in that order. Errors: dtype "
+                       "unless index is i64, "
                        "shape, index_out_of_range."});
-  OpTable::add({.schema = "index_add(Tensor x, Dim dim, Tensor index, Tensor src, *, Scalar alpha=1) -> Tensor",
-                .shape = ShapeClass::Index,
-                .infer = infer_index_add,
-                .kernel = kernel(kernels::scatter_add),
-                .launch = launch_index_add,
-                .jvp = {wrt("x", [](Tensor t) { return t; }),
-                        wrt("src", saves("x.sizes", "dim", "index", "alpha"),
-                            [](Tensor t, Ints sizes, int64_t dim, Tensor index, Scalar alpha) {
-                              return index_add(new_zeros(t, sizes), dim, index, t, alpha);
-                            })},
-                .vjp = {wrt("x", [](Tensor dy) { return dy; }),
-                        wrt("src", saves("src.sizes", "dim", "index", "alpha"),
-                            [](Tensor dy, Ints sizes, int64_t dim, Tensor index, Scalar alpha) {
-                              return reshape(scaled(index_select(dy, dim, index), conjugate(alpha)), sizes);
-                            })},
-                .batch = batch_index_add,
-                .properties = kLinear | kValueErrors,
-                .samples = index_add_samples,
-                .doc = "x plus alpha times src's slices, each added at its entry of a rank-1 index along dim; repeated entries add "
-                       "up in order. Errors: dtype, shape, index_out_of_range."});
+  OpTable::add(
+      {.schema = "index_add(Tensor x, Dim dim, Tensor index, Tensor src, *, Scalar alpha=1) -> Tensor",
+       .shape = ShapeClass::Index,
+       .infer = infer_index_add,
+       .kernel = kernel(kernels::scatter_add),
+       .launch = launch_index_add,
+       .jvp = {wrt("x", [](Tensor t) { return t; }),
+               wrt("src", saves("x.sizes", "dim", "index", "alpha"),
+                   [](Tensor t, Ints sizes, int64_t dim, Tensor index, Scalar alpha) {
+                     return index_add(new_zeros(t, sizes), dim, index, t, alpha);
+                   })},
+       .vjp = {wrt("x", [](Tensor dy) { return dy; }),
+               wrt("src", saves("src.sizes", "dim", "index", "alpha"),
+                   [](Tensor dy, Ints sizes, int64_t dim, Tensor index, Scalar alpha) {
+                     return reshape(scaled(index_select(dy, dim, index), conjugate(alpha)), sizes);
+                   })},
+       .batch = batch_index_add,
+       .properties = kLinear | kValueErrors,
+       .samples = index_add_samples,
+       .doc = "x plus alpha times src's slices, each added at its entry of a rank-1 index along dim; "
+              "repeated entries add "
+              "up in order. Errors: dtype, shape, index_out_of_range."});
   OpTable::add({.schema = "nonzero(Tensor x) -> Tensor",
                 .shape = ShapeClass::Dynamic,
                 .infer = infer_nonzero,
@@ -322,7 +341,8 @@ void define_index() {
                 .vjp = not_differentiable("indices are piecewise constant"),
                 .properties = kDiscontinuous | kNoInPlace,
                 .samples = [](Draw& d) { return unary(d, kAllTypes); },
-                .doc = "Indices of x's nonzero elements in row-major order, i64[count, rank]. Error no_kernel where values are not "
+                .doc = "Indices of x's nonzero elements in row-major order, i64[count, rank]. Error "
+                       "no_kernel where values are not "
                        "visible: on meta and under vmap."});
 }
 

@@ -7,7 +7,8 @@
 namespace lamella::ops {
 
 namespace {
-/// NOTE: [empty entries of cat] A rank-1 tensor without elements joins with anything and adds nothing, as in PyTorch.
+/// NOTE: [empty entries of cat] A rank-1 tensor without elements joins with anything and adds nothing, as in
+/// PyTorch.
 bool adds_nothing(const Tensor& t) { return t.rank() == 1 && t.size(0) == 0; }
 
 /// The first entry that counts for the shape; the last one when none does.
@@ -17,11 +18,12 @@ const Tensor& shape_giver(TensorSpan tensors) {
 }
 
 void check_joins(const Frame& f, const Tensor& first, const Tensor& t, size_t at, int dim) {
-  LAMELLA_CHECK(t.rank() == first.rank(), Shape, "{}: tensors[{}] is {}, expected rank {} as {}", op_name(f), at, t, first.rank(),
-                first);
+  LAMELLA_CHECK(t.rank() == first.rank(), Shape, "{}: tensors[{}] is {}, expected rank {} as {}", op_name(f),
+                at, t, first.rank(), first);
   for (int d = 0; d < t.rank(); ++d)
-    LAMELLA_CHECK(d == dim || t.size(d) == first.size(d), Shape, "{}: tensors[{}] is {}, expected the sizes of {} except at dim {}",
-                  op_name(f), at, t, first, dim);
+    LAMELLA_CHECK(d == dim || t.size(d) == first.size(d), Shape,
+                  "{}: tensors[{}] is {}, expected the sizes of {} except at dim {}", op_name(f), at, t,
+                  first, dim);
 }
 
 int cat_dim(const Frame& f) {
@@ -33,7 +35,8 @@ void infer_cat(const Frame& f, Inferred& out) {
   LAMELLA_CHECK(!tensors.empty(), Value, "{}: tensors is empty, expected one tensor at least", op_name(f));
   std::vector<const Tensor*> all;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    LAMELLA_CHECK(tensors[i].rank() > 0, Shape, "{}: tensors[{}] is {}, expected one dim at least", op_name(f), i, tensors[i]);
+    LAMELLA_CHECK(tensors[i].rank() > 0, Shape, "{}: tensors[{}] is {}, expected one dim at least",
+                  op_name(f), i, tensors[i]);
     all.push_back(&tensors[i]);
   }
   const Tensor& first = shape_giver(tensors);
@@ -63,7 +66,8 @@ void launch_cat(const Launch& l) {
   }
 }
 
-/// With a mapped dim in front, an entry that adds nothing would no longer be one of rank 1: it is left out, its dtype still counts.
+/// With a mapped dim in front, an entry that adds nothing would no longer be one of rank 1: it is left out,
+/// its dtype still counts.
 void batch_cat(BatchCall& b) {
   const TensorSpan lanes = b.logical.tensors(0);
   Inferred logical;
@@ -78,7 +82,8 @@ void batch_cat(BatchCall& b) {
 
 Tensor cat_tangent(TensorSpan tangents, TensorSpan tensors, int64_t dim) {
   Tensors all;
-  for (size_t i = 0; i < tensors.size(); ++i) all.push_back(tangents[i].defined() ? tangents[i] : zeros_like(tensors[i]));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    all.push_back(tangents[i].defined() ? tangents[i] : zeros_like(tensors[i]));
   return cat(all, dim);
 }
 
@@ -106,8 +111,8 @@ void stack_of(Frame& f) {
   const int64_t dim = wrap_dim_of_rank(f, "dim", f.arg<int64_t>(1), first.rank() + 1);
   Tensors parts;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    LAMELLA_CHECK(std::ranges::equal(tensors[i].sizes(), first.sizes()), Shape, "{}: tensors[{}] is {}, expected the sizes of {}",
-                  op_name(f), i, tensors[i], first);
+    LAMELLA_CHECK(std::ranges::equal(tensors[i].sizes(), first.sizes()), Shape,
+                  "{}: tensors[{}] is {}, expected the sizes of {}", op_name(f), i, tensors[i], first);
     parts.push_back(unsqueeze(tensors[i], dim));
   }
   f.results[0] = cat(parts, dim);
@@ -124,7 +129,8 @@ int64_t whole(const Frame& f, int64_t& dim) {
 void split_of(Frame& f) {
   int64_t dim;
   const int64_t size = whole(f, dim), step = f.arg<int64_t>(1);
-  LAMELLA_CHECK(step > 0 || (step == 0 && size == 0), Value, "{}: split_size = {}, expected split_size > 0", op_name(f), step);
+  LAMELLA_CHECK(step > 0 || (step == 0 && size == 0), Value, "{}: split_size = {}, expected split_size > 0",
+                op_name(f), step);
   int64_t at = 0;
   do {  // a dim of size 0 gives one empty part
     const int64_t n = std::min(step, size - at);
@@ -138,12 +144,13 @@ void split_with_sizes_of(Frame& f) {
   const int64_t size = whole(f, dim);
   const Ints parts = f.ints(1);
   for (const int64_t n : parts) {
-    LAMELLA_CHECK(n >= 0 && n <= size - at, Value, "{}: split_sizes = {} is negative somewhere or exceeds size {} of dim {}",
-                  op_name(f), Dims(parts), size, dim);
+    LAMELLA_CHECK(n >= 0 && n <= size - at, Value,
+                  "{}: split_sizes = {} is negative somewhere or exceeds size {} of dim {}", op_name(f),
+                  Dims(parts), size, dim);
     at += n;
   }
-  LAMELLA_CHECK(at == size, Value, "{}: split_sizes = {} add up to {}, expected size {} of dim {}", op_name(f), Dims(parts), at,
-                size, dim);
+  LAMELLA_CHECK(at == size, Value, "{}: split_sizes = {} add up to {}, expected size {} of dim {}",
+                op_name(f), Dims(parts), at, size, dim);
   at = 0;
   for (const int64_t n : parts) {
     f.list->push_back(slice(f.tensor(0), dim, at, at + n));
@@ -187,7 +194,8 @@ Values split_samples(Draw& d) {
 Values split_with_sizes_samples(Draw& d) {
   const Dims s = d.shape(1);
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
-  const int64_t dim = d.dim(s.size()), size = s[int(dim < 0 ? dim + s.size() : dim)], first = d.range(0, size);
+  const int64_t dim = d.dim(s.size()), size = s[int(dim < 0 ? dim + s.size() : dim)],
+                first = d.range(0, size);
   if (d.flag()) return {x, Dims{first, 0, size - first}, dim};
   return {x, Dims{first, size - first}, dim};
 }
@@ -200,13 +208,18 @@ void define_join() {
                 .kernel = kernel(kernels::copy),
                 .launch = launch_cat,
                 .jvp = {wrt("tensors", saves("tensors", "dim"),
-                            [](TensorSpan t, TensorSpan tensors, int64_t dim) { return cat_tangent(t, tensors, dim); })},
+                            [](TensorSpan t, TensorSpan tensors, int64_t dim) {
+                              return cat_tangent(t, tensors, dim);
+                            })},
                 .vjp = {wrt("tensors", saves("tensors", "dim"),
-                            [](Tensor dy, TensorSpan tensors, int64_t dim) { return cat_cotangents(dy, tensors, dim); })},
+                            [](Tensor dy, TensorSpan tensors, int64_t dim) {
+                              return cat_cotangents(dy, tensors, dim);
+                            })},
                 .batch = batch_cat,
                 .properties = kLinear,
                 .samples = cat_samples,
-                .doc = "Tensors one after the other along a dim, promoted; all other sizes are equal. Rank-1 tensors without "
+                .doc = "Tensors one after the other along a dim, promoted; all other sizes are equal. Rank-1 "
+                       "tensors without "
                        "elements add nothing. Errors: value for an empty list, shape."});
   OpTable::add({.schema = "stack(Tensor[] tensors, Dim dim=0) -> Tensor",
                 .shape = ShapeClass::Composite,
@@ -215,7 +228,8 @@ void define_join() {
                 .vjp = by_composition(),
                 .properties = kNoOut,
                 .samples = stack_samples,
-                .doc = "Tensors of equal sizes along a new dim at position `dim` of the result. Errors: value for an empty list, "
+                .doc = "Tensors of equal sizes along a new dim at position `dim` of the result. Errors: "
+                       "value for an empty list, "
                        "shape."});
   OpTable::add({.schema = "split(Tensor x, int split_size, Dim dim=0) -> Tensor(a)[]",
                 .shape = ShapeClass::Composite,
@@ -223,7 +237,8 @@ void define_join() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .samples = split_samples,
-                .doc = "Views of split_size indices each along a dim, the last one smaller where needed. Error value unless "
+                .doc = "Views of split_size indices each along a dim, the last one smaller where needed. "
+                       "Error value unless "
                        "split_size > 0."});
   OpTable::add({.schema = "split_with_sizes(Tensor x, int[] split_sizes, Dim dim=0) -> Tensor(a)[]",
                 .shape = ShapeClass::Composite,
@@ -231,7 +246,8 @@ void define_join() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .samples = split_with_sizes_samples,
-                .doc = "Views of the given sizes along a dim, one after the other. Error value unless they add up to its size."});
+                .doc = "Views of the given sizes along a dim, one after the other. Error value unless they "
+                       "add up to its size."});
 }
 
 }  // namespace lamella::ops

@@ -18,14 +18,14 @@ void infer_triangle(const Frame& f, Inferred& out) {
 
 void check_square(const Frame& f, int i) {
   const Tensor& x = f.tensor(i);
-  LAMELLA_CHECK(x.rank() >= 2 && x.size(-1) == x.size(-2), Shape, "{}: {} is {}, expected square matrices [.., n, n]",
-                op_name(f), arg_name(f, i), x);
+  LAMELLA_CHECK(x.rank() >= 2 && x.size(-1) == x.size(-2), Shape,
+                "{}: {} is {}, expected square matrices [.., n, n]", op_name(f), arg_name(f, i), x);
 }
 
 void check_factorable(const Frame& f, int i) {
   const Tensor& x = f.tensor(i);
-  LAMELLA_CHECK(is_inexact(x.dtype()) && itemsize(x.dtype()) > 2, DType, "{}: {} is {}, expected f32, f64, c64 or c128",
-                op_name(f), arg_name(f, i), x);
+  LAMELLA_CHECK(is_inexact(x.dtype()) && itemsize(x.dtype()) > 2, DType,
+                "{}: {} is {}, expected f32, f64, c64 or c128", op_name(f), arg_name(f, i), x);
 }
 
 void infer_cholesky(const Frame& f, Inferred& out) {
@@ -35,8 +35,8 @@ void infer_cholesky(const Frame& f, Inferred& out) {
   out.ints = {f.arg<bool>(1)};
 }
 
-/// X.tril() and half of the diagonal: the part of a Hermitian matrix X that belongs to a lower factor. Written so that it is the
-/// exact transpose of `both_triangles` for any X.
+/// X.tril() and half of the diagonal: the part of a Hermitian matrix X that belongs to a lower factor.
+/// Written so that it is the exact transpose of `both_triangles` for any X.
 Tensor lower_half(const Tensor& x) { return 0.5 * (tril(x) + tril(adjoint(x), -1)); }
 
 /// The Hermitian cotangent of a matrix from that of its lower triangle, evenly on both triangles.
@@ -65,16 +65,19 @@ void infer_solve(const Frame& f, Inferred& out) {
   const bool left = f.arg<bool>(3);
   check_square(f, 0);
   check_factorable(f, 0);
-  LAMELLA_CHECK(a.dtype() == b.dtype(), DType, "{}: A is {} and B is {}; expected equal dtypes", op_name(f), a, b);
+  LAMELLA_CHECK(a.dtype() == b.dtype(), DType, "{}: A is {} and B is {}; expected equal dtypes", op_name(f),
+                a, b);
   LAMELLA_CHECK(b.rank() >= 2 && b.size(left ? -2 : -1) == a.size(-1), Shape,
-                "{}: A is {} and B is {}; expected B with {} {}", op_name(f), a, b, a.size(-1), left ? "rows" : "columns");
+                "{}: A is {} and B is {}; expected B with {} {}", op_name(f), a, b, a.size(-1),
+                left ? "rows" : "columns");
   Dims sizes(b.sizes());
   while (sizes.size() < a.rank()) sizes.insert(0, 1);
   for (int d = 3; d <= a.rank(); ++d) {
     int64_t& size = sizes[sizes.size() - d];
-    LAMELLA_CHECK(size == a.size(-d) || size == 1 || a.size(-d) == 1, Broadcast,
-                  "{}: A is {} and B is {}: batch sizes {} and {} do not broadcast; expected equal sizes or 1", op_name(f), a, b,
-                  a.size(-d), size);
+    LAMELLA_CHECK(
+        size == a.size(-d) || size == 1 || a.size(-d) == 1, Broadcast,
+        "{}: A is {} and B is {}: batch sizes {} and {} do not broadcast; expected equal sizes or 1",
+        op_name(f), a, b, a.size(-d), size);
     if (size == 1) size = a.size(-d);
   }
   out.compute = a.dtype();
@@ -115,8 +118,8 @@ void launch_solve(const Launch& l) {
 void batch_solve(BatchCall& b) {
   const int rank = std::max(b.logical_rank(0), b.logical_rank(1));
   const Frame& f = b.frame;
-  b.results[0] = linalg_solve_triangular(b.front_padded(0, rank), b.front_padded(1, rank), f.arg<bool>(2), f.arg<bool>(3),
-                                         f.arg<bool>(4));
+  b.results[0] = linalg_solve_triangular(b.front_padded(0, rank), b.front_padded(1, rank), f.arg<bool>(2),
+                                         f.arg<bool>(3), f.arg<bool>(4));
 }
 
 /// The triangle of A that a solve reads.
@@ -189,12 +192,18 @@ void define_triangle(const Triangle& t) {
 }
 
 void define_triangles() {
-  define_triangle({.schema = "tril(Tensor x, int diagonal=0) -> Tensor", .kernel = kernels::tril,
-                   .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return tril(dy, diagonal); })},
-                   .doc = "Elements [.., i, j] of x with j - i <= diagonal, zero elsewhere. Error shape below two dims. Exact."});
-  define_triangle({.schema = "triu(Tensor x, int diagonal=0) -> Tensor", .kernel = kernels::triu,
-                   .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return triu(dy, diagonal); })},
-                   .doc = "Elements [.., i, j] of x with j - i >= diagonal, zero elsewhere. Error shape below two dims. Exact."});
+  define_triangle(
+      {.schema = "tril(Tensor x, int diagonal=0) -> Tensor",
+       .kernel = kernels::tril,
+       .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return tril(dy, diagonal); })},
+       .doc = "Elements [.., i, j] of x with j - i <= diagonal, zero elsewhere. Error shape below two dims. "
+              "Exact."});
+  define_triangle(
+      {.schema = "triu(Tensor x, int diagonal=0) -> Tensor",
+       .kernel = kernels::triu,
+       .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return triu(dy, diagonal); })},
+       .doc = "Elements [.., i, j] of x with j - i >= diagonal, zero elsewhere. Error shape below two dims. "
+              "Exact."});
 }
 
 void define_cholesky() {
@@ -202,13 +211,16 @@ void define_cholesky() {
                 .shape = ShapeClass::Linalg,
                 .infer = infer_cholesky,
                 .kernel = kernel(kernels::cholesky),
-                .jvp = {wrt("x", saves("result", "upper"), [](Tensor t, Tensor y, bool upper) { return cholesky_jvp(t, y, upper); })},
-                .vjp = {wrt("x", saves("result", "upper"), [](Tensor dy, Tensor y, bool upper) { return cholesky_vjp(dy, y, upper); })},
+                .jvp = {wrt("x", saves("result", "upper"),
+                            [](Tensor t, Tensor y, bool upper) { return cholesky_jvp(t, y, upper); })},
+                .vjp = {wrt("x", saves("result", "upper"),
+                            [](Tensor dy, Tensor y, bool upper) { return cholesky_vjp(dy, y, upper); })},
                 .properties = kNoInPlace | kValueErrors,
                 .samples = cholesky_samples,
-                .doc = "Lower (or upper) triangular L with L L^H = x (or L^H L = x) for Hermitian positive definite x [.., n, n]; reads one "
-                       "triangle. Derivatives are over Hermitian matrices: the cotangent is spread evenly over both triangles. Errors: "
-                       "shape, dtype, value when a matrix is not positive definite. Backward error at most n * 2^-p * |x|."});
+                .doc = "Lower (or upper) triangular L with L L^H = x (or L^H L = x) for Hermitian positive "
+                       "definite x [.., n, n]; reads one triangle. Derivatives are over Hermitian matrices: "
+                       "the cotangent is spread evenly over both triangles. Errors: shape, dtype, value when "
+                       "a matrix is not positive definite. Backward error at most n * 2^-p * |x|."});
   OpTable::add({.schema = "cholesky(Tensor x, bool upper=False) -> Tensor",
                 .shape = ShapeClass::Composite,
                 .composite = [](Frame& f) { f.results[0] = linalg_cholesky(f.tensor(0), f.arg<bool>(1)); },
@@ -223,7 +235,8 @@ void define_cholesky() {
 void define_linalg() {
   define_triangles();
   define_cholesky();
-  OpTable::add({.schema = "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool unitriangular=False) -> Tensor",
+  OpTable::add({.schema = "linalg_solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool "
+                          "unitriangular=False) -> Tensor",
                 .shape = ShapeClass::Linalg,
                 .infer = infer_solve,
                 .kernel = kernel(kernels::solve_triangular),
@@ -247,9 +260,10 @@ void define_linalg() {
                 .batch = batch_solve,
                 .properties = kNoInPlace,
                 .samples = solve_samples,
-                .doc = "X with A X = B (X A = B unless left) for triangular A [.., n, n], of which only the named triangle is read, without "
-                       "the diagonal when unitriangular; batch dims broadcast. A zero on the diagonal gives inf or NaN. Errors: shape, "
-                       "dtype, broadcast. Backward error at most n * 2^-p * |A|."});
+                .doc = "X with A X = B (X A = B unless left) for triangular A [.., n, n], of which only the "
+                       "named triangle is read, without the diagonal when unitriangular; batch dims "
+                       "broadcast. A zero on the diagonal gives inf or NaN. Errors: shape, dtype, broadcast. "
+                       "Backward error at most n * 2^-p * |A|."});
 }
 
 }  // namespace lamella::ops

@@ -8,10 +8,10 @@ bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
 
 void check_parameter(const Frame& f, int i, Ints shape) {
   const Tensor& p = f.tensor(i);
-  LAMELLA_CHECK(!p.defined() || Dims(p.sizes()) == Dims(shape), Shape, "{}: {} is {}, expected normalized_shape = {}", op_name(f),
-                arg_name(f, i), p, Dims(shape));
-  LAMELLA_CHECK(!p.defined() || is_floating(p.dtype()), DType, "{}: {} is {}, expected a floating dtype", op_name(f),
-                arg_name(f, i), p);
+  LAMELLA_CHECK(!p.defined() || Dims(p.sizes()) == Dims(shape), Shape,
+                "{}: {} is {}, expected normalized_shape = {}", op_name(f), arg_name(f, i), p, Dims(shape));
+  LAMELLA_CHECK(!p.defined() || is_floating(p.dtype()), DType, "{}: {} is {}, expected a floating dtype",
+                op_name(f), arg_name(f, i), p);
 }
 
 void check_arguments(const Frame& f) {
@@ -20,7 +20,8 @@ void check_arguments(const Frame& f) {
   LAMELLA_CHECK(is_floating(x.dtype()), DType, "{}: x is {}, expected a floating dtype", op_name(f), x);
   const int lead = x.rank() - int(shape.size());
   LAMELLA_CHECK(!shape.empty() && lead >= 0 && Dims(x.sizes().subspan(size_t(lead))) == Dims(shape), Shape,
-                "{}: normalized_shape = {} for x: {}; expected the last sizes of x, at least one", op_name(f), Dims(shape), x);
+                "{}: normalized_shape = {} for x: {}; expected the last sizes of x, at least one", op_name(f),
+                Dims(shape), x);
   check_parameter(f, 2, shape);
   check_parameter(f, 3, shape);
 }
@@ -36,7 +37,8 @@ Normalised normalise(const Frame& f) {
   const bool half = is_half(x.dtype());
   const auto widened = [&](const Tensor& t) { return half && is_half(t.dtype()) ? to(t, DType::F32) : t; };
   Dims dims;
-  for (int d = int(f.ints(1).size()); d > 0; --d) dims.push_back(-d);  // from the end: mapped dims never move these
+  for (int d = int(f.ints(1).size()); d > 0; --d)
+    dims.push_back(-d);  // from the end: mapped dims never move these
   const Tensor wide = widened(x);
   const Tensor mean = lamella::mean(wide, Ints(dims), true);
   const Tensor centred = wide - mean;
@@ -63,17 +65,19 @@ Values samples(Draw& d) {
 }  // namespace
 
 void define_norm() {
-  OpTable::add({.schema = "layer_norm(Tensor x, Size normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05) -> Tensor",
+  OpTable::add({.schema = "layer_norm(Tensor x, Size normalized_shape, Tensor? weight=None, Tensor? "
+                          "bias=None, float eps=1e-05) -> Tensor",
                 .shape = ShapeClass::Composite,
                 .composite = [](Frame& f) { f.results[0] = normalise(f).out; },
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
                 .samples = samples,
-                .doc = "(x - mean) / sqrt(var + eps) over the last dims, which must be normalized_shape, times weight plus bias, both of "
-                       "that shape; var divides by n. Half dtypes compute in f32. Errors: shape, dtype unless floating."});
-  OpTable::add({.schema = "native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, float eps) "
-                          "-> (Tensor, Tensor, Tensor)",
+                .doc = "(x - mean) / sqrt(var + eps) over the last dims, which must be normalized_shape, "
+                       "times weight plus bias, both of that shape; var divides by n. Half dtypes compute in "
+                       "f32. Errors: shape, dtype unless floating."});
+  OpTable::add({.schema = "native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, "
+                          "float eps) -> (Tensor, Tensor, Tensor)",
                 .shape = ShapeClass::Composite,
                 .composite =
                     [](Frame& f) {
@@ -86,7 +90,8 @@ void define_norm() {
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
                 .samples = samples,
-                .doc = "layer_norm's result, and the mean and 1 / sqrt(var + eps) of each normalised block with its dims kept as 1."});
+                .doc = "layer_norm's result, and the mean and 1 / sqrt(var + eps) of each normalised block "
+                       "with its dims kept as 1."});
 }
 
 }  // namespace lamella::ops

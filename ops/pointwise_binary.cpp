@@ -22,6 +22,8 @@ void infer_add(const Frame& f, Inferred& out) {
   if (op_name(f) == "sub") check_no_bool(f, out);
 }
 
+bool alpha_is_one(const Frame& f) { return f.arg<Scalar>(2) == Scalar(1); }
+
 void launch_add(const Launch& l) {
   const Scalar& alpha = l.frame.arg<Scalar>(2);
   Tensor b = l.frame.tensor(1);
@@ -55,7 +57,7 @@ void define_pointwise_binary() {
   OpTable::add({.schema = "add(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_add,
-                .kernel = kernel(kernels::add),
+                .kernel = kernel(kernels::add, alpha_is_one),
                 .launch = launch_add,
                 .jvp = {wrt("a", [](Tensor t) { return t; }),
                         wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return alpha == Scalar(1) ? t : t * alpha; })},
@@ -68,7 +70,7 @@ void define_pointwise_binary() {
   OpTable::add({.schema = "sub(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_add,
-                .kernel = kernel(kernels::sub),
+                .kernel = kernel(kernels::sub, [](const Frame& f) { return !is_bool(f.tensor(0).dtype()) && alpha_is_one(f); }),
                 .launch = launch_add,
                 .jvp = {wrt("a", [](Tensor t) { return t; }),
                         wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return -t * alpha; })},
@@ -89,7 +91,7 @@ void define_pointwise_binary() {
   OpTable::add({.schema = "div(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_true_div,
-                .kernel = kernel(kernels::div),
+                .kernel = kernel(kernels::div, [](const Frame& f) { return f.none(2) && is_inexact(f.tensor(0).dtype()); }),
                 .launch = launch_div,
                 .jvp = {wrt("a", saves("b", "rounding_mode"), [](Tensor t, Tensor b, std::string_view m) {
                           return m.empty() ? t / b : zeros_like(t / b);

@@ -11,20 +11,21 @@ void infer_pow(const Frame& f, Inferred& out) {
 
 void infer_order(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
-  LAMELLA_CHECK(!is_complex(out.compute), DType, "{}: a: {}, b: {}: complex numbers have no order; expected real numbers",
-                op_name(f), f.tensor(0), f.tensor(1));
+  LAMELLA_CHECK(!is_complex(out.compute), DType,
+                "{}: a: {}, b: {}: complex numbers have no order; expected real numbers", op_name(f),
+                f.tensor(0), f.tensor(1));
 }
 
-/// The other operand of a power, with the precision of the one that carries the derivative: numbers and integers promote
-/// weakly, and `b - 1` would otherwise round to the default dtype.
+/// The other operand of a power, with the precision of the one that carries the derivative: numbers and
+/// integers promote weakly, and `b - 1` would otherwise round to the default dtype.
 Tensor operand(const Tensor& t, const Tensor& like) {
   if (is_inexact(t.dtype()) && !t.impl()->number) return t;
   return to(t, is_complex(t.dtype()) ? to_complex(like.dtype()) : like.dtype());
 }
 
-/// NOTE: [derivatives of powers] Guards replace inputs, never results, so that no 0 * inf arises at any order. At a = b = 0 the
-/// exponent b - 1 becomes 0: then b * a^0 = 0, and so are all its derivatives in a. Elsewhere b = 0 needs none: 0 * a^-1 is 0 and
-/// its derivative in b is 1 / a, as it must be.
+/// NOTE: [derivatives of powers] Guards replace inputs, never results, so that no 0 * inf arises at any
+/// order. At a = b = 0 the exponent b - 1 becomes 0: then b * a^0 = 0, and so are all its derivatives in a.
+/// Elsewhere b = 0 needs none: 0 * a^-1 is 0 and its derivative in b is 1 / a, as it must be.
 Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
   const Tensor b = operand(exponent, a);
   const Tensor both_zero = logical_and(eq(a, 0), eq(b, 0));
@@ -55,7 +56,8 @@ Rules extremum_rules(bool maximum) {
 
 void infer_where(const Frame& f, Inferred& out) {
   const Tensor &condition = f.tensor(0), &x = f.tensor(1), &y = f.tensor(2);
-  LAMELLA_CHECK(is_bool(condition.dtype()), DType, "{}: condition is {}, expected bool", op_name(f), condition);
+  LAMELLA_CHECK(is_bool(condition.dtype()), DType, "{}: condition is {}, expected bool", op_name(f),
+                condition);
   const Tensor* values[] = {&x, &y};
   const Tensor* all[] = {&condition, &x, &y};
   out.compute = result_type(values);
@@ -63,11 +65,11 @@ void infer_where(const Frame& f, Inferred& out) {
 }
 
 void infer_clamp(const Frame& f, Inferred& out) {
-  LAMELLA_CHECK(f.tensor(1).defined() || f.tensor(2).defined(), Value, "{}: min and max are both None, expected one at least",
-                op_name(f));
+  LAMELLA_CHECK(f.tensor(1).defined() || f.tensor(2).defined(), Value,
+                "{}: min and max are both None, expected one at least", op_name(f));
   infer_broadcast(f, out);
-  LAMELLA_CHECK(!is_complex(out.compute) && !is_bool(out.compute), DType, "{}: got {}, expected real numbers", op_name(f),
-                out.compute);
+  LAMELLA_CHECK(!is_complex(out.compute) && !is_bool(out.compute), DType, "{}: got {}, expected real numbers",
+                op_name(f), out.compute);
 }
 
 /// min(max(x, min), max): so max wins where min > max, and NaN anywhere gives NaN.
@@ -75,7 +77,8 @@ void launch_clamp(const Launch& l) {
   const auto apply = [&](const kernels::Kernel& k, const Tensor& out, const Tensor& a, const Tensor& b) {
     Dims strides[2];
     const View to = out.view_of();
-    const View ins[] = {broadcast_view(a, out.sizes(), strides[0]), broadcast_view(b, out.sizes(), strides[1])};
+    const View ins[] = {broadcast_view(a, out.sizes(), strides[0]),
+                        broadcast_view(b, out.sizes(), strides[1])};
     (l.on_reference ? k.reference : k.cpu)({{&to, 1}, ins, l.inferred.compute});
   };
   const Tensor &x = l.frame.tensor(0), &min = l.frame.tensor(1), &max = l.frame.tensor(2), &out = l.outs[0];
@@ -86,8 +89,8 @@ void launch_clamp(const Launch& l) {
   apply(kernels::minimum, out, raised, max);
 }
 
-/// NOTE: [derivative of clamp] To x between the bounds, bounds included; else to the bound that was taken, to max where the bounds
-/// cross. No halves at ties.
+/// NOTE: [derivative of clamp] To x between the bounds, bounds included; else to the bound that was taken, to
+/// max where the bounds cross. No halves at ties.
 Tensor clamp_wrt_x(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
   if (!min.defined()) return where(le(x, max), t, zeros_like(t));
   if (!max.defined()) return where(ge(x, min), t, zeros_like(t));
@@ -144,7 +147,8 @@ void define_extrema() {
                 .vjp = extremum_rules(true),
                 .properties = kKinks,
                 .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
-                .doc = "The larger of a and b; NaN if either is NaN. At ties the derivative goes to both by halves. Exact. Error "
+                .doc = "The larger of a and b; NaN if either is NaN. At ties the derivative goes to both by "
+                       "halves. Exact. Error "
                        "dtype for complex numbers."});
   OpTable::add({.schema = "minimum(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -154,14 +158,17 @@ void define_extrema() {
                 .vjp = extremum_rules(false),
                 .properties = kKinks,
                 .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
-                .doc = "The smaller of a and b; NaN if either is NaN. At ties the derivative goes to both by halves. Exact. Error "
+                .doc = "The smaller of a and b; NaN if either is NaN. At ties the derivative goes to both by "
+                       "halves. Exact. Error "
                        "dtype for complex numbers."});
 }
 }  // namespace
 
 void define_pointwise_other() {
-  const Derivative base = derivative("a", saves("a", "b"), [](Tensor a, Tensor b) { return pow_wrt_a(a, b); });
-  const Derivative exponent = derivative("b", saves("a", "b"), [](Tensor a, Tensor b) { return pow_wrt_b(a, b); });
+  const Derivative base =
+      derivative("a", saves("a", "b"), [](Tensor a, Tensor b) { return pow_wrt_a(a, b); });
+  const Derivative exponent =
+      derivative("b", saves("a", "b"), [](Tensor a, Tensor b) { return pow_wrt_b(a, b); });
   OpTable::add({.schema = "pow(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_pow,
@@ -169,21 +176,25 @@ void define_pointwise_other() {
                 .jvp = std::vector<Formula>{base.jvp[0], exponent.jvp[0]},
                 .vjp = std::vector<Formula>{base.vjp[0], exponent.vjp[0]},
                 .samples = pow_samples,
-                .doc = "a^b; integers stay integers (wrapping). a^0 = 1, also for a = 0 and NaN; NaN for a < 0 and a fractional b. "
+                .doc = "a^b; integers stay integers (wrapping). a^0 = 1, also for a = 0 and NaN; NaN for a < "
+                       "0 and a fractional b. "
                        "Error dtype for two bool tensors. At most 4 ULP (f32, f64)."});
   define_extrema();
-  OpTable::add({.schema = "where(Tensor condition, Tensor x, Tensor y) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_where,
-                .kernel = kernel(kernels::where),
-                .jvp = {wrt("x", saves("condition"), [](Tensor t, Tensor c) { return where(c, t, zeros_like(t)); }),
-                        wrt("y", saves("condition"), [](Tensor t, Tensor c) { return where(c, zeros_like(t), t); })},
-                .vjp = {wrt("x", saves("condition"), [](Tensor dy, Tensor c) { return where(c, dy, zeros_like(dy)); }),
-                        wrt("y", saves("condition"), [](Tensor dy, Tensor c) { return where(c, zeros_like(dy), dy); })},
-                .properties = kLinear | kNoInPlace,
-                .samples = where_samples,
-                .doc = "x where condition holds, else y; the three broadcast, x and y promote. Error dtype unless condition is "
-                       "bool. Exact."});
+  OpTable::add(
+      {.schema = "where(Tensor condition, Tensor x, Tensor y) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_where,
+       .kernel = kernel(kernels::where),
+       .jvp = {wrt("x", saves("condition"), [](Tensor t, Tensor c) { return where(c, t, zeros_like(t)); }),
+               wrt("y", saves("condition"), [](Tensor t, Tensor c) { return where(c, zeros_like(t), t); })},
+       .vjp = {wrt("x", saves("condition"), [](Tensor dy, Tensor c) { return where(c, dy, zeros_like(dy)); }),
+               wrt("y", saves("condition"),
+                   [](Tensor dy, Tensor c) { return where(c, zeros_like(dy), dy); })},
+       .properties = kLinear | kNoInPlace,
+       .samples = where_samples,
+       .doc = "x where condition holds, else y; the three broadcast, x and y promote. Error dtype unless "
+              "condition is "
+              "bool. Exact."});
   OpTable::add({.schema = "clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_clamp,
@@ -193,8 +204,10 @@ void define_pointwise_other() {
                 .vjp = clamp_rules(),
                 .properties = kKinks,
                 .samples = clamp_samples,
-                .doc = "min(max(x, min), max) with the bounds given, broadcast and promoted; NaN in any gives NaN. The derivative "
-                       "at a bound is x's. Errors: value without bounds, dtype for complex numbers and bool."});
+                .doc =
+                    "min(max(x, min), max) with the bounds given, broadcast and promoted; NaN in any gives "
+                    "NaN. The derivative "
+                    "at a bound is x's. Errors: value without bounds, dtype for complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

@@ -1,4 +1,5 @@
-// Random numbers by counter: every element is a function of a key and its own index, whatever runs in parallel.
+// Random numbers by counter: every element is a function of a key and its own index, whatever runs in
+// parallel.
 #include "lamella/core/generator.h"
 #include "lamella/ops/define.h"
 
@@ -15,8 +16,9 @@ void check_key(const Frame& f, const Tensor& key) {
 void infer_draw(const Frame& f, Inferred& out) {
   out.compute = f.arg_or<DType>(2, dispatch_state().default_dtype);
   const bool complex_too = op_name(f) == "randn";
-  LAMELLA_CHECK(is_floating(out.compute) || (complex_too && is_complex(out.compute)), DType, "{}: dtype = {}, expected {}",
-                op_name(f), out.compute, complex_too ? "a floating or complex dtype" : "a floating dtype");
+  LAMELLA_CHECK(is_floating(out.compute) || (complex_too && is_complex(out.compute)), DType,
+                "{}: dtype = {}, expected {}", op_name(f), out.compute,
+                complex_too ? "a floating or complex dtype" : "a floating dtype");
   Dims sizes;
   if (f.tensor(1).defined()) {
     check_key(f, f.tensor(1));
@@ -40,7 +42,8 @@ void launch_draw(const Launch& l) {
 
 void infer_fold_in(const Frame& f, Inferred& out) {
   check_key(f, f.tensor(0));
-  LAMELLA_CHECK(f.tensor(1).dtype() == DType::U64, DType, "{}: data is {}, expected u64", op_name(f), f.tensor(1));
+  LAMELLA_CHECK(f.tensor(1).dtype() == DType::U64, DType, "{}: data is {}, expected u64", op_name(f),
+                f.tensor(1));
   const Tensor* both[] = {&f.tensor(0), &f.tensor(1)};
   out.compute = DType::U64;
   out.outs.push_back({broadcast(f, both), DType::U64});
@@ -51,7 +54,8 @@ void split_key_of(Frame& f) {
   const int64_t num = f.arg<int64_t>(1);
   check_key(f, key);
   LAMELLA_CHECK(num >= 0, Value, "{}: num = {}, expected num >= 0", op_name(f), num);
-  const Tensor which = make_tensor(Dims{num}, DType::U64, key.device());  // where the key is, also inside a transform
+  const Tensor which =
+      make_tensor(Dims{num}, DType::U64, key.device());  // where the key is, also inside a transform
   if (key.device() != Device::Meta) {
     const View out = which.view_of();
     const Scalar from_0_by_1[] = {0, 1};
@@ -89,7 +93,8 @@ void define_random() {
                 .vjp = not_differentiable(kConstant),
                 .properties = kRandom,
                 .samples = [](Draw& d) { return draw_samples(d, kFloating); },
-                .doc = "Uniform in [0, 1), of shape key.sizes ++ size: one stream a key. Without a key the thread's generator "
+                .doc = "Uniform in [0, 1), of shape key.sizes ++ size: one stream a key. Without a key the "
+                       "thread's generator "
                        "gives one. Floating dtypes. Equal keys give equal numbers on every machine."});
   OpTable::add({.schema = "randn(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::Random,
@@ -100,7 +105,8 @@ void define_random() {
                 .vjp = not_differentiable(kConstant),
                 .properties = kRandom,
                 .samples = [](Draw& d) { return draw_samples(d, kInexact); },
-                .doc = "Standard normal, of shape key.sizes ++ size as rand; complex numbers have variance 1 over both parts."});
+                .doc = "Standard normal, of shape key.sizes ++ size as rand; complex numbers have variance 1 "
+                       "over both parts."});
   OpTable::add({.schema = "fold_in(Tensor key, Tensor data) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_fold_in,
@@ -108,7 +114,8 @@ void define_random() {
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .samples = fold_in_samples,
-                .doc = "A new u64 key from each key and number, broadcast against each other; different numbers give independent "
+                .doc = "A new u64 key from each key and number, broadcast against each other; different "
+                       "numbers give independent "
                        "streams. Error dtype unless both are u64."});
   OpTable::add({.schema = "split_key(Tensor key, int num) -> Tensor",
                 .shape = ShapeClass::Composite,
@@ -117,7 +124,8 @@ void define_random() {
                 .vjp = by_composition(),
                 .properties = kNoInPlace | kNoOut,
                 .samples = split_samples,
-                .doc = "num new keys from each key, along a new last dim: fold_in of 0, 1, ... Error value for num < 0."});
+                .doc = "num new keys from each key, along a new last dim: fold_in of 0, 1, ... Error value "
+                       "for num < 0."});
 }
 
 }  // namespace lamella::ops

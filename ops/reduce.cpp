@@ -43,8 +43,9 @@ void infer_accumulate(const Frame& f, Inferred& out) {
 void mean_composite(Frame& f) {
   const Tensor& x = f.tensor(0);
   const DType result = f.none(3) ? x.dtype() : f.arg<DType>(3);
-  LAMELLA_CHECK(is_inexact(result), DType, "{}: the mean of x: {} in {} is no {}; expected a floating or complex dtype",
-                op_name(f), x, result, result);
+  LAMELLA_CHECK(is_inexact(result), DType,
+                "{}: x is {} and the result would be {}; expected a floating or complex dtype", op_name(f), x,
+                result);
   const std::optional<Ints> dim = f.none(1) ? std::nullopt : std::optional<Ints>(f.ints(1));
   int64_t count = 1;
   const Dims dims = wrap_dims(f, "dim", dim, x);
@@ -56,12 +57,14 @@ void mean_composite(Frame& f) {
 
 void infer_extreme(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
-  LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype", op_name(f), x);
+  LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype",
+                op_name(f), x);
   LAMELLA_CHECK(x.rank() <= 64, Shape, "{}: x has rank {}, expected at most 64", op_name(f), x.rank());
   infer_reduce(f, out, x.dtype(), x.dtype());
   for (const int64_t d : out.ints)
-    LAMELLA_CHECK(x.size(int(d)) != 0, Shape, "{}: dim {} of x: {} is empty; expected at least one element to choose from",
-                  op_name(f), d, x);
+    LAMELLA_CHECK(x.size(int(d)) != 0, Shape,
+                  "{}: dim {} of x: {} is empty; expected at least one element to choose from", op_name(f), d,
+                  x);
 }
 
 /// 1 / (number of ties) where x attains its extreme y, else 0: the tied elements share the derivative evenly.
@@ -81,12 +84,13 @@ Tensor extreme_vjp(Tensor dy, Tensor x, Tensor y, Ints dim, bool keepdim) {
 
 void infer_argmax(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
-  LAMELLA_CHECK(!is_complex(x.dtype()) && !is_bool(x.dtype()), DType, "{}: x is {}, expected a real number's dtype",
-                op_name(f), x);
+  LAMELLA_CHECK(!is_complex(x.dtype()) && !is_bool(x.dtype()), DType,
+                "{}: x is {}, expected a real number's dtype", op_name(f), x);
   infer_reduce(f, out, DType::I64, x.dtype());
   for (const int64_t d : out.ints)
-    LAMELLA_CHECK(x.size(int(d)) != 0, Shape, "{}: dim {} of x: {} is empty; expected at least one element to choose from",
-                  op_name(f), d, x);
+    LAMELLA_CHECK(x.size(int(d)) != 0, Shape,
+                  "{}: dim {} of x: {} is empty; expected at least one element to choose from", op_name(f), d,
+                  x);
 }
 
 /// Without a dim the index counts the elements in row-major order: the kernel sees one line.
@@ -115,8 +119,8 @@ void batch_argmax(BatchCall& b) {
   b.results[0] = reshape(argmax(lines, 1), sizes);
 }
 
-/// Along the last dim: the product of all other elements, from the products before and after each (no division, so that
-/// zeros are right to all orders).
+/// Along the last dim: the product of all other elements, from the products before and after each (no
+/// division, so that zeros are right to all orders).
 Tensor products_of_others(const Tensor& lines) {
   const int64_t n = lines.size(-1);
   if (n == 0) return lines;
@@ -153,13 +157,15 @@ void sum_to_size_composite(Frame& f) {
   const Tensor& x = f.tensor(0);
   const Ints size = f.ints(1);
   const int shift = x.rank() - int(size.size());
-  LAMELLA_CHECK(shift >= 0, Shape, "{}: size = {} has more dims than x: {}; expected sizes that broadcast to x", op_name(f),
+  LAMELLA_CHECK(shift >= 0, Shape,
+                "{}: size = {} has more dims than x: {}; expected sizes that broadcast to x", op_name(f),
                 Dims(size), x);
   Dims dims;
   for (int d = 0; d < x.rank(); ++d) {
     const int64_t wanted = d < shift ? 1 : size[size_t(d - shift)];
-    LAMELLA_CHECK(wanted == x.size(d) || wanted == 1, Shape, "{}: size = {} does not broadcast to x: {}; expected equal sizes or 1",
-                  op_name(f), Dims(size), x);
+    LAMELLA_CHECK(wanted == x.size(d) || wanted == 1, Shape,
+                  "{}: size = {} does not broadcast to x: {}; expected equal sizes or 1", op_name(f),
+                  Dims(size), x);
     if (d < shift || wanted != x.size(d)) dims.push_back(d);
   }
   if (dims.empty()) f.results[0] = size.empty() ? sum(x) : clone(x);
@@ -205,46 +211,52 @@ Values sum_to_size_samples(Draw& d) {
 }
 
 void define_sums() {
-  OpTable::add({.schema = "sum(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Reduce,
-                .infer = infer_accumulate,
-                .kernel = kernel(kernels::sum),
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("x.sizes", "dim", "keepdim"),
-                            [](Tensor dy, Ints sizes, std::optional<Ints> dim, bool keepdim) {
-                              return spread(dy, sizes, dim, keepdim);
-                            })},
-                .properties = kLinear | kNoInPlace,
-                .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
-                .doc = "Sum over dims `dim` (all when None or empty), 0 over nothing; integers and bool sum in i64 (wrapping) unless "
-                       "dtype is given. Half dtypes accumulate in f32. Error at most n * 2^-p * sum |x|."});
-  OpTable::add({.schema = "prod(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Reduce,
-                .infer = infer_accumulate,
-                .kernel = kernel(kernels::prod),
-                .jvp = {wrt("x", saves("x", "dim", "keepdim", "dtype"),
-                            [](Tensor t, Tensor x, std::optional<Ints> dim, bool keepdim, std::optional<DType> dtype) {
-                              return sum(converted(t, dtype) * prod_weights(converted(x, dtype), dim),
-                                         Ints(reduced_dims(x.rank(), dim)), keepdim);
-                            })},
-                .vjp = {wrt("x", saves("x", "dim", "keepdim", "dtype"),
-                            [](Tensor dy, Tensor x, std::optional<Ints> dim, bool keepdim, std::optional<DType> dtype) {
-                              return with_reduced_dims(dy, x.rank(), dim, keepdim) *
-                                     conj(prod_weights(converted(x, dtype), dim));
-                            })},
-                .properties = kNoInPlace,
-                .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
-                .doc = "Product over dims `dim` (all when None or empty), 1 over nothing; integers and bool multiply in i64 (wrapping) "
-                       "unless dtype is given. The derivative is right at zeros. Relative error at most n * 2^-p."});
-  OpTable::add({.schema = "mean(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Composite,
-                .composite = mean_composite,
-                .jvp = by_composition(),
-                .vjp = by_composition(),
-                .properties = kLinear | kNoInPlace,
-                .samples = [](Draw& d) { return accumulate_samples(d, kInexact); },
-                .doc = "Sum over `dim` (all when None or empty) by the number of elements, NaN over nothing. Error dtype when the "
-                       "result would be integer or bool."});
+  OpTable::add(
+      {.schema = "sum(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::Reduce,
+       .infer = infer_accumulate,
+       .kernel = kernel(kernels::sum),
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("x.sizes", "dim", "keepdim"),
+                   [](Tensor dy, Ints sizes, std::optional<Ints> dim, bool keepdim) {
+                     return spread(dy, sizes, dim, keepdim);
+                   })},
+       .properties = kLinear | kNoInPlace,
+       .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
+       .doc = "Sum over dims `dim` (all when None or empty), 0 over nothing; integers and bool sum in i64 "
+              "(wrapping) unless dtype is given. Half dtypes accumulate in f32. Error at most n * 2^-p * sum "
+              "|x|."});
+  OpTable::add(
+      {.schema = "prod(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::Reduce,
+       .infer = infer_accumulate,
+       .kernel = kernel(kernels::prod),
+       .jvp = {wrt("x", saves("x", "dim", "keepdim", "dtype"),
+                   [](Tensor t, Tensor x, std::optional<Ints> dim, bool keepdim, std::optional<DType> dtype) {
+                     return sum(converted(t, dtype) * prod_weights(converted(x, dtype), dim),
+                                Ints(reduced_dims(x.rank(), dim)), keepdim);
+                   })},
+       .vjp = {wrt(
+           "x", saves("x", "dim", "keepdim", "dtype"),
+           [](Tensor dy, Tensor x, std::optional<Ints> dim, bool keepdim, std::optional<DType> dtype) {
+             return with_reduced_dims(dy, x.rank(), dim, keepdim) *
+                    conj(prod_weights(converted(x, dtype), dim));
+           })},
+       .properties = kNoInPlace,
+       .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
+       .doc = "Product over dims `dim` (all when None or empty), 1 over nothing; integers and bool multiply "
+              "in i64 (wrapping) unless dtype is given. The derivative is right at zeros. Relative error at "
+              "most n * 2^-p."});
+  OpTable::add(
+      {.schema = "mean(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::Composite,
+       .composite = mean_composite,
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .properties = kLinear | kNoInPlace,
+       .samples = [](Draw& d) { return accumulate_samples(d, kInexact); },
+       .doc = "Sum over `dim` (all when None or empty) by the number of elements, NaN over nothing. Error "
+              "dtype when the result would be integer or bool."});
   OpTable::add({.schema = "sum_to_size(Tensor x, Size size) -> Tensor",
                 .shape = ShapeClass::Composite,
                 .composite = sum_to_size_composite,
@@ -252,8 +264,8 @@ void define_sums() {
                 .vjp = by_composition(),
                 .properties = kLinear | kNoInPlace,
                 .samples = sum_to_size_samples,
-                .doc = "The transpose of broadcasting from `size` to x's sizes: sums the dims that were added or widened. Error shape "
-                       "when size does not broadcast to x."});
+                .doc = "The transpose of broadcasting from `size` to x's sizes: sums the dims that were "
+                       "added or widened. Error shape when size does not broadcast to x."});
 }
 
 struct Extreme {
@@ -269,9 +281,13 @@ void define_extreme(const Extreme& e) {
                 .infer = infer_extreme,
                 .kernel = kernel(e.kernel),
                 .jvp = {wrt("x", saves("x", "result", "dim", "keepdim"),
-                            [](Tensor t, Tensor x, Tensor y, Ints dim, bool keepdim) { return extreme_jvp(t, x, y, dim, keepdim); })},
+                            [](Tensor t, Tensor x, Tensor y, Ints dim, bool keepdim) {
+                              return extreme_jvp(t, x, y, dim, keepdim);
+                            })},
                 .vjp = {wrt("x", saves("x", "result", "dim", "keepdim"),
-                            [](Tensor dy, Tensor x, Tensor y, Ints dim, bool keepdim) { return extreme_vjp(dy, x, y, dim, keepdim); })},
+                            [](Tensor dy, Tensor x, Tensor y, Ints dim, bool keepdim) {
+                              return extreme_vjp(dy, x, y, dim, keepdim);
+                            })},
                 .properties = e.properties,
                 .samples = extreme_samples,
                 .doc = e.doc});
@@ -280,26 +296,31 @@ void define_extreme(const Extreme& e) {
 
 void define_reduce() {
   define_sums();
-  define_extreme({.schema = "amax(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor", .kernel = kernels::amax,
+  define_extreme(
+      {.schema = "amax(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
+       .kernel = kernels::amax,
+       .properties = kKinks | kNoInPlace,
+       .doc = "Greatest element over dims `dim` (all when empty); NaN wins. Ties share the cotangent evenly. "
+              "Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
+  define_extreme({.schema = "amin(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
+                  .kernel = kernels::amin,
                   .properties = kKinks | kNoInPlace,
-                  .doc = "Greatest element over dims `dim` (all when empty); NaN wins. Ties share the cotangent evenly. Errors: "
-                         "dtype for complex x, shape for a reduced dim of size 0. Exact."});
-  define_extreme({.schema = "amin(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor", .kernel = kernels::amin,
-                  .properties = kKinks | kNoInPlace,
-                  .doc = "Least element over dims `dim` (all when empty); NaN wins. Ties share the cotangent evenly. Errors: "
-                         "dtype for complex x, shape for a reduced dim of size 0. Exact."});
-  OpTable::add({.schema = "argmax(Tensor x, Dim? dim=None, bool keepdim=False) -> Tensor",
-                .shape = ShapeClass::Reduce,
-                .infer = infer_argmax,
-                .kernel = kernel(kernels::argmax),
-                .launch = launch_argmax,
-                .jvp = not_differentiable("the result is an index"),
-                .vjp = not_differentiable("the result is an index"),
-                .batch = batch_argmax,
-                .properties = kDiscontinuous | kNoInPlace,
-                .samples = argmax_samples,
-                .doc = "i64 index of the greatest element along dim, in row-major order over all elements when None; the first of "
-                       "ties, the first NaN. Errors: dtype for complex and bool x, shape for an empty dim."});
+                  .doc = "Least element over dims `dim` (all when empty); NaN wins. Ties share the cotangent "
+                         "evenly. Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
+  OpTable::add(
+      {.schema = "argmax(Tensor x, Dim? dim=None, bool keepdim=False) -> Tensor",
+       .shape = ShapeClass::Reduce,
+       .infer = infer_argmax,
+       .kernel = kernel(kernels::argmax),
+       .launch = launch_argmax,
+       .jvp = not_differentiable("the result is an index"),
+       .vjp = not_differentiable("the result is an index"),
+       .batch = batch_argmax,
+       .properties = kDiscontinuous | kNoInPlace,
+       .samples = argmax_samples,
+       .doc =
+           "i64 index of the greatest element along dim, in row-major order over all elements when None; the "
+           "first of ties, the first NaN. Errors: dtype for complex and bool x, shape for an empty dim."});
 }
 
 }  // namespace lamella::ops

@@ -9,9 +9,12 @@ void infer_scan(const Frame& f, Inferred& out) {
   out.ints = {wrap_dim(f, "dim", f.arg<int64_t>(1), x)};
   const bool integral = is_integer(x.dtype()) || is_bool(x.dtype());
   out.compute = f.none(2) ? (integral ? DType::I64 : x.dtype()) : f.arg<DType>(2);
-  LAMELLA_CHECK(!is_bool(out.compute), DType, "{}: dtype = {}, expected a number's dtype", op_name(f), out.compute);
+  LAMELLA_CHECK(!is_bool(out.compute), DType, "{}: dtype = {}, expected a number's dtype", op_name(f),
+                out.compute);
   out.outs.push_back({x.sizes(), out.compute});
 }
+
+Tensor in_dtype(const Tensor& x, DType d) { return x.dtype() == d ? x : to(x, d); }
 
 /// Along dim: 1, then v without its last element.
 Tensor previous(const Tensor& v, int64_t dim) {
@@ -19,8 +22,9 @@ Tensor previous(const Tensor& v, int64_t dim) {
 }
 
 /// s_k = b_k + a_k s_(k-1) along dim, s_(-1) = 0.
-/// NOTE: [scan by doubling] After the step with `shift`, b_k and a_k describe s_k in terms of s_(k - 2 shift): log2 n steps of
-/// products and sums. Nothing is divided, so derivatives of cumprod built on it are right at zeros, to all orders.
+/// NOTE: [scan by doubling] After the step with `shift`, b_k and a_k describe s_k in terms of s_(k - 2
+/// shift): log2 n steps of products and sums. Nothing is divided, so derivatives of cumprod built on it are
+/// right at zeros, to all orders.
 Tensor recurrence(Tensor a, Tensor b, int64_t dim) {
   const int64_t n = b.size(int(dim));
   for (int64_t shift = 1; shift < n; shift *= 2) {
@@ -38,15 +42,15 @@ bool is_identity(const Tensor& y, int64_t dim) { return y.rank() == 0 || y.size(
 
 /// t'_k = x_k t'_(k-1) + y_(k-1) t_k.
 Tensor cumprod_jvp(Tensor t, Tensor x, Tensor y, int64_t dim) {
-  t = to(t, y.dtype());
+  t = in_dtype(t, y.dtype());
   if (is_identity(y, dim)) return t;
-  return recurrence(to(x, y.dtype()), previous(y, dim) * t, dim);
+  return recurrence(in_dtype(x, y.dtype()), previous(y, dim) * t, dim);
 }
 
 /// dx_j = conj(y_(j-1)) s_j with s_j = dy_j + conj(x_(j+1)) s_(j+1), run from the end.
 Tensor cumprod_vjp(Tensor dy, Tensor x, Tensor y, int64_t dim) {
   if (is_identity(y, dim)) return dy;
-  const Tensor factors = previous(flip(conj(to(x, y.dtype())), {dim}), dim);
+  const Tensor factors = previous(flip(conj(in_dtype(x, y.dtype())), {dim}), dim);
   return previous(conj(y), dim) * flip(recurrence(factors, flip(dy, {dim}), dim), {dim});
 }
 
@@ -61,27 +65,31 @@ Values scan_samples(Draw& d) {
 }  // namespace
 
 void define_scan() {
-  OpTable::add({.schema = "cumsum(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::AlongDim,
-                .infer = infer_scan,
-                .kernel = kernel(kernels::cumsum),
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("dim"), [](Tensor dy, int64_t dim) { return flip(cumsum(flip(dy, {dim}), dim), {dim}); })},
-                .properties = kLinear,
-                .samples = scan_samples,
-                .doc = "Sums of the elements up to and including each, along dim. Integers and bool sum in i64 (wrapping) unless dtype is "
-                       "given. Error at most n * 2^-p * sum |x|."});
-  OpTable::add({.schema = "cumprod(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::AlongDim,
-                .infer = infer_scan,
-                .kernel = kernel(kernels::cumprod),
-                .jvp = {wrt("x", saves("x", "result", "dim"),
-                            [](Tensor t, Tensor x, Tensor y, int64_t dim) { return cumprod_jvp(t, x, y, dim); })},
-                .vjp = {wrt("x", saves("x", "result", "dim"),
-                            [](Tensor dy, Tensor x, Tensor y, int64_t dim) { return cumprod_vjp(dy, x, y, dim); })},
-                .samples = scan_samples,
-                .doc = "Products of the elements up to and including each, along dim. Integers and bool multiply in i64 (wrapping) unless "
-                       "dtype is given. The derivative is right at zeros, to all orders. Relative error at most n * 2^-p."});
+  OpTable::add(
+      {.schema = "cumsum(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::AlongDim,
+       .infer = infer_scan,
+       .kernel = kernel(kernels::cumsum),
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("dim"),
+                   [](Tensor dy, int64_t dim) { return flip(cumsum(flip(dy, {dim}), dim), {dim}); })},
+       .properties = kLinear,
+       .samples = scan_samples,
+       .doc = "Sums of the elements up to and including each, along dim. Integers and bool sum in i64 "
+              "(wrapping) unless dtype is given. Error at most n * 2^-p * sum |x|."});
+  OpTable::add(
+      {.schema = "cumprod(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::AlongDim,
+       .infer = infer_scan,
+       .kernel = kernel(kernels::cumprod),
+       .jvp = {wrt("x", saves("x", "result", "dim"),
+                   [](Tensor t, Tensor x, Tensor y, int64_t dim) { return cumprod_jvp(t, x, y, dim); })},
+       .vjp = {wrt("x", saves("x", "result", "dim"),
+                   [](Tensor dy, Tensor x, Tensor y, int64_t dim) { return cumprod_vjp(dy, x, y, dim); })},
+       .samples = scan_samples,
+       .doc = "Products of the elements up to and including each, along dim. Integers and bool multiply in "
+              "i64 (wrapping) unless dtype is given. The derivative is right at zeros, to all orders. "
+              "Relative error at most n * 2^-p."});
 }
 
 }  // namespace lamella::ops

@@ -7,8 +7,8 @@
 
 namespace lamella::ops {
 
-KernelPair kernel(const kernels::Kernel& entry) {
-  KernelPair pair{entry.cpu, entry.reference, {}};
+KernelPair kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&)) {
+  KernelPair pair{entry.cpu, entry.reference, {}, line_ok};
   for (int d = 0; d < kDTypeCount; ++d) pair.lines[size_t(d)] = kernels::cpu_line(entry, DType(d));
   return pair;
 }
@@ -115,15 +115,16 @@ void check_args(const Frame& f, int key) {
 /// NOTE: [small tensors run straight] Contiguous operands of one shape and dtype need neither inference nor a plan.
 bool run_line(Frame& f) {
   const Op& op = *f.op;
-  if (op.shape != ShapeClass::Broadcast || op.launch || !op.simple) return false;
+  if (op.shape != ShapeClass::Broadcast || !op.simple) return false;
   const size_t n = op.tensor_params.size();
-  if (op.schema.params.size() != n || n > 3 || n == 0) return false;
+  if (n > 3 || n == 0) return false;
+  if (op.kernel.line_ok ? !op.kernel.line_ok(f) : op.launch || op.schema.params.size() != n) return false;
   const void* ins[3];
   const TensorImpl* first = f.tensor(0).impl();
   if (!first || !first->contiguous) return false;
   const auto line = op.kernel.lines[size_t(first->dtype)];
   if (!line || first->numel > 4096) return false;
-  if (op.infer && op.infer != infer_float && op.infer != infer_compare) return false;
+  if (op.infer && !op.kernel.line_ok && op.infer != infer_float && op.infer != infer_compare) return false;
   ins[0] = first->data();
   for (size_t i = 1; i < n; ++i) {
     const TensorImpl* t = f.tensor(int(i)).impl();

@@ -9,10 +9,11 @@ namespace lamella::ops {
 namespace {
 /// x's product of sizes against that of `size` without its -1.
 int64_t missing_size(const Frame& f, Ints size, const Dims& x, int64_t numel, int64_t known) {
-  LAMELLA_CHECK(known != 0, Shape, "{}: size = {}: -1 could be anything for x with sizes {}, which has no elements", op_name(f),
+  LAMELLA_CHECK(known != 0, Shape,
+                "{}: size = {}: -1 could be anything for x with sizes {}, which has no elements", op_name(f),
                 Dims(size), x);
-  LAMELLA_CHECK(numel % known == 0, Shape, "{}: size = {} does not divide the {} elements of x with sizes {}", op_name(f),
-                Dims(size), numel, x);
+  LAMELLA_CHECK(numel % known == 0, Shape, "{}: size = {} does not divide the {} elements of x with sizes {}",
+                op_name(f), Dims(size), numel, x);
   return numel / known;
 }
 }  // namespace
@@ -22,10 +23,10 @@ Dims resolve_size(const Frame& f, Ints size, const Dims& x) {
   Dims known;
   int unknown = -1;
   for (size_t d = 0; d < size.size(); ++d) {
-    LAMELLA_CHECK(size[d] >= -1, Shape, "{}: size = {} has a negative entry; expected sizes >= 0, or -1 once", op_name(f),
-                  Dims(size));
-    LAMELLA_CHECK(size[d] >= 0 || unknown < 0, Shape, "{}: size = {} has -1 twice; expected it once at most", op_name(f),
-                  Dims(size));
+    LAMELLA_CHECK(size[d] >= -1, Shape, "{}: size = {} has a negative entry; expected sizes >= 0, or -1 once",
+                  op_name(f), Dims(size));
+    LAMELLA_CHECK(size[d] >= 0 || unknown < 0, Shape, "{}: size = {} has -1 twice; expected it once at most",
+                  op_name(f), Dims(size));
     if (size[d] < 0) unknown = int(d);
     else known.push_back(size[d]);
   }
@@ -33,8 +34,8 @@ Dims resolve_size(const Frame& f, Ints size, const Dims& x) {
   Dims out(size);
   if (unknown >= 0) out[unknown] = missing_size(f, size, x, numel, product);
   else
-    LAMELLA_CHECK(product == numel, Shape, "{}: size = {} has {} elements, x with sizes {} has {}", op_name(f), out, product, x,
-                  numel);
+    LAMELLA_CHECK(product == numel, Shape, "{}: size = {} has {} elements, x with sizes {} has {}",
+                  op_name(f), out, product, x, numel);
   return out;
 }
 
@@ -64,13 +65,13 @@ std::optional<Dims> view_strides(const Dims& sizes, const Dims& strides, const D
 }
 
 Geometry select_of(const Frame& f, const Geometry& x, int64_t dim, int64_t index) {
-  LAMELLA_CHECK(x.sizes.size() > 0, DimOutOfRange, "{}: dim = {} is out of range for x: {}, which has no dims", op_name(f), dim,
-                f.tensor(0));
+  LAMELLA_CHECK(x.sizes.size() > 0, DimOutOfRange,
+                "{}: dim = {} is out of range for x: {}, which has no dims", op_name(f), dim, f.tensor(0));
   const int d = int(wrap_dim(f, "dim", dim, f.tensor(0)));
   const int64_t size = x.sizes[d];
   LAMELLA_CHECK(-size <= index && index < size, IndexOutOfRange,
-                "{}: index = {} is out of range for dim {} of x: {}; expected {} <= index < {}", op_name(f), index, d, f.tensor(0),
-                -size, size);
+                "{}: index = {} is out of range for dim {} of x: {}; expected {} <= index < {}", op_name(f),
+                index, d, f.tensor(0), -size, size);
   Geometry out = x;
   out.offset += (index < 0 ? index + size : index) * x.strides[d];
   out.sizes.erase(d);
@@ -78,10 +79,10 @@ Geometry select_of(const Frame& f, const Geometry& x, int64_t dim, int64_t index
   return out;
 }
 
-Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                  int64_t step) {
-  LAMELLA_CHECK(x.sizes.size() > 0, DimOutOfRange, "{}: dim = {} is out of range for x: {}, which has no dims", op_name(f), dim,
-                f.tensor(0));
+Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<int64_t> start,
+                  std::optional<int64_t> end, int64_t step) {
+  LAMELLA_CHECK(x.sizes.size() > 0, DimOutOfRange,
+                "{}: dim = {} is out of range for x: {}, which has no dims", op_name(f), dim, f.tensor(0));
   LAMELLA_CHECK(step > 0, Value, "{}: step = {}, expected step > 0", op_name(f), step);
   const int d = int(wrap_dim(f, "dim", dim, f.tensor(0)));
   const int64_t size = x.sizes[d];
@@ -95,9 +96,12 @@ Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<
 }
 
 Geometry diagonal_of(const Frame& f, const Geometry& x, int64_t offset, int64_t dim1, int64_t dim2) {
-  LAMELLA_CHECK(x.sizes.size() >= 2, Shape, "{}: x is {}, expected two dims at least", op_name(f), f.tensor(0));
-  const int row = int(wrap_dim(f, "dim1", dim1, f.tensor(0))), column = int(wrap_dim(f, "dim2", dim2, f.tensor(0)));
-  LAMELLA_CHECK(row != column, Shape, "{}: dim1 = {} and dim2 = {} are the same dim of x: {}", op_name(f), dim1, dim2, f.tensor(0));
+  LAMELLA_CHECK(x.sizes.size() >= 2, Shape, "{}: x is {}, expected two dims at least", op_name(f),
+                f.tensor(0));
+  const int row = int(wrap_dim(f, "dim1", dim1, f.tensor(0))),
+            column = int(wrap_dim(f, "dim2", dim2, f.tensor(0)));
+  LAMELLA_CHECK(row != column, Shape, "{}: dim1 = {} and dim2 = {} are the same dim of x: {}", op_name(f),
+                dim1, dim2, f.tensor(0));
   const int64_t rows = x.sizes[row], columns = x.sizes[column];
   const int64_t length = offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns);
   Geometry out = x;
@@ -115,15 +119,16 @@ namespace {
 Geometry view_of(const Frame& f, const Geometry& x) {
   const Dims sizes = resolve_size(f, f.ints(1), x.sizes);
   const auto strides = view_strides(x.sizes, x.strides, sizes);
-  LAMELLA_CHECK(strides, Shape, "{}: size = {}: x: {} with strides {} has no view of that shape; reshape copies where needed",
+  LAMELLA_CHECK(strides, Shape,
+                "{}: size = {}: x: {} with strides {} has no view of that shape; reshape copies where needed",
                 op_name(f), sizes, f.tensor(0), x.strides);
   return {sizes, *strides, x.offset};
 }
 
 Geometry permute_of(const Frame& f, const Geometry& x) {
   const Ints dims = f.ints(1);
-  LAMELLA_CHECK(dims.size() == size_t(x.sizes.size()), Shape, "{}: dims = {} names {} dims, x: {} has {}", op_name(f), Dims(dims),
-                dims.size(), f.tensor(0), x.sizes.size());
+  LAMELLA_CHECK(dims.size() == size_t(x.sizes.size()), Shape, "{}: dims = {} names {} dims, x: {} has {}",
+                op_name(f), Dims(dims), dims.size(), f.tensor(0), x.sizes.size());
   Geometry out;
   out.offset = x.offset;
   Dims seen(x.sizes.size());
@@ -154,16 +159,19 @@ std::optional<int64_t> int_or_none(const Frame& f, int i) {
 Geometry expand_of(const Frame& f, const Geometry& x) {
   const Ints size = f.ints(1);
   const int shift = int(size.size()) - x.sizes.size();
-  LAMELLA_CHECK(shift >= 0, Shape, "{}: size = {} has fewer dims than x: {}", op_name(f), Dims(size), f.tensor(0));
+  LAMELLA_CHECK(shift >= 0, Shape, "{}: size = {} has fewer dims than x: {}", op_name(f), Dims(size),
+                f.tensor(0));
   Geometry out{size, Dims(int(size.size())), x.offset};
   for (int d = 0; d < out.sizes.size(); ++d) {
     const int64_t from = d < shift ? 1 : x.sizes[d - shift];
     int64_t& to = out.sizes[d];
     if (to == -1 && d >= shift) to = from;
-    LAMELLA_CHECK(to >= 0, Shape, "{}: size = {} has {} for dim {}; expected a size >= 0, or -1 for a dim of x: {}", op_name(f),
-                  Dims(size), to, d, f.tensor(0));
-    LAMELLA_CHECK(from == to || from == 1, Broadcast, "{}: size = {} does not fit x: {} at dim {}; expected its size, or size 1",
-                  op_name(f), Dims(size), f.tensor(0), d);
+    LAMELLA_CHECK(to >= 0, Shape,
+                  "{}: size = {} has {} for dim {}; expected a size >= 0, or -1 for a dim of x: {}",
+                  op_name(f), Dims(size), to, d, f.tensor(0));
+    LAMELLA_CHECK(from == to || from == 1, Broadcast,
+                  "{}: size = {} does not fit x: {} at dim {}; expected its size, or size 1", op_name(f),
+                  Dims(size), f.tensor(0), d);
     if (d >= shift && from == to) out.strides[d] = x.strides[d - shift];
   }
   checked_numel(out.sizes, op_name(f).c_str());
@@ -218,7 +226,8 @@ Dims prefixed(const BatchCall& b, Dims sizes) {
   return sizes;
 }
 
-/// -1 is resolved lane by lane (an empty batch could not); the batch may be laid out otherwise than its lanes say.
+/// -1 is resolved lane by lane (an empty batch could not); the batch may be laid out otherwise than its lanes
+/// say.
 void batch_view(BatchCall& b) { b.results[0] = reshape(b.front(0), prefixed(b, lane_sizes(b))); }
 
 void batch_expand(BatchCall& b) {
@@ -249,7 +258,8 @@ void batch_squeeze(BatchCall& b) {
 
 Tensor permute_back(const Tensor& dy, Ints dims) {
   Dims back(int(dims.size()));
-  for (size_t i = 0; i < dims.size(); ++i) back[int(dims[i] < 0 ? dims[i] + int64_t(dims.size()) : dims[i])] = int64_t(i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    back[int(dims[i] < 0 ? dims[i] + int64_t(dims.size()) : dims[i])] = int64_t(i);
   return permute(dy, back);
 }
 
@@ -345,7 +355,8 @@ void define_reshaping() {
                 .batch = batch_view,
                 .properties = kLinear,
                 .samples = view_samples,
-                .doc = "x's elements in row-major order under other sizes, one of which may be -1. Error shape when the counts "
+                .doc = "x's elements in row-major order under other sizes, one of which may be -1. Error "
+                       "shape when the counts "
                        "differ or x's strides do not allow it without a copy."});
   OpTable::add({.schema = "reshape(Tensor x, Size size) -> Tensor(a)",
                 .shape = ShapeClass::Composite,
@@ -353,51 +364,57 @@ void define_reshaping() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .samples = reshape_samples,
-                .doc = "x's elements in row-major order under other sizes, one of which may be -1: a view where strides allow it, "
+                .doc = "x's elements in row-major order under other sizes, one of which may be -1: a view "
+                       "where strides allow it, "
                        "else a copy. Error shape when the counts differ."});
-  OpTable::add({.schema = "expand(Tensor x, Size size) -> Tensor(a)",
-                .shape = ShapeClass::View,
-                .view = expand_of,
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("x.sizes"), [](Tensor dy, Ints sizes) { return sum_to_size(dy, sizes); })},
-                .batch = batch_expand,
-                .properties = kLinear,
-                .samples = expand_samples,
-                .doc = "x with dims of size 1 repeated, and new dims in front, by strides of 0; -1 keeps a size. Errors: broadcast, "
-                       "shape."});
-  OpTable::add({.schema = "squeeze(Tensor x, Dim[]? dim=None) -> Tensor(a)",
-                .shape = ShapeClass::View,
-                .view = squeeze_of,
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("x.sizes"), [](Tensor dy, Ints sizes) { return reshape(dy, sizes); })},
-                .batch = batch_squeeze,
-                .properties = kLinear,
-                .samples = squeeze_samples,
-                .doc = "x without its dims of size 1: all of them, or those among `dim` (none for an empty list)."});
-  OpTable::add({.schema = "unsqueeze(Tensor x, Dim dim) -> Tensor(a)",
-                .shape = ShapeClass::View,
-                .view = unsqueeze_of,
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("dim"), [](Tensor dy, int64_t dim) { return squeeze(dy, IntArg({dim})); })},
-                .properties = kLinear,
-                .samples =
-                    [](Draw& d) {
-                      const Dims s = d.shape();
-                      return Values{d.tensor(s, d.dtype(kAllTypes)), d.dim(s.size() + 1)};
-                    },
-                .doc = "x with a dim of size 1 at position `dim` of the result."});
+  OpTable::add(
+      {.schema = "expand(Tensor x, Size size) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view = expand_of,
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("x.sizes"), [](Tensor dy, Ints sizes) { return sum_to_size(dy, sizes); })},
+       .batch = batch_expand,
+       .properties = kLinear,
+       .samples = expand_samples,
+       .doc = "x with dims of size 1 repeated, and new dims in front, by strides of 0; -1 keeps a size. "
+              "Errors: broadcast, "
+              "shape."});
+  OpTable::add(
+      {.schema = "squeeze(Tensor x, Dim[]? dim=None) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view = squeeze_of,
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("x.sizes"), [](Tensor dy, Ints sizes) { return reshape(dy, sizes); })},
+       .batch = batch_squeeze,
+       .properties = kLinear,
+       .samples = squeeze_samples,
+       .doc = "x without its dims of size 1: all of them, or those among `dim` (none for an empty list)."});
+  OpTable::add(
+      {.schema = "unsqueeze(Tensor x, Dim dim) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view = unsqueeze_of,
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("dim"), [](Tensor dy, int64_t dim) { return squeeze(dy, IntArg({dim})); })},
+       .properties = kLinear,
+       .samples =
+           [](Draw& d) {
+             const Dims s = d.shape();
+             return Values{d.tensor(s, d.dtype(kAllTypes)), d.dim(s.size() + 1)};
+           },
+       .doc = "x with a dim of size 1 at position `dim` of the result."});
 }
 
 void define_picking() {
-  OpTable::add({.schema = "permute(Tensor x, Dim[] dims) -> Tensor(a)",
-                .shape = ShapeClass::View,
-                .view = permute_of,
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return permute_back(dy, dims); })},
-                .batch = batch_permute,
-                .properties = kLinear,
-                .samples = permute_samples,
-                .doc = "Dim i of the result is dim dims[i] of x. Error shape unless dims names every dim once."});
+  OpTable::add(
+      {.schema = "permute(Tensor x, Dim[] dims) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view = permute_of,
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return permute_back(dy, dims); })},
+       .batch = batch_permute,
+       .properties = kLinear,
+       .samples = permute_samples,
+       .doc = "Dim i of the result is dim dims[i] of x. Error shape unless dims names every dim once."});
   OpTable::add({.schema = "transpose(Tensor x, Dim dim0, Dim dim1) -> Tensor(a)",
                 .shape = ShapeClass::View,
                 .view = transpose_of,
@@ -408,32 +425,38 @@ void define_picking() {
                 .properties = kLinear,
                 .samples = transpose_samples,
                 .doc = "x with two dims exchanged; rank 0 counts as rank 1."});
-  OpTable::add({.schema = "select(Tensor x, Dim dim, int index) -> Tensor(a)",
-                .shape = ShapeClass::View,
-                .view = [](const Frame& f, const Geometry& x) { return select_of(f, x, f.arg<int64_t>(1), f.arg<int64_t>(2)); },
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("x.sizes", "dim", "index"),
-                            [](Tensor dy, Ints sizes, int64_t dim, int64_t index) {
-                              return select_scatter(new_zeros(dy, sizes), dy, dim, index);
-                            })},
-                .properties = kLinear,
-                .samples = select_samples,
-                .doc = "x at one index of a dim, which is dropped; a negative index counts from the end. Errors: "
-                       "dim_out_of_range (also for rank 0), index_out_of_range."});
-  OpTable::add({.schema = "slice(Tensor x, Dim dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
-                .shape = ShapeClass::View,
-                .view =
-                    [](const Frame& f, const Geometry& x) {
-                      return slice_of(f, x, f.arg<int64_t>(1), int_or_none(f, 2), int_or_none(f, 3), f.arg<int64_t>(4));
-                    },
-                .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", saves("x.sizes", "dim", "start", "end", "step"),
-                            [](Tensor dy, Ints sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                               int64_t step) { return slice_scatter(new_zeros(dy, sizes), dy, dim, start, end, step); })},
-                .properties = kLinear,
-                .samples = slice_samples,
-                .doc = "Every step-th index from start up to end along a dim; bounds count from the end when negative and are "
-                       "clamped as in Python. Error value unless step > 0."});
+  OpTable::add(
+      {.schema = "select(Tensor x, Dim dim, int index) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view = [](const Frame& f,
+                  const Geometry& x) { return select_of(f, x, f.arg<int64_t>(1), f.arg<int64_t>(2)); },
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("x.sizes", "dim", "index"),
+                   [](Tensor dy, Ints sizes, int64_t dim, int64_t index) {
+                     return select_scatter(new_zeros(dy, sizes), dy, dim, index);
+                   })},
+       .properties = kLinear,
+       .samples = select_samples,
+       .doc = "x at one index of a dim, which is dropped; a negative index counts from the end. Errors: "
+              "dim_out_of_range (also for rank 0), index_out_of_range."});
+  OpTable::add(
+      {.schema = "slice(Tensor x, Dim dim=0, int? start=None, int? end=None, int step=1) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view =
+           [](const Frame& f, const Geometry& x) {
+             return slice_of(f, x, f.arg<int64_t>(1), int_or_none(f, 2), int_or_none(f, 3),
+                             f.arg<int64_t>(4));
+           },
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt(
+           "x", saves("x.sizes", "dim", "start", "end", "step"),
+           [](Tensor dy, Ints sizes, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
+              int64_t step) { return slice_scatter(new_zeros(dy, sizes), dy, dim, start, end, step); })},
+       .properties = kLinear,
+       .samples = slice_samples,
+       .doc = "Every step-th index from start up to end along a dim; bounds count from the end when negative "
+              "and are "
+              "clamped as in Python. Error value unless step > 0."});
   OpTable::add({.schema = "diagonal(Tensor x, int offset=0, Dim dim1=0, Dim dim2=1) -> Tensor(a)",
                 .shape = ShapeClass::View,
                 .view =
@@ -447,7 +470,8 @@ void define_picking() {
                             })},
                 .properties = kLinear,
                 .samples = diagonal_samples,
-                .doc = "The elements whose index along dim2 exceeds that along dim1 by offset, as the last dim; empty when the "
+                .doc = "The elements whose index along dim2 exceeds that along dim1 by offset, as the last "
+                       "dim; empty when the "
                        "offset leaves x. Error shape for dim1 = dim2."});
 }
 }  // namespace

@@ -1,4 +1,5 @@
-// Out-of-place writes through views: the transposes of select, slice and diagonal, and how a changed view goes back to its base.
+// Out-of-place writes through views: the transposes of select, slice and diagonal, and how a changed view
+// goes back to its base.
 #include <algorithm>
 
 #include "lamella/ops/geometry.h"
@@ -25,9 +26,11 @@ void infer_scatter(const Frame& f, Inferred& out) {
   infer_same(f, out);
   const Tensor &x = f.tensor(0), &src = f.tensor(1);
   const Geometry target = target_of(f, {x.sizes(), contiguous_strides(x.sizes()), 0});
-  LAMELLA_CHECK(target.sizes.equal(src.sizes()), Shape, "{}: src is {}, expected sizes {}, those of the part of x: {} it replaces",
-                op_name(f), src, target.sizes, x);
-  LAMELLA_CHECK(can_store(src.dtype(), x.dtype()), DType, "{}: src: {} cannot be stored into x: {}", op_name(f), src, x);
+  LAMELLA_CHECK(target.sizes.equal(src.sizes()), Shape,
+                "{}: src is {}, expected sizes {}, those of the part of x: {} it replaces", op_name(f), src,
+                target.sizes, x);
+  LAMELLA_CHECK(can_store(src.dtype(), x.dtype()), DType, "{}: src: {} cannot be stored into x: {}",
+                op_name(f), src, x);
 }
 
 void launch_scatter(const Launch& l) {
@@ -75,7 +78,8 @@ Values diagonal_samples(Draw& d) {
   const Dims dims = d.dims(s.size(), 2);
   const int row = wrapped(dims[0], s.size()), column = wrapped(dims[1], s.size());
   const int64_t offset = d.range(-2, 2);
-  const int64_t length = offset >= 0 ? std::min(s[row], s[column] - offset) : std::min(s[row] + offset, s[column]);
+  const int64_t length =
+      offset >= 0 ? std::min(s[row], s[column] - offset) : std::min(s[row] + offset, s[column]);
   s.erase(std::max(row, column));
   s.erase(std::min(row, column));
   s.push_back(std::max<int64_t>(length, 0));
@@ -86,7 +90,8 @@ using Int = int64_t;
 using MaybeInt = std::optional<int64_t>;
 
 void define_slice_scatter() {
-  OpTable::add({.schema = "slice_scatter(Tensor x, Tensor src, Dim dim=0, int? start=None, int? end=None, int step=1) -> Tensor",
+  OpTable::add({.schema = "slice_scatter(Tensor x, Tensor src, Dim dim=0, int? start=None, int? end=None, "
+                          "int step=1) -> Tensor",
                 .shape = ShapeClass::AlongDim,
                 .infer = infer_scatter,
                 .kernel = kernel(kernels::copy),
@@ -109,53 +114,62 @@ void define_slice_scatter() {
                             })},
                 .properties = kLinear,
                 .samples = slice_samples,
-                .doc = "A copy of x whose slice (as slice takes it) is src. Error shape unless src has the slice's sizes."});
+                .doc = "A copy of x whose slice (as slice takes it) is src. Error shape unless src has the "
+                       "slice's sizes."});
 }
 }  // namespace
 
 void define_view_scatter() {
-  OpTable::add({.schema = "select_scatter(Tensor x, Tensor src, Dim dim, int index) -> Tensor",
-                .shape = ShapeClass::AlongDim,
-                .infer = infer_scatter,
-                .kernel = kernel(kernels::copy),
-                .launch = launch_scatter,
-                .jvp = {wrt("x", saves("src.sizes", "dim", "index"),
-                            [](Tensor t, Ints src, Int dim, Int index) {
-                              return select_scatter(t, new_zeros(t, src), dim, index);
-                            }),
-                        wrt("src", saves("x.sizes", "dim", "index"),
-                            [](Tensor t, Ints x, Int dim, Int index) { return select_scatter(new_zeros(t, x), t, dim, index); })},
-                .vjp = {wrt("x", saves("src.sizes", "dim", "index"),
-                            [](Tensor dy, Ints src, Int dim, Int index) {
-                              return select_scatter(dy, new_zeros(dy, src), dim, index);
-                            }),
-                        wrt("src", saves("dim", "index"), [](Tensor dy, Int dim, Int index) { return select(dy, dim, index); })},
-                .properties = kLinear,
-                .samples = select_samples,
-                .doc = "A copy of x with src at one index of a dim. Error shape unless src has the sizes of select."});
+  OpTable::add(
+      {.schema = "select_scatter(Tensor x, Tensor src, Dim dim, int index) -> Tensor",
+       .shape = ShapeClass::AlongDim,
+       .infer = infer_scatter,
+       .kernel = kernel(kernels::copy),
+       .launch = launch_scatter,
+       .jvp = {wrt("x", saves("src.sizes", "dim", "index"),
+                   [](Tensor t, Ints src, Int dim, Int index) {
+                     return select_scatter(t, new_zeros(t, src), dim, index);
+                   }),
+               wrt("src", saves("x.sizes", "dim", "index"),
+                   [](Tensor t, Ints x, Int dim, Int index) {
+                     return select_scatter(new_zeros(t, x), t, dim, index);
+                   })},
+       .vjp = {wrt("x", saves("src.sizes", "dim", "index"),
+                   [](Tensor dy, Ints src, Int dim, Int index) {
+                     return select_scatter(dy, new_zeros(dy, src), dim, index);
+                   }),
+               wrt("src", saves("dim", "index"),
+                   [](Tensor dy, Int dim, Int index) { return select(dy, dim, index); })},
+       .properties = kLinear,
+       .samples = select_samples,
+       .doc = "A copy of x with src at one index of a dim. Error shape unless src has the sizes of select."});
   define_slice_scatter();
-  OpTable::add({.schema = "diagonal_scatter(Tensor x, Tensor src, int offset=0, Dim dim1=0, Dim dim2=1) -> Tensor",
-                .shape = ShapeClass::AlongDim,
-                .infer = infer_scatter,
-                .kernel = kernel(kernels::copy),
-                .launch = launch_scatter,
-                .jvp = {wrt("x", saves("src.sizes", "offset", "dim1", "dim2"),
-                            [](Tensor t, Ints src, Int offset, Int dim1, Int dim2) {
-                              return diagonal_scatter(t, new_zeros(t, src), offset, dim1, dim2);
-                            }),
-                        wrt("src", saves("x.sizes", "offset", "dim1", "dim2"),
-                            [](Tensor t, Ints x, Int offset, Int dim1, Int dim2) {
-                              return diagonal_scatter(new_zeros(t, x), t, offset, dim1, dim2);
-                            })},
-                .vjp = {wrt("x", saves("src.sizes", "offset", "dim1", "dim2"),
-                            [](Tensor dy, Ints src, Int offset, Int dim1, Int dim2) {
-                              return diagonal_scatter(dy, new_zeros(dy, src), offset, dim1, dim2);
-                            }),
-                        wrt("src", saves("offset", "dim1", "dim2"),
-                            [](Tensor dy, Int offset, Int dim1, Int dim2) { return diagonal(dy, offset, dim1, dim2); })},
-                .properties = kLinear,
-                .samples = diagonal_samples,
-                .doc = "A copy of x with src on a diagonal (as diagonal takes it). Error shape unless src has its sizes."});
+  OpTable::add(
+      {.schema = "diagonal_scatter(Tensor x, Tensor src, int offset=0, Dim dim1=0, Dim dim2=1) -> Tensor",
+       .shape = ShapeClass::AlongDim,
+       .infer = infer_scatter,
+       .kernel = kernel(kernels::copy),
+       .launch = launch_scatter,
+       .jvp = {wrt("x", saves("src.sizes", "offset", "dim1", "dim2"),
+                   [](Tensor t, Ints src, Int offset, Int dim1, Int dim2) {
+                     return diagonal_scatter(t, new_zeros(t, src), offset, dim1, dim2);
+                   }),
+               wrt("src", saves("x.sizes", "offset", "dim1", "dim2"),
+                   [](Tensor t, Ints x, Int offset, Int dim1, Int dim2) {
+                     return diagonal_scatter(new_zeros(t, x), t, offset, dim1, dim2);
+                   })},
+       .vjp = {wrt("x", saves("src.sizes", "offset", "dim1", "dim2"),
+                   [](Tensor dy, Ints src, Int offset, Int dim1, Int dim2) {
+                     return diagonal_scatter(dy, new_zeros(dy, src), offset, dim1, dim2);
+                   }),
+               wrt("src", saves("offset", "dim1", "dim2"),
+                   [](Tensor dy, Int offset, Int dim1, Int dim2) {
+                     return diagonal(dy, offset, dim1, dim2);
+                   })},
+       .properties = kLinear,
+       .samples = diagonal_samples,
+       .doc = "A copy of x with src on a diagonal (as diagonal takes it). Error shape unless src has its "
+              "sizes."});
 }
 
 }  // namespace lamella::ops

@@ -11,6 +11,8 @@ namespace lamella {
 namespace {
 
 struct Meta : TensorExtra {
+  static void* operator new(size_t) { return Pool<64>::allocate(); }
+  static void operator delete(void* p) { Pool<64>::free(p); }
   NodeOutput from;
   Tensor grad;     ///< leaves only
   bool leaf = false;
@@ -37,18 +39,38 @@ void attach(Tensor& t, NodeOutput from) {
 /// A handle without history for the record of its own node: saving the result itself would keep the node alive for ever.
 Tensor alias_of(const Tensor& t) { return make_view_unchecked(t, t.sizes(), t.strides(), t.impl()->offset); }
 
+/// The arguments of a call that carry history.
 struct Inputs {
-  std::vector<TapeInput> found;
+  TapeInput few[8];
+  std::vector<TapeInput> many;
+  size_t n = 0;
+
   explicit Inputs(const Frame& f) {
-    for (const uint8_t i : f.op->tensor_params) {
+    const Op& op = *f.op;
+    for (const uint8_t i : op.tensor_params) {
       if (f.none(i)) continue;
-      const bool list = f.op->schema.params[i].kind == ParamKind::TensorList;
-      const TensorSpan all = list ? f.tensors(i) : TensorSpan(&f.tensor(i), 1);
-      for (size_t k = 0; k < all.size(); ++k)
-        if (const Meta* m = meta_of(all[k]); m && m->from.node) found.push_back({i, int(k), &m->from});
+      if (op.schema.params[i].kind == ParamKind::Tensor) add(f.tensor(i), i, 0);
+      else for (size_t k = 0; k < f.tensors(i).size(); ++k) add(f.tensors(i)[k], i, int(k));
     }
   }
+  std::span<const TapeInput> found() const { return many.empty() ? std::span(few, n) : std::span(many); }
+
+ private:
+  void add(const Tensor& t, int param, int element) {
+    const Meta* m = meta_of(t);
+    if (!m || !m->from.node) return;
+    if (n == 8 && many.empty()) many.assign(few, few + n);
+    if (n++ < 8) few[n - 1] = {param, element, &m->from};
+    else many.push_back({param, element, &m->from});
+  }
 };
+
+bool saves_result(const Op& op) {
+  for (const BoundFormula& f : op.vjp)
+    for (const BoundSave& s : f.saves)
+      if (s.kind == BoundSave::Result) return true;
+  return false;
+}
 
 void functional(Frame& f) {
   const Op& op = *f.op;
@@ -58,12 +80,16 @@ void functional(Frame& f) {
   }
   if (op.vjp.empty()) return;
   const Inputs inputs(f);
-  if (inputs.found.empty()) return;
-  Tensor aliases[4];
+  if (inputs.n == 0) return;
   const int n = op.schema.n_results;
-  for (int k = 0; k < n; ++k) aliases[k] = alias_of(f.results[k]);
-  const Frame saved{&op, f.args, aliases};
-  const NodeRef node = record(saved, inputs.found, true);
+  NodeRef node;
+  if (saves_result(op)) {  // through handles without history, or the node would own itself
+    Tensor aliases[4];
+    for (int k = 0; k < n; ++k) aliases[k] = alias_of(f.results[k]);
+    node = record(Frame{&op, f.args, aliases}, inputs.found(), true);
+  } else {
+    node = record(f, inputs.found(), true);
+  }
   for (int k = 0; k < n; ++k)
     if (is_inexact(f.results[k].dtype())) attach(f.results[k], {node, uint32_t(k)});
 }
@@ -77,7 +103,7 @@ void written(Frame& f) {
   const bool shared = target.impl()->storage && !target.impl()->storage->unique();
   const bool view = target.impl()->storage && (target.impl()->offset != 0 || shared);
   const Inputs inputs(base);
-  LAMELLA_CHECK(inputs.found.empty() || !view || meta, Value,
+  LAMELLA_CHECK(inputs.n == 0 || !view || meta, Value,
                 "{}: {} shares its memory with other tensors; a value that carries history cannot be written into it; clone it",
                 base.op->name, target);
   Tensor result;

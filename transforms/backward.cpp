@@ -1,6 +1,5 @@
 // Running a tape backwards: nodes by descending order, cotangents summed where paths meet.
 #include <algorithm>
-#include <unordered_map>
 
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/tape.h"
@@ -20,6 +19,40 @@ struct Pending {
   }
 };
 
+/// Node -> place in the list of pending ones: open addressing, no allocation a node.
+class NodeIndex {
+ public:
+  static constexpr uint32_t kAbsent = ~uint32_t{0};
+  uint32_t find(const Node* node) const {
+    for (size_t i = home(node);; i = (i + 1) & mask())
+      if (!slots_[i].node) return kAbsent;
+      else if (slots_[i].node == node) return slots_[i].at;
+  }
+  void insert(const Node* node, uint32_t at) {
+    if (2 * (used_ + 1) > slots_.size()) grow();
+    put({node, at});
+    ++used_;
+  }
+
+ private:
+  struct Slot { const Node* node; uint32_t at; };
+  size_t mask() const { return slots_.size() - 1; }
+  size_t home(const Node* node) const { return (reinterpret_cast<uintptr_t>(node) >> 6) * 0x9E3779B97F4A7C15u >> 20 & mask(); }
+  void put(Slot s) {
+    size_t i = home(s.node);
+    while (slots_[i].node) i = (i + 1) & mask();
+    slots_[i] = s;
+  }
+  void grow() {
+    std::vector<Slot> old(slots_.size() * 2, Slot{nullptr, 0});
+    old.swap(slots_);
+    for (const Slot& s : old)
+      if (s.node) put(s);
+  }
+  std::vector<Slot> slots_ = std::vector<Slot>(64, Slot{nullptr, 0});
+  size_t used_ = 0;
+};
+
 class Backward {
  public:
   /// Heap order: the highest node next; among equals the one found first.
@@ -35,13 +68,15 @@ class Backward {
       : targets_(targets), on_leaf_(on_leaf), found_(targets.size()) {}
 
   void add(Node* node, uint32_t output, const Tensor& ct) {
-    const auto [it, fresh] = index_.try_emplace(node, uint32_t(pending_.size()));
-    if (fresh) {
+    uint32_t at = index_.find(node);
+    if (at == NodeIndex::kAbsent) {
+      at = uint32_t(pending_.size());
+      index_.insert(node, at);
       pending_.push_back({node, {}, {}});
-      queue_.push_back(it->second);
+      queue_.push_back(at);
       std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
     }
-    Tensor& slot = pending_[it->second].at(output);
+    Tensor& slot = pending_[at].at(output);
     slot = slot.defined() ? lamella::add(slot, ct) : ct;
   }
 
@@ -52,7 +87,6 @@ class Backward {
       queue_.pop_back();
       Pending p = std::move(pending_[at]);
       pending_[at].node = p.node;
-      index_.erase(p.node);
       collect(p);
       if (p.node->op) step(p);
       else if (on_leaf_ && p.node->leaf) on_leaf_(*p.node, p.at(0));
@@ -137,7 +171,7 @@ class Backward {
   Tensors found_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> queue_;
-  std::unordered_map<Node*, uint32_t> index_;
+  NodeIndex index_;
   TensorSpan span_;
 };
 }  // namespace

@@ -71,6 +71,11 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices) {
   return verdict;
 }
 
+Settings& settings() {
+  static Settings chosen;
+  return chosen;
+}
+
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
 bool has_jvp(const Op& op) { return takes_tensors(op) && op.no_jvp.empty() && (op.composite || !op.jvp.empty()); }
 bool has_vjp(const Op& op) { return takes_tensors(op) && op.no_vjp.empty() && (op.composite || !op.vjp.empty()); }

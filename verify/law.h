@@ -52,6 +52,12 @@ struct Shrunk {
 };
 Shrunk shrink(const Law& law, const Op& op, Choices choices, int budget_ms = 2000);
 
+/// What the user chose for the whole run.
+struct Settings {
+  int depth = 3;  ///< deepest stack of transforms that laws draw
+};
+Settings& settings();
+
 /// Has derivative rules in this direction, or gets them from the operators it calls.
 bool has_jvp(const Op& op);
 bool has_vjp(const Op& op);

@@ -1,4 +1,5 @@
-// The scalar texts of the real pointwise operators, as function objects. Part of the isa_*.cpp world: builtins, no std::.
+// The scalar texts of the real pointwise operators, as function objects. Part of the isa_*.cpp world:
+// builtins, no std::.
 #pragma once
 
 #include <cstdint>
@@ -7,17 +8,24 @@
 
 namespace lamella::kernels::LAMELLA_BACKEND {
 
-template <class T> inline constexpr bool is_real_float = std::is_same_v<T, float> || std::is_same_v<T, double>;
-template <class T> inline constexpr bool is_signed_int = std::is_integral_v<T> && std::is_signed_v<T>;
+template <class T> inline constexpr bool is_real_float =
+    std::is_same_v<T, float> || std::is_same_v<T, double>;
+template <class T> inline constexpr bool is_signed_int = std::is_integral_v<T>&& std::is_signed_v<T>;
 
-// Integer arithmetic goes through unsigned, at least as wide as unsigned int: wrapping, and never a promotion to int.
+// Integer arithmetic goes through unsigned, at least as wide as unsigned int: wrapping, and never a promotion
+// to int.
 template <class T> struct wrap_type { using type = T; };
-template <class T> requires(std::is_integral_v<T> && sizeof(T) < 4) struct wrap_type<T> { using type = uint32_t; };
-template <class T> requires(std::is_integral_v<T> && sizeof(T) >= 4)
-struct wrap_type<T> { using type = std::make_unsigned_t<T>; };
+template <class T>
+requires(std::is_integral_v<T> && sizeof(T) < 4) struct wrap_type<T> {
+  using type = uint32_t;
+};
+template <class T>
+requires(std::is_integral_v<T> && sizeof(T) >= 4) struct wrap_type<T> {
+  using type = std::make_unsigned_t<T>;
+};
 template <class T> using wrap = typename wrap_type<T>::type;
 
-#define LAMELLA_FLOAT_BUILTIN(name)                                       \
+#define LAMELLA_FLOAT_BUILTIN(name)                                         \
   static inline float name##_of(float x) { return __builtin_##name##f(x); } \
   static inline double name##_of(double x) { return __builtin_##name(x); }
 LAMELLA_FLOAT_BUILTIN(exp)
@@ -37,16 +45,33 @@ static inline double pow_of(double x, double y) { return __builtin_pow(x, y); }
 static inline float copysign_of(float x, float y) { return __builtin_copysignf(x, y); }
 static inline double copysign_of(double x, double y) { return __builtin_copysign(x, y); }
 
-template <class T> struct Copy { T operator()(T x) const { return x; } };
-template <class T> struct Neg {
-  T operator()(T x) const { if constexpr (is_real_float<T>) return -x; else return T(wrap<T>(0) - wrap<T>(x)); }
+template <class T> struct Copy {
+  T operator()(T x) const { return x; }
 };
-template <class T> struct Exp { T operator()(T x) const { return exp_of(x); } };
-template <class T> struct Log { T operator()(T x) const { return log_of(x); } };
-template <class T> struct Sin { T operator()(T x) const { return sin_of(x); } };
-template <class T> struct Cos { T operator()(T x) const { return cos_of(x); } };
-template <class T> struct Tanh { T operator()(T x) const { return tanh_of(x); } };
-template <class T> struct Sqrt { T operator()(T x) const { return sqrt_of(x); } };
+template <class T> struct Neg {
+  T operator()(T x) const {
+    if constexpr (is_real_float<T>) return -x;
+    else return T(wrap<T>(0) - wrap<T>(x));
+  }
+};
+template <class T> struct Exp {
+  T operator()(T x) const { return exp_of(x); }
+};
+template <class T> struct Log {
+  T operator()(T x) const { return log_of(x); }
+};
+template <class T> struct Sin {
+  T operator()(T x) const { return sin_of(x); }
+};
+template <class T> struct Cos {
+  T operator()(T x) const { return cos_of(x); }
+};
+template <class T> struct Tanh {
+  T operator()(T x) const { return tanh_of(x); }
+};
+template <class T> struct Sqrt {
+  T operator()(T x) const { return sqrt_of(x); }
+};
 template <class T> struct Abs {
   T operator()(T x) const {
     if constexpr (is_real_float<T>) return fabs_of(x);
@@ -54,17 +79,34 @@ template <class T> struct Abs {
     else return x;
   }
 };
-template <class T> struct Sign { T operator()(T x) const { return T(T(x > T(0)) - T(x < T(0))); } };
-template <class T> struct LogicalNot { bool operator()(T x) const { return x == T(0); } };
-template <class T> struct IsNan { bool operator()(T x) const { return x != x; } };
-template <class T> struct Reciprocal { T operator()(T x) const { return T(1) / x; } };
+template <class T> struct Sign {
+  T operator()(T x) const { return T(T(x > T(0)) - T(x < T(0))); }
+};
+template <class T> struct LogicalNot {
+  bool operator()(T x) const { return x == T(0); }
+};
+template <class T> struct IsNan {
+  bool operator()(T x) const { return x != x; }
+};
+template <class T> struct Reciprocal {
+  T operator()(T x) const { return T(1) / x; }
+};
 
-template <class T> struct Add { T operator()(T a, T b) const { return T(wrap<T>(a) + wrap<T>(b)); } };
-template <class T> struct Sub { T operator()(T a, T b) const { return T(wrap<T>(a) - wrap<T>(b)); } };
-template <class T> struct Mul { T operator()(T a, T b) const { return T(wrap<T>(a) * wrap<T>(b)); } };
-template <class T> struct Div { T operator()(T a, T b) const { return a / b; } };
+template <class T> struct Add {
+  T operator()(T a, T b) const { return T(wrap<T>(a) + wrap<T>(b)); }
+};
+template <class T> struct Sub {
+  T operator()(T a, T b) const { return T(wrap<T>(a) - wrap<T>(b)); }
+};
+template <class T> struct Mul {
+  T operator()(T a, T b) const { return T(wrap<T>(a) * wrap<T>(b)); }
+};
+template <class T> struct Div {
+  T operator()(T a, T b) const { return a / b; }
+};
 
-// Python's floor division: the remainder has the divisor's sign, so that a == b * (a // b) + a % b up to rounding.
+// Python's floor division: the remainder has the divisor's sign, so that a == b * (a // b) + a % b up to
+// rounding.
 template <class T> struct DivFloor {
   T operator()(T a, T b) const {
     if constexpr (is_real_float<T>) {
@@ -106,44 +148,65 @@ template <class T> struct Pow {
     }
   }
 };
-template <class T> struct Maximum { T operator()(T a, T b) const { return (a < b || b != b) ? b : a; } };
-template <class T> struct Minimum { T operator()(T a, T b) const { return (b < a || b != b) ? b : a; } };
+template <class T> struct Maximum {
+  T operator()(T a, T b) const { return (a < b || b != b) ? b : a; }
+};
+template <class T> struct Minimum {
+  T operator()(T a, T b) const { return (b < a || b != b) ? b : a; }
+};
 
-template <class T> struct Eq { bool operator()(T a, T b) const { return a == b; } };
-template <class T> struct Ne { bool operator()(T a, T b) const { return a != b; } };
-template <class T> struct Lt { bool operator()(T a, T b) const { return a < b; } };
-template <class T> struct Le { bool operator()(T a, T b) const { return a <= b; } };
-template <class T> struct Gt { bool operator()(T a, T b) const { return a > b; } };
-template <class T> struct Ge { bool operator()(T a, T b) const { return a >= b; } };
-template <class T> struct LogicalAnd { bool operator()(T a, T b) const { return (a != T(0)) & (b != T(0)); } };
-template <class T> struct LogicalOr { bool operator()(T a, T b) const { return (a != T(0)) | (b != T(0)); } };
+template <class T> struct Eq {
+  bool operator()(T a, T b) const { return a == b; }
+};
+template <class T> struct Ne {
+  bool operator()(T a, T b) const { return a != b; }
+};
+template <class T> struct Lt {
+  bool operator()(T a, T b) const { return a < b; }
+};
+template <class T> struct Le {
+  bool operator()(T a, T b) const { return a <= b; }
+};
+template <class T> struct Gt {
+  bool operator()(T a, T b) const { return a > b; }
+};
+template <class T> struct Ge {
+  bool operator()(T a, T b) const { return a >= b; }
+};
+template <class T> struct LogicalAnd {
+  bool operator()(T a, T b) const { return (a != T(0)) & (b != T(0)); }
+};
+template <class T> struct LogicalOr {
+  bool operator()(T a, T b) const { return (a != T(0)) | (b != T(0)); }
+};
 
 // Short runs of small tensors: four at a time, without the entry cost of the vector loop.
 inline constexpr int64_t kShort = 16;
 
-template <class R, class F>
-[[gnu::always_inline]] static inline void short_run(R* o, int64_t n, F&& f) {
+template <class R, class F> [[gnu::always_inline]] static inline void short_run(R* o, int64_t n, F&& f) {
   int64_t i = 0;
   for (; i + 4 <= n; i += 4) {
     const R r0 = f(i), r1 = f(i + 1), r2 = f(i + 2), r3 = f(i + 3);
     o[i] = r0, o[i + 1] = r1, o[i + 2] = r2, o[i + 3] = r3;
     asm volatile("");  // keeps the compiler from making a vector loop of this one
   }
-  for (; i < n; ++i) o[i] = f(i);
+  for (; i < n; ++i) {
+    o[i] = f(i);
+    asm volatile("");
+  }
 }
 
 // ivdep: an input may be the output itself, element for element; partial overlap never gets here.
-template <class T, template <class> class F>
-void unary_line(void* out, const void* const* ins, int64_t n) {
+template <class T, template <class> class F> void unary_line(void* out, const void* const* ins, int64_t n) {
   using R = decltype(F<T>{}(T{}));
   R* o = static_cast<R*>(out);
   const T* a = static_cast<const T*>(ins[0]);
+  if (n < kShort) return short_run(o, n, [a](int64_t i) { return F<T>{}(a[i]); });
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) o[i] = F<T>{}(a[i]);
 }
 
-template <class T, template <class> class F>
-void binary_line(void* out, const void* const* ins, int64_t n) {
+template <class T, template <class> class F> void binary_line(void* out, const void* const* ins, int64_t n) {
   using R = decltype(F<T>{}(T{}, T{}));
   R* o = static_cast<R*>(out);
   const T* a = static_cast<const T*>(ins[0]);
@@ -153,8 +216,7 @@ void binary_line(void* out, const void* const* ins, int64_t n) {
   for (int64_t i = 0; i < n; ++i) o[i] = F<T>{}(a[i], b[i]);
 }
 
-template <class T>
-void where_line(void* out, const void* const* ins, int64_t n) {
+template <class T> void where_line(void* out, const void* const* ins, int64_t n) {
   T* o = static_cast<T*>(out);
   const uint8_t* c = static_cast<const uint8_t*>(ins[0]);
   const T* a = static_cast<const T*>(ins[1]);

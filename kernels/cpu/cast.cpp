@@ -14,7 +14,9 @@ void cast_strided(char* to, int64_t to_step, const char* from, int64_t from_step
   }
 }
 
-struct Bits128 { uint64_t words[2]; };
+struct Bits128 {
+  uint64_t words[2];
+};
 
 template <class T>
 void copy_strided(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
@@ -29,26 +31,31 @@ void copy_strided(char* to, int64_t to_step, const char* from, int64_t from_step
     int64_t i = 0;
     for (; i + 4 <= n; i += 4, from += 4 * from_step) {
       const T a = *reinterpret_cast<const T*>(from), b = *reinterpret_cast<const T*>(from + from_step);
-      const T c = *reinterpret_cast<const T*>(from + 2 * from_step), d = *reinterpret_cast<const T*>(from + 3 * from_step);
+      const T c = *reinterpret_cast<const T*>(from + 2 * from_step),
+              d = *reinterpret_cast<const T*>(from + 3 * from_step);
       o[i] = a, o[i + 1] = b, o[i + 2] = c, o[i + 3] = d;
     }
     for (; i < n; ++i, from += from_step) o[i] = *reinterpret_cast<const T*>(from);
     return;
   }
-  for (; n > 0; --n, to += to_step, from += from_step) *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);
+  for (; n > 0; --n, to += to_step, from += from_step)
+    *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);
 }
 
 // Two loops in one call: a transpose makes a great many short runs.
-template <class T>
-void copy_block(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1, int64_t n0, int64_t n1) {
+template <class T> void copy_block(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0,
+                                   int64_t from1, int64_t n0, int64_t n1) {
   for (int64_t j = 0; j < n1; ++j, to += to1, from += from1) {
     char* o = to;
     const char* a = from;
-    for (int64_t i = 0; i < n0; ++i, o += to0, a += from0) *reinterpret_cast<T*>(o) = *reinterpret_cast<const T*>(a);
+    for (int64_t i = 0; i < n0; ++i, o += to0, a += from0)
+      *reinterpret_cast<T*>(o) = *reinterpret_cast<const T*>(a);
   }
 }
 
-template <int kSize> void copy_line(void* to, const void* from, int64_t n) { std::memcpy(to, from, size_t(n) * kSize); }
+template <int kSize> void copy_line(void* to, const void* from, int64_t n) {
+  std::memcpy(to, from, size_t(n) * kSize);
+}
 
 template <class T> Mover copy_of() {
   constexpr int64_t kSize = sizeof(T);
@@ -69,11 +76,13 @@ CastFn find_strided(DType from, DType to) {
   return visit_dtype(from, [to](auto from_tag) -> CastFn {
     using F = typename decltype(from_tag)::type;
     if constexpr (std::is_same_v<F, f128> || std::is_same_v<F, c256>) return nullptr;
-    else return visit_dtype(to, [](auto to_tag) -> CastFn {
-      using T = typename decltype(to_tag)::type;
-      if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || std::is_same_v<T, F>) return nullptr;
-      else return cast_strided<T, F>;
-    });
+    else
+      return visit_dtype(to, [](auto to_tag) -> CastFn {
+        using T = typename decltype(to_tag)::type;
+        if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || std::is_same_v<T, F>)
+          return nullptr;
+        else return cast_strided<T, F>;
+      });
   });
 }
 
@@ -84,8 +93,8 @@ Mover make_mover(DType from, DType to) {
   return {isa().cast(from, to), find_strided(from, to), nullptr, itemsize(from), itemsize(to)};
 }
 
-void move_block(const Mover& m, char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1,
-                int64_t n0, int64_t n1) {
+void move_block(const Mover& m, char* to, int64_t to0, int64_t to1, const char* from, int64_t from0,
+                int64_t from1, int64_t n0, int64_t n1) {
   const auto run = [&m](char* t, int64_t t_step, const char* f, int64_t f_step, int64_t n) {
     if (m.line && t_step == m.to_size && f_step == m.from_size) m.line(t, f, n);
     else m.strided(t, t_step, f, f_step, n);

@@ -12,8 +12,8 @@ namespace lamella::kernels {
 using CastFn = void (*)(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n);
 
 /// The same for n0 x n1 elements, one step each way.
-using CopyBlockFn = void (*)(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1, int64_t n0,
-                             int64_t n1);
+using CopyBlockFn = void (*)(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0,
+                             int64_t from1, int64_t n0, int64_t n1);
 
 /// How one operand's elements reach another dtype: `line` for gapless runs on both sides, `strided` for any.
 struct Mover {
@@ -27,13 +27,12 @@ struct Mover {
 Mover make_mover(DType from, DType to);
 
 /// An n0 x n1 block moved; step0 and step1 are the byte strides of the two sides.
-void move_block(const Mover& mover, char* to, int64_t to0, int64_t to1, const char* from, int64_t from0, int64_t from1,
-                int64_t n0, int64_t n1);
+void move_block(const Mover& mover, char* to, int64_t to0, int64_t to1, const char* from, int64_t from0,
+                int64_t from1, int64_t n0, int64_t n1);
 
-/// A value of F as a T. Real to integer: toward zero, clamped to T's range, NaN becomes 0. To bool: whether it differs
-/// from 0. Complex to real drops the imaginary part. f64 reaches f16 and bf16 by way of f32.
-template <class T, class F>
-T convert_value(F x) {
+/// A value of F as a T. Real to integer: toward zero, clamped to T's range, NaN becomes 0. To bool: whether
+/// it differs from 0. Complex to real drops the imaginary part. f64 reaches f16 and bf16 by way of f32.
+template <class T, class F> T convert_value(F x) {
   if constexpr (std::is_same_v<T, F>) return x;
   else if constexpr (is_complex_type<T>) {
     using R = typename T::value_type;

@@ -4,14 +4,12 @@
 namespace lamella::kernels {
 namespace {
 
-template <class T>
-T from_scalar(const Scalar& s) {
+template <class T> T from_scalar(const Scalar& s) {
   if (s.is_integral()) return convert_value<T>(s.to_int());
   return s.kind() == DType::C128 ? convert_value<T>(s.to_complex()) : convert_value<T>(s.to_double());
 }
 
-template <class F>
-void visit_stored(const char* kernel, DType dtype, F&& f) {
+template <class F> void visit_stored(const char* kernel, DType dtype, F&& f) {
   visit_dtype(dtype, [&](auto tag) {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256>) fail_dtype(kernel, dtype);
@@ -20,8 +18,7 @@ void visit_stored(const char* kernel, DType dtype, F&& f) {
 }
 
 // In i64 or f64, each element from its own index: no sum is carried.
-template <class T>
-void arange_of(const View& out, const Scalar& start, const Scalar& step) {
+template <class T> void arange_of(const View& out, const Scalar& start, const Scalar& step) {
   const int64_t n = out.sizes[0], stride = out.strides[0];
   T* o = out.as<T>();
   if constexpr (std::is_integral_v<T>) {

@@ -5,7 +5,8 @@ namespace lamella::kernels {
 namespace {
 
 void check_moves(const char* kernel, const View& to, const View& from) {
-  if (is_internal(from.dtype) || to.dtype != from.dtype) fail_dtype(kernel, is_internal(from.dtype) ? from.dtype : to.dtype);
+  if (is_internal(from.dtype) || to.dtype != from.dtype)
+    fail_dtype(kernel, is_internal(from.dtype) ? from.dtype : to.dtype);
 }
 
 // A view over `sizes` whose stride along `dim` is 0: the index supplies that part of the address.
@@ -17,11 +18,11 @@ struct Looked {
 };
 
 void check_rank(const View& v) {
-  LAMELLA_CHECK(v.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", v.rank, IterPlan::kMaxDims);
+  LAMELLA_CHECK(v.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", v.rank,
+                IterPlan::kMaxDims);
 }
 
-template <class T>
-void add_at(char* to, const char* from) {
+template <class T> void add_at(char* to, const char* from) {
   T& target = *reinterpret_cast<T*>(to);
   const T value = *reinterpret_cast<const T*>(from);
   if constexpr (std::is_same_v<T, bool>) target = target || value;
@@ -30,13 +31,12 @@ void add_at(char* to, const char* from) {
   else target = target + value;
 }
 
-using AddFn = void (*)(char* to, int64_t to_step, const char* index, int64_t index_step, const char* from, int64_t from_step,
-                       int64_t to_along, int64_t n);
+using AddFn = void (*)(char* to, int64_t to_step, const char* index, int64_t index_step, const char* from,
+                       int64_t from_step, int64_t to_along, int64_t n);
 
 // Adds from[i] to the element index[i] steps of `to_along` away; to_step moves the other coordinates along.
-template <class T>
-void add_row(char* to, int64_t to_step, const char* index, int64_t index_step, const char* from, int64_t from_step,
-             int64_t to_along, int64_t n) {
+template <class T> void add_row(char* to, int64_t to_step, const char* index, int64_t index_step,
+                                const char* from, int64_t from_step, int64_t to_along, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = *reinterpret_cast<const int64_t*>(index + i * index_step);
     add_at<T>(to + i * to_step + at * to_along, from + i * from_step);
@@ -51,8 +51,9 @@ AddFn find_add(DType dtype) {
   });
 }
 
-// Row-major odometer over the outer dims: the order in which repeated indices add up is part of the contract, so the dims
-// are not sorted. Calls f with the element offsets of three stride sets; the last dim is the caller's.
+// Row-major odometer over the outer dims: the order in which repeated indices add up is part of the contract,
+// so the dims are not sorted. Calls f with the element offsets of three stride sets; the last dim is the
+// caller's.
 template <class F>
 void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides)[3], F&& f) {
   int64_t index[IterPlan::kMaxDims] = {}, at[3] = {};
@@ -79,14 +80,15 @@ void check_indices(const char* kernel, const View& index, int64_t dim, int64_t s
       all_good &= good(*reinterpret_cast<const int64_t*>(at[0] + i * plan.stride(0, 0)));
     }
   });
-  if (all_good) [[likely]] return;
+  if (all_good) [[likely]]
+    return;
   const int last = index.rank - 1;
   const int64_t* const strides[3] = {index.strides, index.strides, index.strides};
   for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
     for (int64_t i = 0; i < (last < 0 ? 1 : index.sizes[last]); ++i) {
       const int64_t value = index.as<int64_t>()[at[0] + (last < 0 ? 0 : i * index.strides[last])];
-      LAMELLA_CHECK(good(value), IndexOutOfRange, "{}: index = {} is out of range for dim {} of size {}", kernel, value, dim,
-                    size);
+      LAMELLA_CHECK(good(value), IndexOutOfRange, "{}: index = {} is out of range for dim {} of size {}",
+                    kernel, value, dim, size);
     }
   });
 }
@@ -129,11 +131,14 @@ void scatter_add(const KernelCall& call) {
   const Looked looked(out, dim);
   const int last = index.rank - 1;
   const int64_t n = index.rank == 0 ? 1 : index.sizes[last];
-  const auto step = [last](const int64_t* strides, int64_t size) { return last < 0 ? 0 : strides[last] * size; };
+  const auto step = [last](const int64_t* strides, int64_t size) {
+    return last < 0 ? 0 : strides[last] * size;
+  };
   const int64_t* const strides[3] = {looked.strides, index.strides, src.strides};
   for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
-    add(out.as<char>() + at[0] * item, step(looked.strides, item), index.as<char>() + at[1] * int64_t(sizeof(int64_t)),
-        step(index.strides, sizeof(int64_t)), src.as<char>() + at[2] * item, step(src.strides, item), line_step(out, dim), n);
+    add(out.as<char>() + at[0] * item, step(looked.strides, item),
+        index.as<char>() + at[1] * int64_t(sizeof(int64_t)), step(index.strides, sizeof(int64_t)),
+        src.as<char>() + at[2] * item, step(src.strides, item), line_step(out, dim), n);
   });
 }
 

@@ -12,7 +12,8 @@ namespace {
   Isa { #isa, isa::find_line, isa::find_cast, isa::find_fold, isa::find_softmax, isa::find_gemm }
 
 const Isa* choose() {
-  static const Isa kTables[] = {LAMELLA_ISA_TABLE(scalar), LAMELLA_ISA_TABLE(avx2), LAMELLA_ISA_TABLE(avx512)};
+  static const Isa kTables[] = {LAMELLA_ISA_TABLE(scalar), LAMELLA_ISA_TABLE(avx2),
+                                LAMELLA_ISA_TABLE(avx512)};
   __builtin_cpu_init();
   int best = 0;
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) best = 1;
@@ -87,8 +88,8 @@ class KernelMap {
     slot.kernel = kernel;
     for (int d = 0; d < kDTypeCount; ++d) slot.lines[size_t(d)] = line_for(op, DType(d));
   }
-  // Null where a bare line would not do: an integer divisor of 0 has to be found before anything is written, and operands
-  // of two dtypes are not "every operand of compute".
+  // Null where a bare line would not do: an integer divisor of 0 has to be found before anything is written,
+  // and operands of two dtypes are not "every operand of compute".
   static LineFn line_for(Op op, DType compute) {
     if ((op == Op::div_floor || op == Op::div_trunc) && is_integer(compute)) return nullptr;
     if (op == Op::make_complex) return nullptr;

@@ -1,6 +1,7 @@
-// What one instruction set offers: the same text compiled as scalar, avx2 and avx512 (LAMELLA_BACKEND), one table each.
-// Files named isa_*.cpp are compiled three times. They must not use inline functions of std:: or of core headers: the
-// linker keeps one copy of such a function, and it could be the one built for a processor that is not there.
+// What one instruction set offers: the same text compiled as scalar, avx2 and avx512 (LAMELLA_BACKEND), one
+// table each. Files named isa_*.cpp are compiled three times. They must not use inline functions of std:: or
+// of core headers: the linker keeps one copy of such a function, and it could be the one built for a
+// processor that is not there.
 #pragma once
 
 #include "lamella/kernels/kernels.h"
@@ -12,7 +13,8 @@ enum class Op : uint8_t {
 #define LAMELLA_OP_NAME(name) name,
   LAMELLA_POINTWISE_KERNELS(LAMELLA_OP_NAME)
 #undef LAMELLA_OP_NAME
-  fold_in, kCount
+      fold_in,
+  kCount
 };
 
 /// n contiguous elements converted.
@@ -35,20 +37,20 @@ using GemmFn = void (*)(const GemmCall&);
 
 struct Isa {
   const char* name;
-  LineFn (*line)(Op op, DType dtype);               ///< f32, f64, i32, i64; null otherwise
-  CastLineFn (*cast)(DType from, DType to);         ///< the pairs worth SIMD; null otherwise
-  FoldFn (*fold)(Op op, DType dtype);               ///< add, mul, maximum, minimum for f32, f64, i32, i64
-  SoftmaxRowFn (*softmax)(DType dtype);             ///< f32, f64
-  GemmFn (*gemm)(DType dtype);                      ///< f32, f64
+  LineFn (*line)(Op op, DType dtype);        ///< f32, f64, i32, i64; null otherwise
+  CastLineFn (*cast)(DType from, DType to);  ///< the pairs worth SIMD; null otherwise
+  FoldFn (*fold)(Op op, DType dtype);        ///< add, mul, maximum, minimum for f32, f64, i32, i64
+  SoftmaxRowFn (*softmax)(DType dtype);      ///< f32, f64
+  GemmFn (*gemm)(DType dtype);               ///< f32, f64
 };
 
-#define LAMELLA_DECLARE_ISA(isa)                        \
-  namespace isa {                                       \
-  LineFn find_line(Op op, DType dtype);                 \
-  CastLineFn find_cast(DType from, DType to);           \
-  FoldFn find_fold(Op op, DType dtype);                 \
-  SoftmaxRowFn find_softmax(DType dtype);               \
-  GemmFn find_gemm(DType dtype);                        \
+#define LAMELLA_DECLARE_ISA(isa)              \
+  namespace isa {                             \
+  LineFn find_line(Op op, DType dtype);       \
+  CastLineFn find_cast(DType from, DType to); \
+  FoldFn find_fold(Op op, DType dtype);       \
+  SoftmaxRowFn find_softmax(DType dtype);     \
+  GemmFn find_gemm(DType dtype);              \
   }
 LAMELLA_DECLARE_ISA(scalar)
 LAMELLA_DECLARE_ISA(avx2)
@@ -58,8 +60,8 @@ LAMELLA_DECLARE_ISA(avx512)
 /// The instruction set in use: chosen at the first call, never changed after.
 const Isa& isa();
 
-/// The body of `op` over contiguous operands of `dtype` (where: its item size counts), from the chosen instruction set or
-/// from the plain texts for the other dtypes. Null when there is none.
+/// The body of `op` over contiguous operands of `dtype` (where: its item size counts), from the chosen
+/// instruction set or from the plain texts for the other dtypes. Null when there is none.
 LineFn find_body(Op op, DType dtype);
 /// Likewise for folding; null when there is none.
 FoldFn find_fold_body(Op op, DType dtype);

@@ -8,8 +8,7 @@
 namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
-template <class To, class From>
-void convert_line(void* to, const void* from, int64_t n) {
+template <class To, class From> void convert_line(void* to, const void* from, int64_t n) {
   To* o = static_cast<To*>(to);
   const From* a = static_cast<const From*>(from);
   for (int64_t i = 0; i < n; ++i) o[i] = To(a[i]);
@@ -48,7 +47,8 @@ void f32_to_f16(void* to, const void* from, int64_t n) {
   const float* a = static_cast<const float*>(from);
   int64_t i = 0;
   for (; i + 8 <= n; i += 8) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(o + i), _mm256_cvtps_ph(_mm256_loadu_ps(a + i), _MM_FROUND_TO_NEAREST_INT));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(o + i),
+                     _mm256_cvtps_ph(_mm256_loadu_ps(a + i), _MM_FROUND_TO_NEAREST_INT));
   }
   for (; i < n; ++i) {
     o[i] = uint16_t(_mm_cvtsi128_si32(_mm_cvtps_ph(_mm_set_ss(a[i]), _MM_FROUND_TO_NEAREST_INT)));
@@ -77,7 +77,8 @@ CastLineFn find_cast(DType from, DType to) {
     case pair(DType::I32, DType::I64): return convert_line<int64_t, int32_t>;
     case pair(DType::I64, DType::I32): return convert_line<int32_t, int64_t>;
     case pair(DType::U8, DType::F32): return convert_line<float, uint8_t>;
-    case pair(DType::U8, DType::I64): case pair(DType::Bool, DType::I64): return convert_line<int64_t, uint8_t>;
+    case pair(DType::U8, DType::I64):
+    case pair(DType::Bool, DType::I64): return convert_line<int64_t, uint8_t>;
     case pair(DType::Bool, DType::F32): return convert_line<float, uint8_t>;
     case pair(DType::Bool, DType::F64): return convert_line<double, uint8_t>;
     default: return nullptr;

@@ -5,8 +5,7 @@ namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
 // 32 independent accumulators, whatever the vectors' width: every instruction set adds in the same order.
-template <class T, template <class> class F>
-T fold_block(const T* a, int64_t n) {
+template <class T, template <class> class F> T fold_block(const T* a, int64_t n) {
   constexpr int64_t kWidth = 32;
   if (n < 2 * kWidth) {
     T r = a[0];
@@ -27,8 +26,7 @@ T fold_block(const T* a, int64_t n) {
 }
 
 // Pairwise above blocks of 512 (16 terms an accumulator): the error grows with log n.
-template <class T, template <class> class F>
-T fold_pairwise(const T* a, int64_t n) {
+template <class T, template <class> class F> T fold_pairwise(const T* a, int64_t n) {
   constexpr int64_t kBlock = 512;
   if (n <= kBlock) return fold_block<T, F>(a, n);
   int64_t half = kBlock;
@@ -36,13 +34,11 @@ T fold_pairwise(const T* a, int64_t n) {
   return F<T>{}(fold_pairwise<T, F>(a, half), fold_pairwise<T, F>(a + half, n - half));
 }
 
-template <class T, template <class> class F>
-void fold_line(void* out, const void* in, int64_t n) {
+template <class T, template <class> class F> void fold_line(void* out, const void* in, int64_t n) {
   *static_cast<T*>(out) = fold_pairwise<T, F>(static_cast<const T*>(in), n);
 }
 
-template <class T>
-FoldFn fold_of(Op op) {
+template <class T> FoldFn fold_of(Op op) {
   switch (op) {
     case Op::add: return fold_line<T, Add>;
     case Op::mul: return fold_line<T, Mul>;
@@ -52,16 +48,14 @@ FoldFn fold_of(Op op) {
   }
 }
 
-template <class T>
-void exp_of_difference(T* out, const T* in, T most, int64_t n) {
+template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
   const void* ins[] = {out};
   exp_line<T>()(out, ins, n);
 }
 
-template <class T>
-void softmax_row(void* out, const void* in, int64_t n, bool log) {
+template <class T> void softmax_row(void* out, const void* in, int64_t n, bool log) {
   constexpr int64_t kChunk = 512;
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(in);

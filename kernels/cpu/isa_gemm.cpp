@@ -1,5 +1,5 @@
-// Matrix product of one f32 or f64 pair: 4 rows by 2 vectors of C in registers. Compiled once per LAMELLA_BACKEND.
-// This file alone allows fused multiply-add.
+// Matrix product of one f32 or f64 pair: 4 rows by 2 vectors of C in registers. Compiled once per
+// LAMELLA_BACKEND. This file alone allows fused multiply-add.
 #include "lamella/kernels/cpu/bodies.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
@@ -13,12 +13,14 @@ constexpr int kBytes = 32;
 constexpr int kBytes = 16;
 #endif
 
-template <class T, int kSize> struct Pack { typedef T type __attribute__((vector_size(kSize), aligned(sizeof(T)), may_alias)); };
+template <class T, int kSize> struct Pack {
+  typedef T type __attribute__((vector_size(kSize), aligned(sizeof(T)), may_alias));
+};
 template <class T> struct Pack<T, sizeof(T)> { using type = T; };
 
-// Rows r0.. (kRows of them) times kCols registers of kSize bytes, over all of k: each element is summed in order of p.
-template <class T, int kRows, int kCols, int kSize>
-void tile(const GemmCall& g, int64_t row, int64_t col) {
+// Rows r0.. (kRows of them) times kCols registers of kSize bytes, over all of k: each element is summed in
+// order of p.
+template <class T, int kRows, int kCols, int kSize> void tile(const GemmCall& g, int64_t row, int64_t col) {
   using V = typename Pack<T, kSize>::type;
   constexpr int64_t kLanes = kSize / sizeof(T);
   const T* a = static_cast<const T*>(g.a) + row * g.a_row;
@@ -43,27 +45,25 @@ void tile(const GemmCall& g, int64_t row, int64_t col) {
   }
 }
 
-template <class T, int kCols, int kSize>
-void column(const GemmCall& g, int64_t col) {
+template <class T, int kCols, int kSize> void column(const GemmCall& g, int64_t col) {
   int64_t row = 0;
   for (; row + 4 <= g.n; row += 4) tile<T, 4, kCols, kSize>(g, row, col);
   for (; row < g.n; ++row) tile<T, 1, kCols, kSize>(g, row, col);
 }
 
 // What full vectors leave over: halve the vector until it is one element.
-template <class T, int kSize>
-void columns_left(const GemmCall& g, int64_t col) {
+template <class T, int kSize> void columns_left(const GemmCall& g, int64_t col) {
   constexpr int64_t kLanes = kSize / sizeof(T);
   if (col + kLanes <= g.m) {
     column<T, 1, kSize>(g, col);
     col += kLanes;
   }
   if constexpr (kSize > 2 * sizeof(T) && kSize > 16) columns_left<T, kSize / 2>(g, col);
-  else for (; col < g.m; ++col) column<T, 1, sizeof(T)>(g, col);
+  else
+    for (; col < g.m; ++col) column<T, 1, sizeof(T)>(g, col);
 }
 
-template <class T>
-void gemm(const GemmCall& g) {
+template <class T> void gemm(const GemmCall& g) {
   constexpr int64_t kLanes = kBytes / sizeof(T);
   int64_t col = 0;
   for (; col + 2 * kLanes <= g.m; col += 2 * kLanes) column<T, 2, kBytes>(g, col);

@@ -5,8 +5,7 @@
 namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
-template <class T>
-LineFn float_line(Op op) {
+template <class T> LineFn float_line(Op op) {
   switch (op) {
     case Op::exp: return exp_line<T>();
     case Op::log: return math_line<T, VectorLog>;
@@ -22,8 +21,7 @@ LineFn float_line(Op op) {
   }
 }
 
-template <class T>
-LineFn int_line(Op op) {
+template <class T> LineFn int_line(Op op) {
   if (op == Op::pow) return binary_line<T, Pow>;
   if (op == Op::where) return where_line<T>;
   return common_line<T>(op);

@@ -6,8 +6,14 @@
 namespace lamella::kernels {
 namespace {
 
-template <class T> T conj_of(T x) { if constexpr (is_complex_type<T>) return std::conj(x); else return x; }
-template <class T> auto real_of(T x) { if constexpr (is_complex_type<T>) return x.real(); else return x; }
+template <class T> T conj_of(T x) {
+  if constexpr (is_complex_type<T>) return std::conj(x);
+  else return x;
+}
+template <class T> auto real_of(T x) {
+  if constexpr (is_complex_type<T>) return x.real();
+  else return x;
+}
 // std::complex products check for infinities, at three times the cost.
 template <class T> T times(T a, T b) {
   if constexpr (is_complex_type<T>) {
@@ -16,8 +22,7 @@ template <class T> T times(T a, T b) {
 }
 
 // Sum of a[p] conj(b[p]); eight sums at once, for the processor's sake.
-template <class T>
-T dot(const T* a, const T* b, int64_t n) {
+template <class T> T dot(const T* a, const T* b, int64_t n) {
   T acc[8] = {};
   int64_t p = 0;
   for (; p + 8 <= n; p += 8) {
@@ -27,10 +32,9 @@ T dot(const T* a, const T* b, int64_t n) {
   return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
 }
 
-// l holds the lower triangle of A by rows and becomes L. Returns the order of the first leading minor that is not
-// positive, or 0.
-template <class T>
-int64_t factor(T* l, int64_t n) {
+// l holds the lower triangle of A by rows and becomes L. Returns the order of the first leading minor that is
+// not positive, or 0.
+template <class T> int64_t factor(T* l, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     T* row = l + i * n;
     for (int64_t j = 0; j < i; ++j) row[j] = (row[j] - dot(row, l + j * n, j)) / real_of(l[j * n + j]);
@@ -48,10 +52,11 @@ struct Matrices {
   explicit Matrices(const View& v) : row(line_step(v, v.rank - 2)), col(line_step(v, v.rank - 1)) {}
 };
 
-template <class F>
-void visit_inexact(const char* kernel, DType dtype, F&& f) {
+template <class F> void visit_inexact(const char* kernel, DType dtype, F&& f) {
   switch (dtype) {
-    case DType::F16: case DType::BF16: case DType::F32: return f(type_tag<float>{});
+    case DType::F16:
+    case DType::BF16:
+    case DType::F32: return f(type_tag<float>{});
     case DType::F64: return f(type_tag<double>{});
     case DType::C64: return f(type_tag<c64>{});
     case DType::C128: return f(type_tag<c128>{});
@@ -60,10 +65,10 @@ void visit_inexact(const char* kernel, DType dtype, F&& f) {
 }
 
 // Row-major index of each matrix of a batch, with the offset of its first element.
-template <class F>
-void for_each_matrix(const View& v, F&& f) {
+template <class F> void for_each_matrix(const View& v, F&& f) {
   int64_t index[IterPlan::kMaxDims] = {}, offset = 0, number = 0;
-  LAMELLA_CHECK(v.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", v.rank, IterPlan::kMaxDims);
+  LAMELLA_CHECK(v.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", v.rank,
+                IterPlan::kMaxDims);
   for (;;) {
     f(number++, offset * itemsize(v.dtype));
     int d = v.rank - 3;
@@ -77,8 +82,7 @@ void for_each_matrix(const View& v, F&& f) {
   }
 }
 
-template <class T>
-void cholesky_of(const View& out, const View& in, bool upper) {
+template <class T> void cholesky_of(const View& out, const View& in, bool upper) {
   const int64_t n = out.sizes[out.rank - 1], area = n * n;
   const Mover get = make_mover(in.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
   const Matrices from(in), to(out);
@@ -87,26 +91,28 @@ void cholesky_of(const View& out, const View& in, bool upper) {
   for_each_matrix(in, [&](int64_t number, int64_t offset) {
     T* l = factors.data() + number * area;
     const int64_t row = upper ? from.col : from.row, col = upper ? from.row : from.col;
-    move_block(get, reinterpret_cast<char*>(l), sizeof(T), n * int64_t(sizeof(T)), in.as<char>() + offset, col, row, n, n);
+    move_block(get, reinterpret_cast<char*>(l), sizeof(T), n * int64_t(sizeof(T)), in.as<char>() + offset,
+               col, row, n, n);
     if (upper) {
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }
     const int64_t minor = factor(l, n);
-    LAMELLA_CHECK(minor == 0, Value, "cholesky: x is not positive definite (matrix {}, leading minor {})", number, minor);
+    LAMELLA_CHECK(minor == 0, Value, "cholesky: x is not positive definite (matrix {}, leading minor {})",
+                  number, minor);
     if (upper) {
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }
   });
   for_each_matrix(out, [&](int64_t number, int64_t offset) {
     const int64_t row = upper ? to.col : to.row, col = upper ? to.row : to.col;
-    move_block(put, out.as<char>() + offset, col, row, reinterpret_cast<const char*>(factors.data() + number * area), sizeof(T),
+    move_block(put, out.as<char>() + offset, col, row,
+               reinterpret_cast<const char*>(factors.data() + number * area), sizeof(T),
                n * int64_t(sizeof(T)), n, n);
   });
 }
 
 // Row by row, from the end that has one unknown; `x` holds B and becomes X.
-template <class T>
-void substitute(const T* a, T* x, int64_t n, int64_t m, bool upper, bool unit) {
+template <class T> void substitute(const T* a, T* x, int64_t n, int64_t m, bool upper, bool unit) {
   for (int64_t step = 0; step < n; ++step) {
     const int64_t i = upper ? n - 1 - step : step;
     T* row = x + i * m;
@@ -121,15 +127,15 @@ void substitute(const T* a, T* x, int64_t n, int64_t m, bool upper, bool unit) {
   }
 }
 
-template <class T>
-void solve_of(const View& out, const View& a, const View& b, bool upper, bool unit) {
+template <class T> void solve_of(const View& out, const View& a, const View& b, bool upper, bool unit) {
   const int64_t n = out.sizes[out.rank - 2], m = out.sizes[out.rank - 1], item = sizeof(T);
   const Mover get = make_mover(out.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
   const Matrices a_steps(a), b_steps(b), to(out);
   std::vector<T> left(size_t(n * n)), right(size_t(n * m));
   char *const l = reinterpret_cast<char*>(left.data()), *const r = reinterpret_cast<char*>(right.data());
   const int batch_dims = out.rank - 2;
-  const IterPlan plan = plan_where(std::initializer_list<View>{out, a, b}, [=](int d) { return d >= batch_dims; });
+  const IterPlan plan =
+      plan_where(std::initializer_list<View>{out, a, b}, [=](int d) { return d >= batch_dims; });
   for_each_outer(plan, 0, [&](char* const* at) {
     move_block(get, l, item, n * item, at[1], a_steps.col, a_steps.row, n, n);
     move_block(get, r, item, m * item, at[2], b_steps.col, b_steps.row, m, n);

@@ -6,24 +6,48 @@ namespace {
 
 template <class T> using part = typename T::value_type;
 
-// Elementary functions of c64 run in c128 and round once. The power of c128 runs in x87's 80 bits: exp(y log x) multiplies
-// the error of log by the size of its argument.
+// Elementary functions of c64 run in c128 and round once. The power of c128 runs in x87's 80 bits: exp(y log
+// x) multiplies the error of log by the size of its argument.
 using c80 = std::complex<long double>;
 template <class T> c128 wide(T x) { return {x.real(), x.imag()}; }
 template <class T, class W> T narrow(W x) { return T(part<T>(x.real()), part<T>(x.imag())); }
 
-template <class T> struct CNeg { T operator()(T x) const { return -x; } };
-template <class T> struct CExp { T operator()(T x) const { return narrow<T>(std::exp(wide(x))); } };
-template <class T> struct CLog { T operator()(T x) const { return narrow<T>(std::log(wide(x))); } };
-template <class T> struct CSin { T operator()(T x) const { return narrow<T>(std::sin(wide(x))); } };
-template <class T> struct CCos { T operator()(T x) const { return narrow<T>(std::cos(wide(x))); } };
-template <class T> struct CTanh { T operator()(T x) const { return narrow<T>(std::tanh(wide(x))); } };
-template <class T> struct CSqrt { T operator()(T x) const { return narrow<T>(std::sqrt(wide(x))); } };
-template <class T> struct CAbs { part<T> operator()(T x) const { return part<T>(std::abs(wide(x))); } };
-template <class T> struct CConj { T operator()(T x) const { return std::conj(x); } };
-template <class T> struct CReal { part<T> operator()(T x) const { return x.real(); } };
-template <class T> struct CImag { part<T> operator()(T x) const { return x.imag(); } };
-template <class T> struct CIsNan { bool operator()(T x) const { return x.real() != x.real() || x.imag() != x.imag(); } };
+template <class T> struct CNeg {
+  T operator()(T x) const { return -x; }
+};
+template <class T> struct CExp {
+  T operator()(T x) const { return narrow<T>(std::exp(wide(x))); }
+};
+template <class T> struct CLog {
+  T operator()(T x) const { return narrow<T>(std::log(wide(x))); }
+};
+template <class T> struct CSin {
+  T operator()(T x) const { return narrow<T>(std::sin(wide(x))); }
+};
+template <class T> struct CCos {
+  T operator()(T x) const { return narrow<T>(std::cos(wide(x))); }
+};
+template <class T> struct CTanh {
+  T operator()(T x) const { return narrow<T>(std::tanh(wide(x))); }
+};
+template <class T> struct CSqrt {
+  T operator()(T x) const { return narrow<T>(std::sqrt(wide(x))); }
+};
+template <class T> struct CAbs {
+  part<T> operator()(T x) const { return part<T>(std::abs(wide(x))); }
+};
+template <class T> struct CConj {
+  T operator()(T x) const { return std::conj(x); }
+};
+template <class T> struct CReal {
+  part<T> operator()(T x) const { return x.real(); }
+};
+template <class T> struct CImag {
+  part<T> operator()(T x) const { return x.imag(); }
+};
+template <class T> struct CIsNan {
+  bool operator()(T x) const { return x.real() != x.real() || x.imag() != x.imag(); }
+};
 template <class T> struct CSign {
   T operator()(T x) const {
     if (x == T(0)) return T(0);
@@ -32,15 +56,20 @@ template <class T> struct CSign {
   }
 };
 
-template <class T> struct CAdd { T operator()(T a, T b) const { return a + b; } };
-template <class T> struct CSub { T operator()(T a, T b) const { return a - b; } };
+template <class T> struct CAdd {
+  T operator()(T a, T b) const { return a + b; }
+};
+template <class T> struct CSub {
+  T operator()(T a, T b) const { return a - b; }
+};
 // Plain, as PyTorch's: std::complex would look for infinities in every product.
 template <class T> struct CMul {
   T operator()(T a, T b) const {
     return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
   }
 };
-// Smith's quotient (Algorithm 116, CACM 5, 1962), one precision up: both sides divided by the larger part of b.
+// Smith's quotient (Algorithm 116, CACM 5, 1962), one precision up: both sides divided by the larger part of
+// b.
 template <class T> struct CDiv {
   T operator()(T a, T b) const {
     using W = long double;
@@ -52,7 +81,9 @@ template <class T> struct CDiv {
     return T(part<T>((re * ratio + im) / scale), part<T>((im * ratio - re) / scale));
   }
 };
-template <class T> struct CReciprocal { T operator()(T x) const { return CDiv<T>{}(T(1), x); } };
+template <class T> struct CReciprocal {
+  T operator()(T x) const { return CDiv<T>{}(T(1), x); }
+};
 // x^0 is 1 and 0^y is 0 for Re y > 0, where exp(y log x) would say NaN.
 template <class T> struct CPow {
   T operator()(T a, T b) const {
@@ -63,16 +94,14 @@ template <class T> struct CPow {
 };
 
 // The inputs are the two parts: the one complex body over a real type.
-template <class R>
-void make_complex_line(void* out, const void* const* ins, int64_t n) {
+template <class R> void make_complex_line(void* out, const void* const* ins, int64_t n) {
   std::complex<R>* o = static_cast<std::complex<R>*>(out);
   const R* re = static_cast<const R*>(ins[0]);
   const R* im = static_cast<const R*>(ins[1]);
   for (int64_t i = 0; i < n; ++i) o[i] = {re[i], im[i]};
 }
 
-template <class T>
-LineFn complex_line(Op op) {
+template <class T> LineFn complex_line(Op op) {
   switch (op) {
     case Op::copy: return unary_line<T, Copy>;
     case Op::neg: return unary_line<T, CNeg>;

@@ -1,26 +1,39 @@
-// Pointwise lines of the dtypes without a SIMD text: bool, the other integers, 16-byte moves; and folds of all of them.
+// Pointwise lines of the dtypes without a SIMD text: bool, the other integers, 16-byte moves; and folds of
+// all of them.
 #include "lamella/core/rng.h"
 #include "lamella/kernels/cpu/line_switch.h"
 
 namespace lamella::kernels::scalar {
 namespace {
 
-template <class T>
-LineFn int_line(Op op) {
+template <class T> LineFn int_line(Op op) {
   if (op == Op::pow) return binary_line<T, Pow>;
   if (op == Op::where) return where_line<T>;
   return common_line<T>(op);
 }
 
-template <class T> struct Both { T operator()(T a, T b) const { return a && b; } };
-template <class T> struct Either { T operator()(T a, T b) const { return a || b; } };
-template <class T> struct Never { T operator()(T) const { return false; } };
+template <class T> struct Both {
+  T operator()(T a, T b) const { return a && b; }
+};
+template <class T> struct Either {
+  T operator()(T a, T b) const { return a || b; }
+};
+template <class T> struct Never {
+  T operator()(T) const { return false; }
+};
 
 LineFn bool_line(Op op) {
   switch (op) {
-    case Op::add: case Op::maximum: case Op::logical_or: return binary_line<bool, Either>;
-    case Op::mul: case Op::minimum: case Op::logical_and: return binary_line<bool, Both>;
-    case Op::copy: case Op::sign: case Op::conj: case Op::real: return unary_line<bool, Copy>;
+    case Op::add:
+    case Op::maximum:
+    case Op::logical_or: return binary_line<bool, Either>;
+    case Op::mul:
+    case Op::minimum:
+    case Op::logical_and: return binary_line<bool, Both>;
+    case Op::copy:
+    case Op::sign:
+    case Op::conj:
+    case Op::real: return unary_line<bool, Copy>;
     case Op::isnan: return unary_line<bool, Never>;
     case Op::logical_not: return unary_line<bool, LogicalNot>;
     case Op::eq: return binary_line<bool, Eq>;
@@ -33,18 +46,18 @@ LineFn bool_line(Op op) {
   }
 }
 
-template <class T> struct FoldIn { T operator()(T key, T data) const { return lamella::fold_in(key, data); } };
+template <class T> struct FoldIn {
+  T operator()(T key, T data) const { return lamella::fold_in(key, data); }
+};
 
-template <class T, template <class> class F>
-void fold_line(void* out, const void* in, int64_t n) {
+template <class T, template <class> class F> void fold_line(void* out, const void* in, int64_t n) {
   const T* a = static_cast<const T*>(in);
   T r = a[0];
   for (int64_t i = 1; i < n; ++i) r = F<T>{}(r, a[i]);
   *static_cast<T*>(out) = r;
 }
 
-template <class T>
-FoldFn int_fold(Op op) {
+template <class T> FoldFn int_fold(Op op) {
   switch (op) {
     case Op::add: return fold_line<T, Add>;
     case Op::mul: return fold_line<T, Mul>;
@@ -59,8 +72,7 @@ FoldFn bool_fold(Op op) {
 }
 
 // 128 terms a block, then pairwise, as the real ones.
-template <class T>
-T complex_sum(const T* a, int64_t n) {
+template <class T> T complex_sum(const T* a, int64_t n) {
   if (n <= 128) {
     T r = a[0];
     for (int64_t i = 1; i < n; ++i) r += a[i];
@@ -71,8 +83,7 @@ T complex_sum(const T* a, int64_t n) {
   return complex_sum(a, half) + complex_sum(a + half, n - half);
 }
 
-template <class T>
-void complex_sum_line(void* out, const void* in, int64_t n) {
+template <class T> void complex_sum_line(void* out, const void* in, int64_t n) {
   *static_cast<T*>(out) = complex_sum(static_cast<const T*>(in), n);
 }
 
@@ -83,8 +94,7 @@ template <class T> struct ComplexMul {
   }
 };
 
-template <class T>
-FoldFn complex_fold(Op op) {
+template <class T> FoldFn complex_fold(Op op) {
   return op == Op::add ? complex_sum_line<T> : op == Op::mul ? fold_line<T, ComplexMul> : nullptr;
 }
 

@@ -1,4 +1,5 @@
-// matmul: the own register-blocked kernel for f32, f64 (f16 and bf16 through f32), BLAS for large ones, plain loops else.
+// matmul: the own register-blocked kernel for f32, f64 (f16 and bf16 through f32), BLAS for large ones, plain
+// loops else.
 #include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
@@ -18,16 +19,16 @@ struct Matrix {
 };
 
 // Gapless rows of `exec`: the matrix itself when it has them, otherwise a copy in `buffer`.
-Matrix with_rows(const Matrix& m, const Mover& mover, bool converts, int64_t rows, int64_t cols, std::vector<char>& buffer) {
+Matrix with_rows(const Matrix& m, const Mover& mover, bool converts, int64_t rows, int64_t cols,
+                 std::vector<char>& buffer) {
   if (!converts && (m.col == 1 || cols == 1)) return {m.data, m.row, 1};
   buffer.resize(size_t(rows * cols * mover.to_size));
-  move_block(mover, buffer.data(), mover.to_size, cols * mover.to_size, m.data, m.col * mover.from_size, m.row * mover.from_size,
-             cols, rows);
+  move_block(mover, buffer.data(), mover.to_size, cols * mover.to_size, m.data, m.col * mover.from_size,
+             m.row * mover.from_size, cols, rows);
   return {buffer.data(), cols, 1};
 }
 
-template <class T>
-void plain_gemm(const GemmCall& g) {
+template <class T> void plain_gemm(const GemmCall& g) {
   for (int64_t i = 0; i < g.n; ++i) {
     T* c = static_cast<T*>(g.c) + i * g.c_row;
     for (int64_t j = 0; j < g.m; ++j) c[j] = T(0);
@@ -38,7 +39,8 @@ void plain_gemm(const GemmCall& g) {
         if constexpr (std::is_same_v<T, bool>) c[j] = c[j] || (a && b[j]);
         else if constexpr (std::is_integral_v<T>) c[j] = T(uint64_t(c[j]) + uint64_t(a) * uint64_t(b[j]));
         else if constexpr (is_complex_type<T>) {
-          c[j] += T(a.real() * b[j].real() - a.imag() * b[j].imag(), a.real() * b[j].imag() + a.imag() * b[j].real());
+          c[j] += T(a.real() * b[j].real() - a.imag() * b[j].imag(),
+                    a.real() * b[j].imag() + a.imag() * b[j].real());
         } else c[j] += a * b[j];
       }
     }
@@ -57,7 +59,7 @@ GemmFn find_gemm(DType exec) {
 
 #if LAMELLA_HAVE_BLAS
 // Where BLAS begins to win over the own kernel.
-constexpr int64_t kBlasFrom = 32 * 32 * 32;
+constexpr int64_t kBlasFrom = 48 * 48 * 48;
 
 bool fits_int(int64_t v) { return v <= 0x7fffffff; }
 
@@ -86,15 +88,18 @@ void call_blas(DType exec, const BlasCall& s, const void* a, const void* b, void
       return cblas_dgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, 1, static_cast<const double*>(a), s.lda,
                          static_cast<const double*>(b), s.ldb, 0, static_cast<double*>(c), s.ldc);
     case DType::C64:
-      return cblas_cgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, &one_c64, a, s.lda, b, s.ldb, &zero_c64, c, s.ldc);
+      return cblas_cgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, &one_c64, a, s.lda, b, s.ldb, &zero_c64, c,
+                         s.ldc);
     default:
-      return cblas_zgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, &one_c128, a, s.lda, b, s.ldb, &zero_c128, c, s.ldc);
+      return cblas_zgemm(CblasRowMajor, s.ta, s.tb, s.n, s.m, s.k, &one_c128, a, s.lda, b, s.ldb, &zero_c128,
+                         c, s.ldc);
   }
 }
 
 bool try_blas(DType exec, const GemmCall& g) {
   static const bool one_thread = (openblas_set_num_threads(1), true);
-  const bool supported = exec == DType::F32 || exec == DType::F64 || exec == DType::C64 || exec == DType::C128;
+  const bool supported =
+      exec == DType::F32 || exec == DType::F64 || exec == DType::C64 || exec == DType::C128;
   if (!one_thread || !supported || g.k == 0 || g.n * g.m < kBlasFrom / g.k) return false;
   if (!fits_int(g.n) || !fits_int(g.m) || !fits_int(g.k) || !fits_int(g.c_row)) return false;
   BlasCall s{CblasNoTrans, CblasNoTrans, int(g.n), int(g.m), int(g.k), 0, int(g.b_row), int(g.c_row)};
@@ -131,7 +136,8 @@ void cpu::matmul(const KernelCall& call) {
   if (!own || is_internal(x.dtype) || is_internal(y.dtype)) fail_dtype("matmul", out.dtype);
   const int64_t n = out.sizes[1], m = out.sizes[2], k = x.sizes[2];
   if (out.numel() == 0) return;
-  const Operand a = describe(x, x.dtype, exec), b = describe(y, y.dtype, exec), c = describe(out, exec, out.dtype);
+  const Operand a = describe(x, x.dtype, exec), b = describe(y, y.dtype, exec),
+                c = describe(out, exec, out.dtype);
   std::vector<char> a_buffer, b_buffer, c_buffer;
   const bool c_direct = !c.converts && (c.col == 1 || m == 1);
   if (!c_direct) c_buffer.resize(size_t(n * m * itemsize(exec)));
@@ -145,7 +151,8 @@ void cpu::matmul(const KernelCall& call) {
     }
     char* target = out.as<char>() + batch * c.batch;
     char* result = c_direct ? target : c_buffer.data();
-    run_gemm(exec, own, {n, k, m, left.data, left.row, left.col, right.data, right.row, result, c_direct ? c.row : m});
+    run_gemm(exec, own,
+             {n, k, m, left.data, left.row, left.col, right.data, right.row, result, c_direct ? c.row : m});
     if (c_direct) continue;
     move_block(c.mover, target, c.col * c.mover.to_size, c.row * c.mover.to_size, result, c.mover.from_size,
                m * c.mover.from_size, m, n);

@@ -10,8 +10,7 @@ void check_same_dtype(const char* kernel, const KernelCall& call) {
 }
 
 // Row i of each matrix keeps the columns [from, to) and zeroes the rest.
-template <class Range>
-void keep_columns(const char* kernel, const KernelCall& call, Range&& range) {
+template <class Range> void keep_columns(const char* kernel, const KernelCall& call, Range&& range) {
   check_same_dtype(kernel, call);
   const View &out = call.outs[0], &in = call.ins[0];
   if (out.numel() == 0) return;
@@ -33,7 +32,9 @@ void keep_columns(const char* kernel, const KernelCall& call, Range&& range) {
   });
 }
 
-struct Columns { int64_t from, to; };
+struct Columns {
+  int64_t from, to;
+};
 
 }  // namespace
 
@@ -43,7 +44,8 @@ void flip(const KernelCall& call) {
   check_same_dtype("flip", call);
   const View &out = call.outs[0], &in = call.ins[0];
   if (out.numel() == 0) return;
-  LAMELLA_CHECK(in.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", in.rank, IterPlan::kMaxDims);
+  LAMELLA_CHECK(in.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", in.rank,
+                IterPlan::kMaxDims);
   const int64_t item = itemsize(in.dtype);
   int64_t strides[IterPlan::kMaxDims];
   char* start = in.as<char>();

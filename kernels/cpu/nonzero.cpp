@@ -50,7 +50,8 @@ void nonzero(const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
   if (is_internal(in.dtype)) fail_dtype("nonzero", in.dtype);
   if (in.rank == 0 || in.numel() == 0) return;  // a rank-0 tensor has rows without columns
-  LAMELLA_CHECK(in.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", in.rank, IterPlan::kMaxDims);
+  LAMELLA_CHECK(in.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", in.rank,
+                IterPlan::kMaxDims);
   find_rows(in, {out.as<char>(), line_step(out, 0), line_step(out, 1)});
 }
 

@@ -44,7 +44,8 @@ void run_line(const KernelCall& call, const Execution& body, int64_t n) {
   body.line(call.outs[0].data, ins, n);
 }
 
-// A square of a transpose: operands that lie in rows are used there, row by row; only those that run across are gathered.
+// A square of a transpose: operands that lie in rows are used there, row by row; only those that run across
+// are gathered.
 void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64_t n1) {
   const int ins = plan.operands - 1;
   const char* base[3];
@@ -98,14 +99,16 @@ void check_divisor(const View& divisor, DType compute) {
     const void* source = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
     char zero[kTile];
     is_zero(zero, &source, n0 * n1);
-    LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value, "div: division by zero in b ({})", name(compute));
+    LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value, "div: division by zero in b ({})",
+                  name(compute));
   });
 }
 
 // A copy moves bits when it can: only two different conversions in a row need the runner.
 void run_copy(const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
-  if (is_internal(in.dtype) || is_internal(out.dtype)) fail_dtype("copy", is_internal(in.dtype) ? in.dtype : out.dtype);
+  if (is_internal(in.dtype) || is_internal(out.dtype))
+    fail_dtype("copy", is_internal(in.dtype) ? in.dtype : out.dtype);
   const IterPlan plan = make_plan(call.outs, call.ins);
   const Mover mover = make_mover(in.dtype, out.dtype);
   move_plan(mover, plan);
@@ -122,7 +125,9 @@ std::string_view op_name(Op op) {
   return kNames[int(op)];
 }
 
-void fail_dtype(std::string_view kernel, DType dtype) { fail(ErrorCode::DType, "kernel: no {} for {}", kernel, name(dtype)); }
+void fail_dtype(std::string_view kernel, DType dtype) {
+  fail(ErrorCode::DType, "kernel: no {} for {}", kernel, name(dtype));
+}
 
 Execution find_execution(Op op, DType compute, DType exec) {
   if (op == Op::make_complex) {
@@ -139,11 +144,14 @@ Execution find_execution(Op op, DType compute, DType exec) {
 
 void run_pointwise(Op op, const KernelCall& call) {
   const View& out = call.outs[0];
-  if (op == Op::copy && (call.compute == out.dtype || call.compute == call.ins[0].dtype)) return run_copy(call);
+  if (op == Op::copy && (call.compute == out.dtype || call.compute == call.ins[0].dtype))
+    return run_copy(call);
   // `where` computes nothing: f16 and bf16 pass as they are unless there is another dtype to convert.
-  const bool moves = op == Op::where && call.ins[1].dtype == call.compute && call.ins[2].dtype == call.compute;
+  const bool moves =
+      op == Op::where && call.ins[1].dtype == call.compute && call.ins[2].dtype == call.compute;
   const Execution body = find_execution(op, call.compute, moves ? call.compute : exec_dtype(call.compute));
-  if (is_integer(call.compute) && (op == Op::div_floor || op == Op::div_trunc)) check_divisor(call.ins[1], call.compute);
+  if (is_integer(call.compute) && (op == Op::div_floor || op == Op::div_trunc))
+    check_divisor(call.ins[1], call.compute);
   if (is_one_line(call, body, op)) return run_line(call, body, out.numel());
   const IterPlan plan = make_plan(call.outs, call.ins);
   Run run;

@@ -1,4 +1,5 @@
-// The pointwise runner: one plan, one line per (op, dtype), tiles for everything that is not gapless in the exec dtype.
+// The pointwise runner: one plan, one line per (op, dtype), tiles for everything that is not gapless in the
+// exec dtype.
 #pragma once
 
 #include "lamella/core/check.h"

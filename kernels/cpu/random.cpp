@@ -42,11 +42,13 @@ template <class R> struct Uniform<std::complex<R>> {
 template <class R> struct Normal<std::complex<R>> {
   static std::complex<R> at(uint64_t key, uint64_t i) {
     const double scale = std::sqrt(0.5);
-    return {R(normal_at(lamella::fold_in(key, 0), i) * scale), R(normal_at(lamella::fold_in(key, 1), i) * scale)};
+    return {R(normal_at(lamella::fold_in(key, 0), i) * scale),
+            R(normal_at(lamella::fold_in(key, 1), i) * scale)};
   }
 };
 
-// One stream into the trailing dims of `out`, row-major: the sample's number is the logical index, whatever the strides.
+// One stream into the trailing dims of `out`, row-major: the sample's number is the logical index, whatever
+// the strides.
 template <class T, template <class> class Sample>
 void fill_stream(const View& out, int first, T* at, uint64_t key) {
   int64_t index[IterPlan::kMaxDims] = {};
@@ -65,20 +67,20 @@ void fill_stream(const View& out, int first, T* at, uint64_t key) {
   }
 }
 
-template <class T, template <class> class Sample>
-void fill_streams(const View& out, const View& keys) {
+template <class T, template <class> class Sample> void fill_streams(const View& out, const View& keys) {
   const View heads{out.data, out.dtype, keys.rank, out.sizes, out.strides};
   const IterPlan plan = make_plan({&heads, 1}, {&keys, 1});
   for_each_outer(plan, 0, [&](char* const* at) {
-    fill_stream<T, Sample>(out, keys.rank, reinterpret_cast<T*>(at[0]), *reinterpret_cast<const uint64_t*>(at[1]));
+    fill_stream<T, Sample>(out, keys.rank, reinterpret_cast<T*>(at[0]),
+                           *reinterpret_cast<const uint64_t*>(at[1]));
   });
 }
 
-template <template <class> class Sample>
-void random(const char* kernel, const KernelCall& call) {
+template <template <class> class Sample> void random(const char* kernel, const KernelCall& call) {
   const View &out = call.outs[0], &keys = call.ins[0];
   LAMELLA_ASSERT(call.ints[0] == keys.rank);
-  LAMELLA_CHECK(out.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", out.rank, IterPlan::kMaxDims);
+  LAMELLA_CHECK(out.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", out.rank,
+                IterPlan::kMaxDims);
   if (out.numel() == 0 && is_inexact(out.dtype) && !is_internal(out.dtype)) return;
   switch (out.dtype) {
     case DType::F16: return fill_streams<f16, Sample>(out, keys);

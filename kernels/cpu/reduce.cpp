@@ -1,4 +1,5 @@
-// sum, prod, amax, amin: along the reduced dims when those are the close ones, tile by tile across them otherwise.
+// sum, prod, amax, amin: along the reduced dims when those are the close ones, tile by tile across them
+// otherwise.
 #include <cstring>
 #include <vector>
 
@@ -24,11 +25,12 @@ struct Reduction {
   TileWriter writer;
 };
 
-// Partial results like digits of a binary counter: slot i holds the result of 2^i pushes. The error of a sum grows with
-// the logarithm of the number of pushes.
+// Partial results like digits of a binary counter: slot i holds the result of 2^i pushes. The error of a sum
+// grows with the logarithm of the number of pushes.
 class Cascade {
  public:
-  Cascade(LineFn line, int64_t slot_bytes, int64_t count) : line_(line), slot_bytes_(slot_bytes), count_(count) {}
+  Cascade(LineFn line, int64_t slot_bytes, int64_t count)
+      : line_(line), slot_bytes_(slot_bytes), count_(count) {}
 
   /// Takes the partial at slot(depth()).
   void push() {

@@ -1,4 +1,5 @@
-// cumsum and cumprod. f32 accumulates in f64, c64 in c128, f16 and bf16 in f32: the running value is never rounded to less.
+// cumsum and cumprod. f32 accumulates in f64, c64 in c128, f16 and bf16 in f32: the running value is never
+// rounded to less.
 #include "lamella/kernels/cpu/along_dim.h"
 
 namespace lamella::kernels {
@@ -8,8 +9,7 @@ template <class T> struct wide { using type = T; };
 template <> struct wide<float> { using type = double; };
 template <> struct wide<c64> { using type = c128; };
 
-template <class A, bool kProduct>
-A combine(A a, A b) {
+template <class A, bool kProduct> A combine(A a, A b) {
   if constexpr (std::is_same_v<A, bool>) return kProduct ? a && b : a || b;
   else if constexpr (std::is_integral_v<A>) {
     return kProduct ? A(uint64_t(a) * uint64_t(b)) : A(uint64_t(a) + uint64_t(b));
@@ -40,18 +40,19 @@ struct Body {
   StartFn start;
 };
 
-template <bool kProduct>
-Body find_scan(DType exec) {
+template <bool kProduct> Body find_scan(DType exec) {
   return visit_dtype(exec, [](auto tag) -> Body {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>) return {nullptr, nullptr};
-    else return {[](void* state, void* out, const void* in, int64_t n_lines, int64_t n) {
-                   scan_tile<T, kProduct>(state, static_cast<T*>(out), static_cast<const T*>(in), n_lines, n);
-                 },
-                 [](void* state, int64_t n_lines) {
-                   using A = typename wide<T>::type;
-                   for (int64_t j = 0; j < n_lines; ++j) static_cast<A*>(state)[j] = A(kProduct ? 1 : 0);
-                 }};
+    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>)
+      return {nullptr, nullptr};
+    else
+      return {[](void* state, void* out, const void* in, int64_t n_lines, int64_t n) {
+                scan_tile<T, kProduct>(state, static_cast<T*>(out), static_cast<const T*>(in), n_lines, n);
+              },
+              [](void* state, int64_t n_lines) {
+                using A = typename wide<T>::type;
+                for (int64_t j = 0; j < n_lines; ++j) static_cast<A*>(state)[j] = A(kProduct ? 1 : 0);
+              }};
   });
 }
 
@@ -84,7 +85,8 @@ void scan_across(Scan& s) {
     const int64_t o0 = s.lines.stride(0, 0), o1 = s.lines.stride(0, 1);
     s.body.start(s.state, n0 * n1);
     for (int64_t i = 0; i < s.size; ++i) {
-      const char* in = s.reader.read(at[1] + i * s.in_step, s.lines.stride(1, 0), s.lines.stride(1, 1), n0, n1);
+      const char* in =
+          s.reader.read(at[1] + i * s.in_step, s.lines.stride(1, 0), s.lines.stride(1, 1), n0, n1);
       char* out = at[0] + i * s.out_step;
       const bool direct = s.writer.direct(o0, o1, n0, n1);
       char* target = direct ? out : s.writer.buffer();

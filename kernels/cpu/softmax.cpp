@@ -1,5 +1,5 @@
-// softmax and log_softmax along a dim: the row text of the instruction set where rows are gapless, three passes over tiles
-// of neighbouring lines otherwise.
+// softmax and log_softmax along a dim: the row text of the instruction set where rows are gapless, three
+// passes over tiles of neighbouring lines otherwise.
 #include <cstring>
 #include <vector>
 
@@ -32,8 +32,7 @@ struct Statistics {
   alignas(64) char total[kTile * sizeof(double)];
 };
 
-template <class Read>
-void gather_statistics(const Softmax& s, Statistics& stats, int64_t n, Read&& read) {
+template <class Read> void gather_statistics(const Softmax& s, Statistics& stats, int64_t n, Read&& read) {
   alignas(64) char work[kTile * sizeof(double)], run[kTile * sizeof(double)];
   const size_t bytes = size_t(n * itemsize(s.exec));
   std::memcpy(stats.most, read(0), bytes);

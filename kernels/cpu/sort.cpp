@@ -26,14 +26,13 @@ uint64_t key_of(float x) {
   return u >> 31 ? ~u : u | uint32_t{1} << 31;
 }
 
-template <class T>
-void read_keys(const char* in, int64_t step, std::vector<Entry>& entries) {
+template <class T> void read_keys(const char* in, int64_t step, std::vector<Entry>& entries) {
   for (size_t i = 0; i < entries.size(); ++i, in += step) {
     const T x = *reinterpret_cast<const T*>(in);
     uint64_t key;
     if constexpr (is_half_type<T>) key = key_of(float(x));
     else if constexpr (std::is_floating_point_v<T>) key = key_of(x);
-    else if constexpr (std::is_signed_v<T>) key = uint64_t(int64_t(x)) ^ uint64_t{1} << 63;
+    else if constexpr (std::is_signed_v<T>) key = uint64_t(int64_t(x)) ^ uint64_t { 1 } << 63;
     else key = uint64_t(x);
     entries[i] = {key, int64_t(i)};
   }
@@ -58,8 +57,9 @@ void sort_entries(std::vector<Entry>& entries, std::vector<Entry>& spare) {
   constexpr size_t kRadixFrom = 256;
   if (entries.size() >= kRadixFrom) return radix_sort(entries, spare);
   // Indices differ, so comparing (key, index) is stable without a stable algorithm.
-  std::sort(entries.begin(), entries.end(),
-            [](const Entry& a, const Entry& b) { return a.key != b.key ? a.key < b.key : a.index < b.index; });
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
+    return a.key != b.key ? a.key < b.key : a.index < b.index;
+  });
 }
 
 }  // namespace
@@ -76,7 +76,8 @@ void cpu::sort(const KernelCall& call) {
   std::vector<Entry> entries(count), spare(count);
   std::vector<char> line(count * size_t(item));
   const Mover copy = make_mover(in.dtype, in.dtype);
-  const IterPlan plan = plan_where(std::initializer_list<View>{values, indices, in}, [dim](int d) { return d == dim; });
+  const IterPlan plan =
+      plan_where(std::initializer_list<View>{values, indices, in}, [dim](int d) { return d == dim; });
   for_each_outer(plan, 0, [&](char* const* at) {
     copy.strided(line.data(), item, at[2], in_step, size);  // values may be the input
     visit_dtype(in.dtype, [&](auto tag) {

@@ -66,7 +66,8 @@ void move_plan(const Mover& mover, const IterPlan& plan) {
   BlockShape shape = choose_block(plan);
   if (shape.n1 == 1) shape.n0 = plan.size(0);
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    move_block(mover, at[0], plan.stride(0, 0), plan.stride(0, 1), at[1], plan.stride(1, 0), plan.stride(1, 1), n0, n1);
+    move_block(mover, at[0], plan.stride(0, 0), plan.stride(0, 1), at[1], plan.stride(1, 0),
+               plan.stride(1, 1), n0, n1);
   });
 }
 

@@ -1,6 +1,7 @@
-// exp log sin cos tanh pow over contiguous runs: glibc's vector functions by their ABI names where they keep to the limits
-// of NumPy's validation sets, scalar libm elsewhere (f64 exp, sin, cos: the vector forms err by up to 3 ULP, the limit is
-// 1). Every lane, the tail's too, goes through the same function: a result does not depend on its place in a run.
+// exp log sin cos tanh pow over contiguous runs: glibc's vector functions by their ABI names where they keep
+// to the limits of NumPy's validation sets, scalar libm elsewhere (f64 exp, sin, cos: the vector forms err by
+// up to 3 ULP, the limit is 1). Every lane, the tail's too, goes through the same function: a result does not
+// depend on its place in a run.
 #pragma once
 
 #include "lamella/kernels/cpu/bodies.h"
@@ -44,14 +45,23 @@ F64Reg pow_lanes(F64Reg, F64Reg) asm(LAMELLA_MATH_F64 "vv_pow");
 #undef LAMELLA_MATH_F32
 #undef LAMELLA_MATH_F64
 
-template <class T> struct VectorExp { static auto lanes(auto x) { return exp_lanes(x); } };
-template <class T> struct VectorLog { static auto lanes(auto x) { return log_lanes(x); } };
-template <class T> struct VectorSin { static auto lanes(auto x) { return sin_lanes(x); } };
-template <class T> struct VectorCos { static auto lanes(auto x) { return cos_lanes(x); } };
-template <class T> struct VectorTanh { static auto lanes(auto x) { return tanh_lanes(x); } };
+template <class T> struct VectorExp {
+  static auto lanes(auto x) { return exp_lanes(x); }
+};
+template <class T> struct VectorLog {
+  static auto lanes(auto x) { return log_lanes(x); }
+};
+template <class T> struct VectorSin {
+  static auto lanes(auto x) { return sin_lanes(x); }
+};
+template <class T> struct VectorCos {
+  static auto lanes(auto x) { return cos_lanes(x); }
+};
+template <class T> struct VectorTanh {
+  static auto lanes(auto x) { return tanh_lanes(x); }
+};
 
-template <class T, template <class> class F>
-void math_line(void* out, const void* const* ins, int64_t n) {
+template <class T, template <class> class F> void math_line(void* out, const void* const* ins, int64_t n) {
   constexpr int64_t kLanes = sizeof(F32Reg) / sizeof(T);
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(ins[0]);
@@ -64,8 +74,7 @@ void math_line(void* out, const void* const* ins, int64_t n) {
   for (int64_t j = 0; i + j < n; ++j) o[i + j] = tail[j];
 }
 
-template <class T>
-void pow_line(void* out, const void* const* ins, int64_t n) {
+template <class T> void pow_line(void* out, const void* const* ins, int64_t n) {
   constexpr int64_t kLanes = sizeof(F32Reg) / sizeof(T);
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(ins[0]);
@@ -87,20 +96,25 @@ template <class T> using VectorLog = Log<T>;
 template <class T> using VectorSin = Sin<T>;
 template <class T> using VectorCos = Cos<T>;
 template <class T> using VectorTanh = Tanh<T>;
-template <class T, template <class> class F>
-void math_line(void* out, const void* const* ins, int64_t n) { unary_line<T, F>(out, ins, n); }
-template <class T>
-void pow_line(void* out, const void* const* ins, int64_t n) { binary_line<T, Pow>(out, ins, n); }
+template <class T, template <class> class F> void math_line(void* out, const void* const* ins, int64_t n) {
+  unary_line<T, F>(out, ins, n);
+}
+template <class T> void pow_line(void* out, const void* const* ins, int64_t n) {
+  binary_line<T, Pow>(out, ins, n);
+}
 #endif
 
 template <class T> LineFn exp_line() {
-  if constexpr (sizeof(T) == 4) return math_line<T, VectorExp>; else return unary_line<T, Exp>;
+  if constexpr (sizeof(T) == 4) return math_line<T, VectorExp>;
+  else return unary_line<T, Exp>;
 }
 template <class T> LineFn sin_line() {
-  if constexpr (sizeof(T) == 4) return math_line<T, VectorSin>; else return unary_line<T, Sin>;
+  if constexpr (sizeof(T) == 4) return math_line<T, VectorSin>;
+  else return unary_line<T, Sin>;
 }
 template <class T> LineFn cos_line() {
-  if constexpr (sizeof(T) == 4) return math_line<T, VectorCos>; else return unary_line<T, Cos>;
+  if constexpr (sizeof(T) == 4) return math_line<T, VectorCos>;
+  else return unary_line<T, Cos>;
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

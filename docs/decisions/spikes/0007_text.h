@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #ifdef __CUDACC__
-#define SPIKE_FN __host__ __device__ inline
+#define SPIKE_FN __device__ inline
 #else
 #define SPIKE_FN inline
 #endif

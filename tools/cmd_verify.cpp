@@ -1,0 +1,273 @@
+// `lamella verify`: every operator against every law, for a while, in several processes.
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <dlfcn.h>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <unistd.h>
+
+#include "commands.h"
+#include "lamella/ops/all.h"
+#include "lamella/verify/runner.h"
+
+namespace {
+
+using namespace lamella;
+using namespace lamella::verify;
+using nlohmann::json;
+
+volatile std::sig_atomic_t stop_requested = 0;
+void on_interrupt(int) { stop_requested = 1; }
+
+struct Options {
+  std::vector<std::string> ops, laws, plugins;
+  int depth = 3, processes = 2;
+  double time = 60;
+  uint64_t seed = 0;
+  std::string json_file;
+  bool list = false;
+};
+
+/// Set-up that cannot go on: exit status 2.
+struct SetUpError : std::runtime_error {
+  using runtime_error::runtime_error;
+};
+
+/// Names of operators whose rows appeared or changed while the plug-ins loaded.
+std::set<std::string> load_plugins(const std::vector<std::string>& files) {
+  const std::vector<const Op*> before = OpTable::current().rows();
+  for (const std::string& file : files) {
+    const std::string path = file.find('/') == std::string::npos ? "./" + file : file;
+    if (!::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) throw SetUpError("cannot load " + file + ": " + ::dlerror());
+  }
+  std::set<std::string> changed;
+  const std::vector<const Op*>& after = OpTable::current().rows();
+  for (size_t i = 0; i < after.size(); ++i)
+    if (i >= before.size() || after[i] != before[i]) changed.insert(after[i]->name);
+  if (!files.empty() && changed.empty()) throw SetUpError("the plug-ins define no operators");
+  return changed;
+}
+
+std::vector<const Op*> chosen_operators(const Options& o, const std::set<std::string>& from_plugins) {
+  std::vector<const Op*> out;
+  for (const std::string& name : o.ops) {
+    const Op* op = OpTable::current().find(name);
+    if (!op) throw SetUpError("there is no operator \"" + name + "\"; see lamella verify --list");
+    if (!op->base->samples) throw SetUpError("operator \"" + name + "\" has no samples");
+    if (std::find(out.begin(), out.end(), op->base) == out.end()) out.push_back(op->base);
+  }
+  if (!o.ops.empty()) return out;
+  for (const Op* op : all_operators())
+    if (from_plugins.empty() || from_plugins.count(op->name)) out.push_back(op);
+  return out;
+}
+
+std::vector<const Law*> chosen_laws(const Options& o) {
+  std::vector<const Law*> out;
+  for (const std::string& id : o.laws) {
+    const size_t before = out.size();
+    for (const Law& law : laws())
+      if (law.id == id || law.group == id || std::to_string(law.number) == id) out.push_back(&law);
+    if (out.size() == before) throw SetUpError("there is no law or group \"" + id + "\"; see lamella verify --list");
+  }
+  if (o.laws.empty())
+    for (const Law& law : laws()) out.push_back(&law);
+  return out;
+}
+
+void print_list() {
+  std::cout << "laws:\n";
+  for (const Law& law : laws())
+    std::printf("  %3d  %-28.*s %-11.*s %.*s\n", law.number, int(law.id.size()), law.id.data(), int(law.group.size()),
+                law.group.data(), int(law.statement.size()), law.statement.data());
+  std::cout << "operators:\n ";
+  size_t column = 1;
+  for (const Op* op : all_operators()) {
+    if (column + op->name.size() > 100) std::cout << "\n ", column = 1;
+    std::cout << ' ' << op->name;
+    column += op->name.size() + 1;
+  }
+  std::cout << '\n';
+}
+
+/// One line that is drawn over itself, on a terminal only.
+class ProgressBar {
+ public:
+  explicit ProgressBar(double seconds) : seconds_(seconds), visible_(::isatty(STDERR_FILENO)) {}
+  void operator()(const Progress& p) const {
+    if (!visible_) return;
+    constexpr int kWidth = 40;
+    const int done = std::clamp(int(kWidth * p.seconds / seconds_), 0, kWidth);
+    std::fprintf(stderr, "\r[%s%s] %4.0f s  %llu checks  %llu failed ", std::string(size_t(done), '#').c_str(),
+                 std::string(size_t(kWidth - done), '.').c_str(), p.seconds, static_cast<unsigned long long>(p.cases),
+                 static_cast<unsigned long long>(p.failures));
+  }
+  void clear() const {
+    if (visible_) std::fprintf(stderr, "\r%*s\r", 90, "");
+  }
+
+ private:
+  double seconds_;
+  bool visible_;
+};
+
+std::string group_of(const std::string& law_id) {
+  const Law* law = find_law(law_id);
+  return law ? std::string(law->group) : "other";
+}
+
+std::string short_count(uint64_t n) {
+  if (n < 100000) return std::to_string(n);
+  return n < 100000000 ? std::to_string(n / 1000) + "k" : std::to_string(n / 1000000) + "M";
+}
+
+void print_table(const Report& report) {
+  std::vector<std::string> groups;
+  for (const Law& law : laws()) {
+    const std::string g(law.group);
+    if (std::find(groups.begin(), groups.end(), g) == groups.end()) groups.push_back(g);
+  }
+  std::map<std::string, std::map<std::string, Tally>> cells;
+  for (const auto& [key, t] : report.tallies) {
+    Tally& cell = cells[key.first][group_of(key.second)];
+    cell.cases += t.cases, cell.failures += t.failures;
+  }
+  std::erase_if(groups, [&](const std::string& g) {
+    return std::none_of(cells.begin(), cells.end(), [&](const auto& row) { return row.second.count(g); });
+  });
+  std::printf("%-16s", "operator");
+  for (const std::string& g : groups) std::printf(" %12s", g.c_str());
+  std::printf("\n");
+  for (const auto& [op, row] : cells) {
+    std::printf("%-16s", op.c_str());
+    for (const std::string& g : groups) {
+      const auto cell = row.find(g);
+      std::string text = cell == row.end() ? "-" : short_count(cell->second.cases);
+      if (cell != row.end() && cell->second.failures) text += " !" + short_count(cell->second.failures);
+      std::printf(" %12s", text.c_str());
+    }
+    std::printf("\n");
+  }
+  std::printf("cases; \"!n\": n of them failed; \"-\": the laws do not apply\n\n");
+}
+
+void print_rates(const Report& report) {
+  std::printf("%3s  %-28s %10s %9s %9s %12s\n", "", "law", "cases", "failures", "discards", "cases/s");
+  for (const Law& law : laws()) {
+    Tally sum;
+    for (const auto& [key, t] : report.tallies) {
+      if (key.second != law.id) continue;
+      sum.cases += t.cases, sum.failures += t.failures, sum.discards += t.discards, sum.seconds += t.seconds;
+    }
+    if (sum.cases + sum.discards == 0) continue;
+    std::printf("%3d  %-28.*s %10llu %9llu %9llu %12.0f%s\n", law.number, int(law.id.size()), law.id.data(),
+                static_cast<unsigned long long>(sum.cases), static_cast<unsigned long long>(sum.failures),
+                static_cast<unsigned long long>(sum.discards), double(sum.cases) / std::max(sum.seconds, 1e-9),
+                law.oracle ? "  (f128 oracle)" : "");
+  }
+  std::printf("\n");
+}
+
+void print_failures(const Report& report) {
+  constexpr size_t kShown = 12;
+  for (size_t i = 0; i < report.failures.size() && i < kShown; ++i) {
+    const Failure& f = report.failures[i];
+    std::printf("---- %s breaks %s\n%s\n\n%s\n", f.op.c_str(), f.law.c_str(), f.message.c_str(),
+                cpp_program(f.program).c_str());
+  }
+  if (report.failures.size() > kShown) {
+    std::printf("---- and without their programs (--json has them):\n");
+    for (size_t i = kShown; i < report.failures.size(); ++i)
+      std::printf("  %s breaks %s: %s\n", report.failures[i].op.c_str(), report.failures[i].law.c_str(),
+                  report.failures[i].message.substr(0, 160).c_str());
+    std::printf("\n");
+  }
+}
+
+/// Cases a second and process of the laws that need no oracle.
+double plain_rate(const Report& report) {
+  Tally sum;
+  for (const auto& [key, t] : report.tallies) {
+    const Law* law = find_law(key.second);
+    if (law && !law->oracle) sum.cases += t.cases, sum.seconds += t.seconds;
+  }
+  return double(sum.cases) / std::max(sum.seconds, 1e-9);
+}
+
+json to_json(const Report& report, const Options& o) {
+  json out{{"checks", report.total().cases}, {"seed", o.seed}, {"failures", json::array()}, {"operators", json::object()}};
+  for (const Failure& f : report.failures)
+    out["failures"].push_back({{"operator", f.op}, {"law", f.law}, {"program", cpp_program(f.program)}});
+  for (const auto& [key, t] : report.tallies)
+    out["operators"][key.first][key.second] = {
+        {"cases", t.cases}, {"failures", t.failures}, {"per_second", double(t.cases) / std::max(t.seconds, 1e-9)}};
+  return out;
+}
+
+int verify_all(const Options& o) {
+  install_operators();
+  OpTable::current();
+  const std::set<std::string> from_plugins = load_plugins(o.plugins);
+  if (o.list) {
+    print_list();
+    return 0;
+  }
+  settings().depth = o.depth;
+  const RunOptions run_options{chosen_operators(o, from_plugins), chosen_laws(o), o.time, o.seed, o.processes};
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  std::cout.flush();
+  const ProgressBar bar(o.time);
+  const Report report = run(run_options, stop_requested, bar);
+  bar.clear();
+  print_failures(report);
+  print_table(report);
+  print_rates(report);
+  const Tally total = report.total();
+  std::printf("%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at depth >= 2\n",
+              static_cast<unsigned long long>(total.cases), report.seconds, double(total.cases) / report.seconds, o.processes,
+              plain_rate(report), 100.0 * double(total.deep) / double(std::max<uint64_t>(total.cases, 1)));
+  std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(), run_options.laws.size(),
+              static_cast<unsigned long long>(o.seed), stop_requested ? ", interrupted" : "", report.failures.size());
+  if (!o.json_file.empty()) {
+    std::ofstream file(o.json_file);
+    file << to_json(report, o).dump(1) << '\n';
+    if (!file.flush()) throw SetUpError("cannot write " + o.json_file);
+  }
+  if (!report.failures.empty()) return 1;
+  if (total.cases > 0) return 0;
+  std::fprintf(stderr, "lamella verify: no law applies to what was chosen\n");
+  return stop_requested ? 0 : 2;
+}
+
+}  // namespace
+
+int main_verify(int argc, char** argv) {
+  Options o;
+  o.seed = uint64_t(std::chrono::system_clock::now().time_since_epoch().count()) / 1000 % 1000000000;
+  CLI::App app{"Checks operators against the laws (docs/laws.md) on drawn cases; prints counterexamples as C++ programs."};
+  app.name("lamella verify");
+  app.add_option("--op", o.ops, "operators to check (default: all; with --load: those of the plug-ins)")->delimiter(',');
+  app.add_option("--law", o.laws, "laws to check, by id, number or group (default: all)")->delimiter(',');
+  app.add_option("--depth", o.depth, "deepest stack of transforms")->check(CLI::Range(1, 8))->capture_default_str();
+  app.add_option("--time", o.time, "seconds to run")->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--seed", o.seed, "seed of all cases (default: from the clock)");
+  app.add_option("--processes", o.processes, "processes to run in")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--json", o.json_file, "also write the report to this file");
+  app.add_option("--load", o.plugins, "shared library that defines operators");
+  app.add_flag("--list", o.list, "list laws and operators");
+  try {
+    app.parse(argc, argv);
+    return verify_all(o);
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const SetUpError& e) {
+    std::cerr << "lamella verify: " << e.what() << '\n';
+    return 2;
+  }
+}

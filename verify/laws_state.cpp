@@ -1,0 +1,373 @@
+// Laws of dispatch and of the thread's state: who is called, what is left behind, randomness, dead levels, threads.
+#include <cstring>
+#include <optional>
+#include <thread>
+
+#include "lamella/core/generator.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/stack.h"
+
+namespace lamella::verify {
+
+namespace {
+
+bool random_op(const Op& op) { return op.has(kRandom) && op.schema.find("key") >= 0; }
+bool any_op(const Op&) { return true; }
+bool tensor_op(const Op& op) { return takes_tensors(op) && !op.has(kRandom); }
+
+// Law 49.
+
+struct Lanes {
+  int64_t size;
+  Randomness mode;
+};
+
+/// The loop: every lane starts from the same counter; `different` levels are lane scopes.
+void loop_lanes(std::span<const Lanes> levels, Generator& g, const std::function<void()>& f) {
+  if (levels.empty()) {
+    const uint64_t counter = g.counter();
+    f();
+    g.set_counter(counter);
+    return;
+  }
+  for (int64_t i = 0; i < levels[0].size; ++i) {
+    std::optional<LaneScope> scope;
+    if (levels[0].mode == Randomness::Different) scope.emplace(uint64_t(i));
+    loop_lanes(levels.subspan(1), g, f);
+  }
+}
+
+std::string random_program(const Case& c, std::span<const Lanes> levels) {
+  static constexpr const char* kModes[] = {"Error", "Same", "Different"};
+  std::string call = "Function([=](const Tensors&) { return " + cpp_call(c.op, c.args) + "; })", out = cpp_declarations(c.args);
+  for (size_t k = levels.size(); k-- > 0;)
+    call = "vmap(" + call + format(", VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}})", kModes[int(levels[k].mode)], levels[k].size);
+  return out + "  std::cout << str(" + call + "({})[0]) << \"\\n\";  // expected: the loop over lanes in LaneScope\n";
+}
+
+Verdict ambient_lanes(Case& c) {
+  c.args[size_t(c.op.schema.find("key"))] = Value{};
+  std::vector<Lanes> levels;  // outermost first
+  const int depth = 1 + int(c.draw.below(2));
+  bool refused = false;
+  for (int k = 0; k < depth; ++k) {
+    levels.push_back({draw_lanes(c.draw) % 4, Randomness(2 - c.draw.below(3))});
+    refused |= levels.back().mode == Randomness::Error;
+  }
+  Generator g(c.draw.word());
+  g.set_counter(c.draw.below(5));
+  const uint64_t start = g.counter();
+  const ScopedGenerator scope(g);
+  const Function plain = c.function({});
+  Function f = plain;
+  for (size_t k = levels.size(); k-- > 0;) f = vmap(f, {{0}, {0}, levels[k].mode, levels[k].size});
+  Tensors ys;
+  const Status s = status_of([&] { ys = f({}); });
+  std::string wrong;
+  if (refused) {
+    if (!s.raised || s.code != ErrorCode::Randomness) wrong = "a level refuses random numbers; expected error randomness, got " + str(s);
+  } else if (s.raised) {
+    wrong = str(s);
+  } else {
+    if (g.counter() != start + 1) wrong = format("one call moved the counter from {} to {}", start, g.counter());
+    g.set_counter(start);
+    int64_t n = 0;
+    const int64_t inner = depth > 1 ? levels[1].size : 1;
+    loop_lanes(levels, g, [&] {
+      const Tensor row = depth > 1 ? lane(lane(ys[0], 0, n / inner), 0, n % inner) : lane(ys[0], 0, n);
+      const std::string d = differs(row, plain({})[0]);
+      if (!d.empty() && wrong.empty()) wrong = format("lane {} of {}: {}", n, ys[0], d);
+      ++n;
+    });
+  }
+  if (wrong.empty()) return Verdict::pass(depth);
+  return Verdict::fail(wrong, random_program(c, levels), depth);
+}
+
+/// Keys given as values: mapped keys are the loop over keys, one key is one draw for all lanes.
+Verdict keyed_lanes(Case& c) {
+  const std::vector<Case::Slot>& slots = c.tensors();
+  if (slots.empty()) return Verdict::discard();
+  const int64_t size = draw_lanes(c.draw);
+  const bool mapped = !c.draw.one_in(3);
+  const Batch b = draw_batch(c, slots, std::vector<bool>(slots.size(), mapped), size);
+  const Function f = c.function(slots);
+  const uint64_t counter = default_generator().counter();
+  const Tensor y = vmap(f, {b.in_dims, {0}, Randomness(c.draw.below(3)), size})(b.xs)[0];
+  std::string wrong;
+  if (default_generator().counter() != counter) wrong = "a call with keys moved the generator";
+  for (int64_t i = 0; i < size && wrong.empty(); ++i) wrong = differs(lane(y, 0, i), f(lane(b, i))[0]);
+  if (wrong.empty()) return Verdict::pass(1);
+  return Verdict::fail(wrong, cpp_setting(c, slots, b.xs) + "  // vmap over " + cpp_dims(b.in_dims) + " against the loop over keys\n", 1);
+}
+
+// Law 52.
+
+thread_local int recorded_key = -1;
+void recording_cell(Frame&, int key) { recorded_key = key; }
+
+struct RecordingObserver final : Observer {
+  int chosen = -1;
+  uint64_t keys = 0;
+  int open = 0;
+  void on_call(const Frame&, KeySet k, int key) override {
+    keys = k.bits;
+    chosen = key;
+    ++open;
+  }
+  void on_return(const Frame&) override { --open; }
+};
+
+/// Any keys, dense or sparse.
+uint64_t draw_keys(Draw& d) {
+  const uint64_t a = uint64_t(d.word()) << 32 | d.word(), b = uint64_t(d.word()) << 32 | d.word();
+  return d.flag() ? a & b : d.flag() ? a : a & b & (a >> 7);
+}
+
+/// Puts odd keys on tensors and into the thread's state, and takes them back.
+class OddKeys {
+ public:
+  OddKeys(Case& c) : state_(dispatch_state()), exclude_(state_.exclude), modes_(state_.modes), ambient_(state_.ambient) {
+    for (Value& v : c.args) {
+      if (auto* t = std::get_if<Tensor>(&v); t && t->defined()) put(*t, draw_keys(c.draw));
+      if (auto* ts = std::get_if<Tensors>(&v))
+        for (Tensor& t : *ts) put(t, draw_keys(c.draw));
+    }
+    modes = draw_keys(c.draw) & draw_keys(c.draw);
+    ambient = modes | (draw_keys(c.draw) & draw_keys(c.draw));
+    exclude = draw_keys(c.draw);
+    state_.exclude = exclude;
+    state_.modes = modes;
+    state_.ambient = ambient;
+  }
+  ~OddKeys() {
+    for (auto& [impl, keys] : saved_) impl->keys = keys;
+    state_.exclude = exclude_;
+    state_.modes = modes_;
+    state_.ambient = ambient_;
+  }
+  uint64_t carried = 0, modes = 0, ambient = 0, exclude = 0;
+
+ private:
+  void put(const Tensor& t, uint64_t keys) {
+    saved_.insert(saved_.begin(), {t.impl(), t.impl()->keys});
+    t.impl()->keys = keys;
+    carried = 0;
+    for (const auto& entry : saved_) carried |= entry.first->keys;  // a tensor may be given twice: its last keys count
+  }
+  DispatchState& state_;
+  uint64_t exclude_, modes_, ambient_;
+  std::vector<std::pair<TensorImpl*, uint64_t>> saved_;
+};
+
+Verdict dispatch_model(Case& c) {
+  Op row = c.op;
+  for (Cell& cell : row.cells) cell = recording_cell;
+  RecordingObserver observer;
+  const bool observed = c.draw.flag();
+  const BoxedArgs args(row, c.args);
+  Tensor results[8];
+  Tensors list;
+  Frame frame{&row, args.data(), results, &list};
+  std::string wrong;
+  {
+    const OddKeys odd(c);
+    const uint64_t seen = (odd.carried | odd.modes | (c.op.has(kRandom) ? odd.ambient : 0)) & ~odd.exclude;
+    const int want = seen ? KeySet(seen).highest() : int(Device::CPU);
+    recorded_key = -1;
+    {
+      const ScopedObserver scope(observed ? &observer : nullptr);
+      call(frame);
+    }
+    if (recorded_key != want) wrong = format("keys {}, exclude {}: cell {} was called, expected {}", seen, odd.exclude, recorded_key, want);
+    if (observed && (observer.chosen != want || observer.open != 0)) wrong += format(" (the observer saw {})", observer.chosen);
+  }
+  if (wrong.empty()) return Verdict::pass(1);
+  return Verdict::fail(wrong, "  // " + c.op.name + ": " + wrong + "\n", 1);
+}
+
+// What laws 53 and 57 run: any function of the case under transforms.
+
+struct Subject {
+  Function f;
+  Tensors xs;
+  std::string program;
+  int depth = 0;
+};
+
+std::optional<Subject> draw_subject(Case& c) {
+  if (!c.inexact().empty() && has_jvp(c.op) && has_vjp(c.op) && !c.draw.one_in(3)) {
+    const Stack s(c, {.min_depth = 1, .max_depth = 3, .captures = c.draw.flag(), .max_cost = 1e9});
+    if (s.valid()) return Subject{s.function(), s.inputs(), s.cpp(), s.depth()};
+  }
+  const std::vector<Case::Slot>& slots = c.tensors();
+  if (slots.empty()) return std::nullopt;
+  if (c.draw.one_in(4)) return Subject{c.function(slots), c.values(slots), cpp_setting(c, slots, c.values(slots)) + "  f0(xs);\n", 0};
+  const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), 1 + c.draw.below(3));
+  const std::string program = cpp_setting(c, slots, b.xs) + "  vmap(f0, " + cpp_dims(b.in_dims) + ")(xs);\n";
+  return Subject{vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size}), b.xs, program, 1};
+}
+
+// Law 53.
+
+struct Planted {};
+
+/// Counts calls; raises at the one it is told to.
+struct Thrower final : Observer {
+  int64_t calls = 0, at = -1;
+  void on_call(const Frame&, KeySet, int) override {
+    if (calls++ == at) throw Planted{};
+  }
+  void on_return(const Frame&) override {}
+};
+
+struct Snapshot {
+  DispatchState state;
+  uint64_t birth;
+  MemoryStats memory;
+  static Snapshot take() { return {dispatch_state(), detail::birth_serial, memory_stats()}; }
+
+  std::string changed() const {
+    const DispatchState& now = dispatch_state();
+    if (now.depth != state.depth) return format("{} levels are live, {} before", now.depth, state.depth);
+    if (now.exclude != state.exclude) return "masked keys differ";
+    if (now.modes != state.modes || now.ambient != state.ambient) return "modes or ambient keys differ";
+    if (now.table != state.table) return "another table is pinned";
+    if (now.observer != state.observer) return "another observer is installed";
+    if (now.default_dtype != state.default_dtype || now.create_graph != state.create_graph) return "a setting differs";
+    for (int k = 0; k < kMaxLevels; ++k)
+      if (now.levels[k].transform != state.levels[k].transform) return format("level {} is not what it was", k);
+    if (detail::birth_serial != birth) return "new storage is given another serial";
+    if (memory_stats().storages != memory.storages)
+      return format("{} storages are alive, {} before", memory_stats().storages, memory.storages);
+    return "";
+  }
+};
+
+Verdict state_restored(Case& c) {
+  const std::optional<Subject> s = draw_subject(c);
+  if (!s) return Verdict::discard();
+  const uint32_t word = c.draw.word();
+  Tensors first;
+  if (status_of([&] { first = s->f(s->xs); }).raised) return Verdict::discard();  // other laws' subject; also warms caches
+  const Snapshot before = Snapshot::take();
+  Thrower thrower;
+  const auto run = [&] {
+    const ScopedObserver scope(&thrower);
+    s->f(s->xs);
+  };
+  run();
+  std::string wrong = before.changed();
+  if (!wrong.empty()) return Verdict::fail("after a return: " + wrong, s->program, s->depth);
+  if (thrower.calls == 0) return Verdict::pass(s->depth);
+  thrower.at = word % thrower.calls;
+  thrower.calls = 0;
+  bool raised = false;
+  try {
+    run();
+  } catch (const Planted&) {
+    raised = true;
+  }
+  wrong = before.changed();
+  if (!raised) wrong = "the exception did not reach the caller";
+  if (wrong.empty()) wrong = disagrees(s->f(s->xs), first, Agreement::Bitwise);
+  if (wrong.empty()) return Verdict::pass(s->depth);
+  return Verdict::fail(format("after an exception at call {}: ", thrower.at) + wrong, s->program, s->depth);
+}
+
+// Law 56.
+
+/// A wrapper of the tensor in `x`, let out of its transform.
+Tensor escaped(const Tensor& x, uint32_t kind) {
+  Tensor out;
+  const Function keep = [&](const Tensors& ts) {
+    out = ts[0];
+    return ts;
+  };
+  if (kind == 0) vmap(keep, {{0}, {0}, Randomness::Error, -1})({stacked({x, x}, 0)});
+  else if (kind == 1) jvp(keep, {x}, {x});
+  else vjp(keep, {x});
+  return out;
+}
+
+Verdict dead_levels(Case& c) {
+  if (c.tensors().empty()) return Verdict::discard();
+  const Case::Slot slot = c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
+  const Tensor x = c.at(slot);
+  const uint32_t kind = is_inexact(x.dtype()) ? c.draw.below(3) : 0;
+  const Tensor dead = escaped(x, kind);
+  if (str(dead).empty()) return Verdict::fail("an escaped wrapper does not print");
+  const bool reused = c.draw.flag();  // another level holds the key now
+  const Function f = c.function({slot});
+  Tensors ys;
+  const Status s = status_of([&] {
+    const Function call = [&](const Tensors& ts) {
+      ys = f({dead});
+      return ts;
+    };
+    if (!reused) call({});
+    else if (c.draw.flag()) vmap(call, {{0}, {0}, Randomness::Error, -1})({stacked({x, x}, 0)});
+    else if (is_inexact(x.dtype())) vjp(call, {x});
+    else call({});
+  });
+  const bool handed_on = c.op.composite && !s.raised && ys.size() == 1 && ys[0].is_same(dead);
+  if (s.code == ErrorCode::EscapedWrapper && s.raised) return Verdict::pass(1);
+  if (handed_on || (c.op.composite && s.raised && s.code == ErrorCode::NoKernel)) return Verdict::pass(1);
+  static constexpr const char* kKinds[] = {"vmap", "jvp", "vjp"};
+  return Verdict::fail(format("an argument is wrapped by a {} that has ended{}; expected error escaped_wrapper, got ", kKinds[kind],
+                              reused ? ", and its key is in use again" : "") + str(s),
+                       cpp_declarations(c.args) + "  // tensor " + std::to_string(slot.param) + " kept from inside " + kKinds[kind] +
+                           ", then: " + cpp_call(c.op, c.args) + "\n", 1);
+}
+
+// Law 57.
+
+Verdict threads_are_apart(Case& c) {
+  std::vector<Subject> subjects;
+  std::vector<Tensors> want;
+  for (int k = 0; k < 3; ++k) {
+    std::optional<Subject> s = draw_subject(c);
+    Tensors ys;
+    if (!s || status_of([&] { ys = s->f(s->xs); }).raised) continue;
+    subjects.push_back(*s);
+    want.push_back(ys);
+  }
+  if (subjects.size() < 2) return Verdict::discard();
+  const OpTable* table = dispatch_state().table;
+  std::vector<std::string> wrong(subjects.size());
+  std::vector<std::thread> threads;
+  for (size_t k = 0; k < subjects.size(); ++k)
+    threads.emplace_back([&, k] {
+      const ScopedTable pinned(table);
+      try {
+        for (int round = 0; round < 3 && wrong[k].empty(); ++round)
+          wrong[k] = disagrees(subjects[k].f(subjects[k].xs), want[k], Agreement::Bitwise);
+      } catch (const std::exception& e) {
+        wrong[k] = e.what();
+      }
+    });
+  for (std::thread& t : threads) t.join();
+  for (size_t k = 0; k < wrong.size(); ++k)
+    if (!wrong[k].empty()) return Verdict::fail(format("thread {} of {}: ", k, wrong.size()) + wrong[k], subjects[k].program, 1);
+  return Verdict::pass(subjects[0].depth);
+}
+
+}  // namespace
+
+void add_state_laws(std::vector<Law>& laws) {
+  const DrawOptions small{.tame = true, .max_numel = 8}, plain{};
+  const DrawOptions wide{.dtypes = mask(DType::F64) | mask(DType::F32) | mask(DType::C128), .tame = true, .max_numel = 8};
+  laws.push_back({49, "random_lanes", "random", "Random operators under vmap draw what the loop draws in its lane scopes.", plain, false,
+                  random_op, ambient_lanes});
+  laws.push_back({49, "random_keys", "random", "vmap over keys is the loop over keys.", plain, false, random_op, keyed_lanes});
+  laws.push_back({52, "dispatch_model", "dispatch", "The highest key of arguments and modes that is not masked is called.", small, false,
+                  any_op, dispatch_model});
+  laws.push_back({53, "state_restored", "dispatch", "Return and exception leave levels, masks and memory as they were.", wide, false,
+                  tensor_op, state_restored});
+  laws.push_back({56, "dead_levels", "dispatch", "A wrapper whose level has ended raises escaped_wrapper.", small, false, tensor_op,
+                  dead_levels});
+  laws.push_back({57, "threads_are_apart", "dispatch", "Stacks on several threads at once compute what they compute one by one.", wide,
+                  false, tensor_op, threads_are_apart});
+}
+
+}  // namespace lamella::verify

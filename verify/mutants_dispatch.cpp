@@ -1,0 +1,176 @@
+// Wrong dispatch: cells that skip a level, serve levels in the wrong order, leave masks behind or call something else.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstring>
+
+#include "lamella/verify/mutants.h"
+
+namespace lamella::verify {
+
+namespace {
+
+constexpr int kOutermost = kFirstLevelKey;
+
+bool runs(const Op& op) { return !op.composite && !op.has(kRandom) && takes_tensors(op) && op.cells[int(Device::CPU)]; }
+bool computes(const Op& op) { return runs(op) && !op.view && op.schema.result_kind == ResultKind::Tensors; }
+bool random_op(const Op& op) { return op.has(kRandom); }
+bool takes_two(const Op& op) { return runs(op) && op.simple && op.tensor_params.size() >= 2; }
+
+void right_cell(Frame& f, int key) {
+  const Op* wrong = f.op;
+  f.op = right_row;
+  right_row->cells[key](f, key);
+  f.op = wrong;
+}
+
+const Wrapper* wrapper_of(const Tensor& t, int key) {
+  if (!t.defined() || !(t.keys() >> key & 1)) return nullptr;
+  const auto* w = static_cast<const Wrapper*>(t.impl()->extra);
+  return w && w->key == key ? w : nullptr;
+}
+
+/// The call one level down, on what the wrappers hold.
+void call_unwrapped(Frame& f, int key) {
+  Values args = own(f);
+  for (Value& v : args) {
+    if (auto* t = std::get_if<Tensor>(&v)) {
+      if (const Wrapper* w = wrapper_of(*t, key)) *t = Tensor(w->value);
+    } else if (auto* ts = std::get_if<Tensors>(&v)) {
+      for (Tensor& t : *ts)
+        if (const Wrapper* w = wrapper_of(t, key)) t = Tensor(w->value);
+    }
+  }
+  const Below below(key);
+  const Tensors results = call_boxed(*f.op, args);
+  if (f.op->schema.result_kind == ResultKind::TensorList) *f.list = results;
+  else std::copy(results.begin(), results.end(), f.results);
+}
+
+void level_skipped(Frame& f, int key) {
+  if (key == kOutermost) return call_unwrapped(f, key);
+  right_cell(f, key);
+}
+
+void lower_level_first(Frame& f, int key) {
+  const uint64_t below = keys_of(f).bits & ~KeySet::from(key).bits & ~dispatch_state().exclude;
+  if (below >> kFirstLevelKey == 0) return right_cell(f, key);
+  const Excluding masked(KeySet::of(key));
+  call(f);
+}
+
+/// What a forgotten guard leaves behind: the outermost level stays masked.
+void mask_left_behind(Frame& f, int key) {
+  right_cell(f, key);
+  dispatch_state().exclude |= KeySet::of(kOutermost).bits;
+}
+
+void dead_level_served(Frame& f, int key) {
+  const LevelSlot& live = dispatch_state().levels[key - kFirstLevelKey];
+  bool dead = false;
+  for (const uint8_t i : f.op->tensor_params) {
+    if (f.none(i) || f.op->schema.params[i].kind != ParamKind::Tensor) continue;
+    const Wrapper* w = wrapper_of(f.tensor(i), key);
+    dead |= w && w->serial != live.serial;
+  }
+  dead || !live.transform ? call_unwrapped(f, key) : right_cell(f, key);
+}
+
+std::atomic<int> inside{0};
+
+/// A buffer that is not the thread's own: whoever comes second finds it overwritten.
+void scratch_shared(Frame& f, int key) {
+  struct Guard {
+    const int others = inside.fetch_add(1);
+    ~Guard() { inside.fetch_sub(1); }
+  } guard;
+  right_cell(f, key);
+  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
+  bool clash = guard.others > 0;
+  while (!clash && std::chrono::steady_clock::now() < until) clash = inside.load() > 1;
+  const Tensor& y = f.results[0];
+  if (clash && y.defined() && y.numel() > 0 && y.is_contiguous()) std::memset(y.raw_data(), 1, size_t(y.numel() * itemsize(y.dtype())));
+}
+
+/// Another operator of the same form, whose kernel a wrong alternative would be.
+const Op* alternative_of(const Op& op) {
+  for (const Op* other : OpTable::current().rows()) {
+    if (other->form != OpForm::Functional || other->shape != op.shape || !other->kernel.cpu || other->launch != op.launch) continue;
+    if (other->kernel.cpu == op.kernel.cpu || other->infer != op.infer || other->tensor_params != op.tensor_params) continue;
+    if (other->schema.params.size() == op.schema.params.size() && other->schema.n_results == op.schema.n_results) return other;
+  }
+  return nullptr;
+}
+bool has_alternative(const Op& op) { return computes(op) && op.kernel.cpu && alternative_of(op); }
+
+template <Cell C> void at_levels(Op& row) { std::fill(row.cells + kFirstLevelKey, row.cells + kKeyCount, C); }
+template <Cell C> void on_cpu(Op& row) { row.cells[int(Device::CPU)] = C; }
+
+void not_written(Frame& f, int) {
+  Frame base = f;
+  Tensor result;
+  base.op = right_row;
+  base.results = &result;
+  call(base);
+}
+bool has_in_place(const Op& op) { return runs(op) && OpTable::current().find(op.name + "_"); }
+
+void meta_shape_reversed(Frame& f, int key) {
+  right_cell(f, key);
+  for (int k = 0; k < f.op->schema.n_results; ++k) {
+    Dims sizes(f.results[k].sizes());
+    std::reverse(sizes.begin(), sizes.end());
+    f.results[k] = make_tensor(sizes, f.results[k].dtype(), Device::Meta);
+  }
+}
+
+/// The second entry of what views read: rows where columns should be, when both are as long.
+ViewFn right_view() { return right_row->view; }
+Geometry strides_swapped(const Frame& f, const Geometry& x) {
+  Geometry g = right_view()(f, x);
+  const int last = g.sizes.size() - 1;
+  if (last > 0 && g.sizes[0] == g.sizes[last]) std::swap(g.strides[0], g.strides[last]);
+  return g;
+}
+bool is_view(const Op& op) { return op.is_view(); }
+
+bool has_default(const Op& op) {
+  for (const Param& p : op.schema.params)
+    if (p.has_default && (p.kind == ParamKind::Bool || (p.kind == ParamKind::Int && !p.optional))) return runs(op);
+  return false;
+}
+void default_changed(Op& row) {
+  for (Param& p : row.schema.params) {
+    if (!p.has_default) continue;
+    if (bool* b = std::get_if<bool>(&p.default_value)) *b = !*b;
+    else if (int64_t* i = std::get_if<int64_t>(&p.default_value)) *i = *i < 0 ? 0 : *i + 1;
+  }
+}
+
+}  // namespace
+
+void add_dispatch_mutants(std::vector<Mutant>& list) {
+  list.push_back({"level_skipped", "dispatch", "The outermost level does not see the operator.", runs, at_levels<level_skipped>});
+  list.push_back({"lower_level_first", "dispatch", "With two levels, the outer one is served first.", runs,
+                  at_levels<lower_level_first>});
+  list.push_back({"mask_left_behind", "dispatch", "A mask is not restored when the kernel returns.", computes,
+                  on_cpu<mask_left_behind>});
+  list.push_back({"wrong_alternative", "dispatch", "The kernel of another operator is called.", has_alternative,
+                  [](Op& r) { r.kernel = alternative_of(r)->kernel; }, Mutant::Forward});
+  list.push_back({"argument_not_seen", "dispatch", "The last tensor argument's keys do not count.", takes_two,
+                  [](Op& r) { r.tensor_params.pop_back(); }});
+  list.push_back({"dead_level_served", "dispatch", "A wrapper of a level that has ended is opened.", runs,
+                  at_levels<dead_level_served>});
+  list.push_back({"randomness_not_ambient", "dispatch", "vmap does not see calls without mapped arguments.", random_op,
+                  [](Op& r) { r.properties &= ~uint32_t(kRandom); }});
+  list.push_back({"scratch_shared", "dispatch", "Two threads share a buffer.", computes, on_cpu<scratch_shared>});
+  list.push_back({"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
+                  [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
+  list.push_back({"meta_shape_reversed", "dispatch", "Shapes without elements come out reversed.", computes,
+                  [](Op& r) { r.cells[int(Device::Meta)] = meta_shape_reversed; }});
+  list.push_back({"default_changed", "dispatch", "Boxed calls fill in another default.", has_default, default_changed});
+  list.push_back({"in_place_not_written", "dispatch", "The in-place form computes and does not store.", has_in_place,
+                  on_cpu<not_written>, Mutant::None, OpForm::InPlace});
+}
+
+}  // namespace lamella::verify

@@ -1,0 +1,254 @@
+// A run in several processes: each sends snapshots of its report through a pipe; the parent outlives their crashes.
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <new>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lamella/verify/worker.h"
+
+namespace lamella::verify {
+
+namespace {
+
+// The wire: records of length-prefixed text. A snapshot replaces the one before.
+void put(std::string& out, const std::string& s) { out += std::to_string(s.size()) + ':' + s; }
+
+std::string encode(const Report& r) {
+  std::string out;
+  put(out, std::to_string(r.tallies.size()));
+  for (const auto& [key, t] : r.tallies) {
+    put(out, key.first), put(out, key.second);
+    put(out, format("{} {} {} {} {}", t.cases, t.failures, t.discards, t.deep, t.seconds));
+  }
+  put(out, std::to_string(r.failures.size()));
+  for (const Failure& f : r.failures) {
+    put(out, f.op), put(out, f.law), put(out, f.message), put(out, f.program), put(out, std::to_string(f.depth));
+  }
+  put(out, std::to_string(r.seconds));
+  return out;
+}
+
+struct Reader {
+  const std::string& text;
+  size_t at = 0;
+  std::string next() {
+    const size_t colon = text.find(':', at);
+    const size_t n = std::stoul(text.substr(at, colon - at));
+    at = colon + 1 + n;
+    return text.substr(colon + 1, n);
+  }
+};
+
+Report decode(const std::string& text) {
+  Reader in{text};
+  Report r;
+  for (size_t n = std::stoul(in.next()); n > 0; --n) {
+    const std::string op = in.next(), law = in.next();
+    std::istringstream numbers(in.next());
+    Tally& t = r.tallies[{op, law}];
+    numbers >> t.cases >> t.failures >> t.discards >> t.deep >> t.seconds;
+  }
+  for (size_t n = std::stoul(in.next()); n > 0; --n) {
+    Failure f;
+    f.op = in.next(), f.law = in.next(), f.message = in.next(), f.program = in.next();
+    f.depth = std::stoi(in.next());
+    r.failures.push_back(std::move(f));
+  }
+  r.seconds = std::stod(in.next());
+  return r;
+}
+
+void write_all(int fd, const std::string& s) {
+  for (size_t at = 0; at < s.size();) {
+    const ssize_t n = ::write(fd, s.data() + at, s.size() - at);
+    if (n < 0 && errno != EINTR) return;
+    if (n > 0) at += size_t(n);
+  }
+}
+
+struct Child {
+  pid_t pid = -1;
+  int pipe = -1;
+  int index = 0;
+  Position* position = nullptr;
+  std::string received;
+  Report last, earlier;  ///< of this process, and of those it replaces
+};
+
+class Processes {
+ public:
+  Processes(const RunOptions& options, const volatile std::sig_atomic_t& stop,
+            const std::function<void(const Progress&)>& progress)
+      : options_(options), stop_(stop), progress_(progress), start_(Clock::now()), children_(size_t(options.processes)) {
+    void* shared = ::mmap(nullptr, sizeof(Position) * children_.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    LAMELLA_CHECK(shared != MAP_FAILED, OutOfMemory, "verify: no shared memory for {} processes", children_.size());
+    positions_ = new (shared) Position[children_.size()];
+  }
+
+  Report run() {
+    for (size_t i = 0; i < children_.size(); ++i) {
+      children_[i].index = int(i);
+      children_[i].position = positions_ + i;
+      start(children_[i]);
+    }
+    while (alive()) {
+      receive();
+      if (stop_ && !told_) tell_all(SIGINT);
+      if (elapsed() > options_.seconds + kGrace + (stop_ ? -options_.seconds + stopped_at_ : 0)) tell_all(SIGKILL);
+      if (progress_) progress_(now());
+    }
+    Report all;
+    for (const Child& c : children_) {
+      all.merge(c.earlier);
+      all.merge(c.last);
+    }
+    all.merge(crashes_);
+    all.seconds = elapsed();
+    return all;
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr double kGrace = 20;  ///< seconds until a process that does not answer is killed
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  bool alive() const {
+    for (const Child& c : children_)
+      if (c.pid > 0) return true;
+    return false;
+  }
+
+  void start(Child& c) {
+    int ends[2];
+    LAMELLA_CHECK(::pipe(ends) == 0, Usage, "verify: no pipe: {}", std::strerror(errno));
+    c.received.clear();
+    c.pid = ::fork();
+    LAMELLA_CHECK(c.pid >= 0, Usage, "verify: no process: {}", std::strerror(errno));
+    if (c.pid == 0) {
+      ::close(ends[0]);
+      serve(c, ends[1]);
+    }
+    ::close(ends[1]);
+    c.pipe = ends[0];
+  }
+
+  [[noreturn]] void serve(const Child& c, int fd) {
+    RunOptions mine = options_;
+    mine.seconds = std::max(0.0, options_.seconds - elapsed());
+    Worker worker(mine, c.index, c.position);
+    for (const auto& [op, law] : skipped_) worker.skip(op, law);
+    const auto send = [&] {
+      const std::string text = encode(worker.report());
+      std::string framed;
+      put(framed, text);
+      write_all(fd, framed);
+    };
+    worker.run(stop_, send);
+    send();
+    ::close(fd);
+    ::_exit(0);
+  }
+
+  void receive() {
+    std::vector<pollfd> fds;
+    for (const Child& c : children_)
+      if (c.pid > 0) fds.push_back({c.pipe, POLLIN, 0});
+    ::poll(fds.data(), fds.size(), 100);
+    size_t k = 0;
+    for (Child& c : children_) {
+      if (c.pid <= 0) continue;
+      if (fds[k++].revents) read_some(c);
+    }
+  }
+
+  void read_some(Child& c) {
+    char buffer[65536];
+    const ssize_t n = ::read(c.pipe, buffer, sizeof buffer);
+    if (n < 0 && errno == EINTR) return;
+    if (n > 0) {
+      c.received.append(buffer, size_t(n));
+      take_snapshots(c);
+      return;
+    }
+    ::close(c.pipe);
+    int status = 0;
+    ::waitpid(c.pid, &status, 0);
+    c.pid = -1;
+    if (WIFSIGNALED(status)) died(c, WTERMSIG(status));
+  }
+
+  void take_snapshots(Child& c) {
+    for (;;) {
+      const size_t colon = c.received.find(':');
+      if (colon == std::string::npos) return;
+      const size_t n = std::stoul(c.received.substr(0, colon));
+      if (c.received.size() < colon + 1 + n) return;
+      c.last = decode(c.received.substr(colon + 1, n));
+      c.received.erase(0, colon + 1 + n);
+    }
+  }
+
+  /// The check that was running is a failure; another process goes on without its pair.
+  void died(Child& c, int signal) {
+    const Position at = *c.position;
+    c.earlier.merge(c.last);
+    c.last = {};
+    if (at.op < 0) return;
+    const Op& op = *options_.ops[size_t(at.op)];
+    const Law& law = *options_.laws[size_t(at.law)];
+    std::string program = "  // the arguments cannot be drawn\n";
+    try {
+      const Choices choices = choices_of(options_.seed, law, op, at.index);
+      const Case decoded(op, choices, law.options);
+      program = cpp_declarations(decoded.args) + "  " + cpp_call(op, decoded.args) + ";\n";
+    } catch (const std::exception&) {
+    }
+    const std::string what = signal == SIGKILL ? "did not end" : format("crashed: {}", ::strsignal(signal));
+    crashes_.failures.push_back({op.name, std::string(law.id), what + format(" (case {})", at.index), program, 0});
+    Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];
+    ++t.cases, ++t.failures;
+    skipped_.emplace_back(at.op, at.law);
+    if (!stop_ && options_.seconds - elapsed() > 0.2) start(c);
+  }
+
+  void tell_all(int signal) {
+    told_ = true;
+    stopped_at_ = elapsed();
+    for (const Child& c : children_)
+      if (c.pid > 0) ::kill(c.pid, signal);
+  }
+
+  Progress now() const {
+    Progress p{elapsed(), 0, 0};
+    for (const Child& c : children_) {
+      const Tally before = c.earlier.total();
+      p.cases += before.cases + (c.pid > 0 ? c.position->cases : c.last.total().cases);
+      p.failures += before.failures + (c.pid > 0 ? c.position->failures : c.last.total().failures);
+    }
+    return p;
+  }
+
+  const RunOptions& options_;
+  const volatile std::sig_atomic_t& stop_;
+  const std::function<void(const Progress&)>& progress_;
+  Clock::time_point start_;
+  std::vector<Child> children_;
+  Position* positions_;
+  std::vector<std::pair<int, int>> skipped_;
+  Report crashes_;
+  bool told_ = false;
+  double stopped_at_ = 0;
+};
+
+}  // namespace
+
+Report run(const RunOptions& options, const volatile std::sig_atomic_t& stop,
+           const std::function<void(const Progress&)>& progress) {
+  return Processes(options, stop, progress).run();
+}
+
+}  // namespace lamella::verify

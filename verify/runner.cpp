@@ -1,0 +1,180 @@
+// One process of checks: queues of operator × law pairs, so that every pair gets cases and deep stacks get their share.
+#include "lamella/verify/runner.h"
+
+#include <algorithm>
+#include <chrono>
+
+#include "lamella/dispatch/table.h"
+#include "lamella/verify/worker.h"
+
+namespace lamella::verify {
+
+namespace {
+uint64_t mix(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+uint64_t mix(uint64_t seed, std::string_view text) {
+  for (const char c : text) seed = mix(seed ^ uint64_t(uint8_t(c)) * 0x9E3779B97F4A7C15u);
+  return seed;
+}
+}  // namespace
+
+Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index) {
+  if (index == 0) return {};  // the simplest case
+  uint64_t state = mix(mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name) + index * 0xD1B54A32D192ED03u);
+  const size_t length = 48 + size_t(index % 8 == 7) * (state % 208);
+  Choices out(length);
+  for (size_t i = 0; i < length; i += 2) {
+    const uint64_t w = mix(state += 0x9E3779B97F4A7C15u);
+    out[i] = uint32_t(w);
+    if (i + 1 < length) out[i + 1] = uint32_t(w >> 32);
+  }
+  return out;
+}
+
+std::vector<const Op*> all_operators() {
+  std::vector<const Op*> out;
+  for (const Op* op : OpTable::current().rows())
+    if (op->form == OpForm::Functional && !op->has(kTestOnly) && op->samples) out.push_back(op);
+  return out;
+}
+
+Tally Report::total() const {
+  Tally sum;
+  for (const auto& [key, t] : tallies) {
+    sum.cases += t.cases, sum.failures += t.failures, sum.discards += t.discards, sum.deep += t.deep;
+    sum.seconds += t.seconds;
+  }
+  return sum;
+}
+
+void Report::merge(const Report& other) {
+  for (const auto& [key, t] : other.tallies) {
+    Tally& mine = tallies[key];
+    mine.cases += t.cases, mine.failures += t.failures, mine.discards += t.discards, mine.deep += t.deep;
+    mine.seconds += t.seconds;
+  }
+  for (const Failure& f : other.failures) {
+    const auto same = [&](const Failure& g) { return g.op == f.op && g.law == f.law; };
+    const auto known = std::find_if(failures.begin(), failures.end(), same);
+    if (known == failures.end()) failures.push_back(f);
+    else if (f.program.size() < known->program.size()) *known = f;
+  }
+  seconds = std::max(seconds, other.seconds);
+}
+
+Worker::Worker(const RunOptions& options, int index, Position* position)
+    : options_(options), index_(index), position_(position), start_(Clock::now()) {
+  for (size_t o = 0; o < options.ops.size(); ++o)
+    for (size_t l = 0; l < options.laws.size(); ++l)
+      if (options.laws[l]->applies(*options.ops[o]))
+        pairs_.push_back({options.ops[o], options.laws[l], int(o), int(l), uint64_t(index), {}, {}, false});
+  // Neighbours in the list differ in both: a short run sees all laws and all operators.
+  std::stable_sort(pairs_.begin(), pairs_.end(), [&](const Pair& a, const Pair& b) {
+    return mix(options.seed + uint64_t(a.op_index) * 977, a.law->id) < mix(options.seed + uint64_t(b.op_index) * 977, b.law->id);
+  });
+}
+
+double Worker::elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+void Worker::skip(int op_index, int law_index) {
+  for (Pair& p : pairs_)
+    if (p.op_index == op_index && p.law_index == law_index) p.retired = true;
+}
+
+/// Runs cases of a pair for about `seconds`, at least one.
+void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop) {
+  const auto begin = Clock::now();
+  double spent = 0;
+  int tries = 0;
+  do {
+    if (position_) *position_ = {p.op_index, p.law_index, p.next, cases_, failures_};
+    const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next);
+    p.next += uint64_t(options_.processes);
+    const Verdict v = run_check(*p.law, *p.op, choices);
+    count(p, v);
+    spent = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (v.kind == Verdict::Fail) {
+      keep(p, choices);
+      break;
+    }
+  } while (spent < seconds && !stop && ++tries < 256);
+  p.tally.seconds += spent;
+}
+
+void Worker::count(Pair& p, const Verdict& v) {
+  if (v.kind == Verdict::Discard) {
+    ++p.tally.discards;
+    return;
+  }
+  ++p.tally.cases, ++cases_;
+  if (v.depth >= 2) ++p.tally.deep, ++deep_;
+  if (v.kind != Verdict::Fail) return;
+  ++p.tally.failures, ++failures_;
+  if (p.tally.failures >= 10) p.retired = true;  // known to be broken: the time is better spent elsewhere
+}
+
+/// Shrinks the first failure of a pair. Shrinking takes at most a third of the time as a whole.
+void Worker::keep(Pair& p, const Choices& choices) {
+  if (!p.found.empty()) return;
+  const double left = options_.seconds / 3 + 1 - shrinking_;
+  const auto begin = Clock::now();
+  const Shrunk s = shrink(*p.law, *p.op, choices, int(1000 * std::clamp(left, 0.02, 2.0)));
+  shrinking_ += std::chrono::duration<double>(Clock::now() - begin).count();
+  p.found.push_back({p.op->name, std::string(p.law->id), s.verdict.message, s.verdict.program, s.verdict.depth});
+}
+
+/// NOTE: [shares] Laws that need the oracle are slow and get a fixed share of the time. Of the rest, pairs whose cases nest two or more
+/// transforms come first while fewer than 35 % of all cases so far do.
+void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
+  for (Pair& p : pairs_) {
+    if (stop || elapsed() >= options_.seconds) break;
+    if (!p.retired) work(p, 0, stop);
+  }
+  std::vector<Pair*> queues[3];  // oracle, deep, shallow
+  for (Pair& p : pairs_) queues[p.law->oracle ? 0 : p.tally.deep || p.law->group == "compose" ? 1 : 2].push_back(&p);
+  size_t next[3] = {0, 0, 0};
+  double oracle_seconds = 0, last = elapsed();
+  const double begin = last;
+  while (!stop && elapsed() < options_.seconds) {
+    int q = 2;
+    if (oracle_seconds < 0.35 * (elapsed() - begin)) q = 0;
+    else if (double(deep_) < 0.35 * double(cases_)) q = 1;
+    for (int k = 0; k < 3 && queues[q].empty(); ++k) q = (q + 1) % 3;
+    if (queues[q].empty()) break;
+    Pair*& p = queues[q][next[q]++ % queues[q].size()];
+    if (p->retired) {
+      p = queues[q].back();
+      queues[q].pop_back();
+      continue;
+    }
+    const double before = elapsed();
+    work(*p, q == 0 ? 0.004 : 0.001, stop);
+    if (q == 0) oracle_seconds += elapsed() - before;
+    if (snapshot && elapsed() - last > 1) {
+      last = elapsed();
+      snapshot();
+    }
+  }
+}
+
+Report Worker::report() const {
+  Report r;
+  for (const Pair& p : pairs_) {
+    if (p.tally.cases + p.tally.discards == 0) continue;
+    r.tallies[{p.op->name, std::string(p.law->id)}] = p.tally;
+    r.failures.insert(r.failures.end(), p.found.begin(), p.found.end());
+  }
+  r.seconds = elapsed();
+  return r;
+}
+
+Report run_here(const RunOptions& options, const volatile std::sig_atomic_t& stop) {
+  Worker worker(options, 0, nullptr);
+  worker.run(stop, {});
+  return worker.report();
+}
+
+}  // namespace lamella::verify

@@ -1,0 +1,60 @@
+// Running many checks: which case comes next, what was found, and several processes at once.
+#pragma once
+
+#include <csignal>
+#include <functional>
+#include <map>
+
+#include "lamella/verify/law.h"
+
+namespace lamella::verify {
+
+/// Counts of one operator under one law. A case is one that was executed and compared; discards are not.
+struct Tally {
+  uint64_t cases = 0, failures = 0, discards = 0, deep = 0;  ///< deep: two or more transforms nested
+  double seconds = 0;
+};
+
+struct Failure {
+  std::string op, law, message, program;
+  int depth = 0;
+};
+
+struct Report {
+  std::map<std::pair<std::string, std::string>, Tally> tallies;  ///< by operator and law
+  std::vector<Failure> failures;                                ///< the first of each operator and law, shrunk
+  double seconds = 0;
+
+  Tally total() const;
+  void merge(const Report& other);
+};
+
+struct RunOptions {
+  std::vector<const Op*> ops;
+  std::vector<const Law*> laws;
+  double seconds = 60;
+  uint64_t seed = 0;
+  int processes = 1;
+};
+
+/// The choices of case `index`: reproducible from these four alone.
+Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index);
+
+/// Operators to verify: functional, not kTestOnly.
+std::vector<const Op*> all_operators();
+
+/// What is going on, for a progress bar.
+struct Progress {
+  double seconds;
+  uint64_t cases, failures;
+};
+
+/// Runs until the time is over or `stop` is set. A check that crashes or hangs ends its process, is reported as a failure, and
+/// the others go on without it.
+Report run(const RunOptions& options, const volatile std::sig_atomic_t& stop,
+           const std::function<void(const Progress&)>& progress = {});
+
+/// One process, this one: no isolation.
+Report run_here(const RunOptions& options, const volatile std::sig_atomic_t& stop);
+
+}  // namespace lamella::verify

@@ -1,0 +1,50 @@
+// One process's part of a run.
+#pragma once
+
+#include <chrono>
+
+#include "lamella/verify/runner.h"
+
+namespace lamella::verify {
+
+/// Where a worker is: read by the parent process when it dies.
+struct Position {
+  int op = -1, law = -1;
+  uint64_t index = 0, cases = 0, failures = 0;
+};
+
+class Worker {
+ public:
+  /// Worker `index` of options.processes; `position`, if given, is kept up to date.
+  Worker(const RunOptions& options, int index, Position* position);
+  void run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot);
+  Report report() const;
+  /// Leaves a pair out.
+  void skip(int op_index, int law_index);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Pair {
+    const Op* op;
+    const Law* law;
+    int op_index, law_index;
+    uint64_t next;
+    Tally tally;
+    std::vector<Failure> found;
+    bool retired;
+  };
+  double elapsed() const;
+  void work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop);
+  void count(Pair& p, const Verdict& v);
+  void keep(Pair& p, const Choices& choices);
+
+  const RunOptions& options_;
+  int index_;
+  Position* position_;
+  Clock::time_point start_;
+  std::vector<Pair> pairs_;
+  uint64_t cases_ = 0, deep_ = 0, failures_ = 0;
+  double shrinking_ = 0;
+};
+
+}  // namespace lamella::verify
