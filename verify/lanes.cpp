@@ -56,6 +56,20 @@ void write_variation(const Tensor& out, const Tensor& example, Variation v) {
   });
 }
 
+template <class T> bool is_structured(const T* at, Ints strides, int64_t n) {
+  bool hermitian = true, lower = true, upper = true;
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < i; ++j) {
+      const T below = at[i * strides[0] + j * strides[1]];
+      T above = at[j * strides[0] + i * strides[1]];
+      lower &= above == T(0);
+      upper &= below == T(0);
+      if constexpr (is_complex_type<T>) above = T(above.real(), -above.imag());
+      hermitian &= below == above;
+    }
+  return hermitian || lower || upper;
+}
+
 Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool rotate) {
   Dims sizes(example.sizes());
   sizes.insert(dim, size);
@@ -80,6 +94,28 @@ Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool ro
 }
 }  // namespace
 
+bool structured(const Tensor& t) {
+  const int r = t.rank();
+  if (r < 2 || t.size(-1) != t.size(-2) || t.numel() == 0 || !is_inexact(t.dtype()) || t.device() != Device::CPU) return false;
+  return visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (std::is_integral_v<T>) return false;
+    else {
+      bool all = true;  // of the first two matrices: enough to tell a sample's kind
+      const int64_t batch = r > 2 && t.size(0) > 1 ? t.stride(0) : 0;
+      for (const int64_t start : {int64_t{0}, batch})
+        all &= is_structured(static_cast<const T*>(t.raw_data()) + start, t.strides().subspan(size_t(r - 2)), t.size(-1));
+      return all;
+    }
+  });
+}
+
+bool may_rotate(const Case& c) {
+  for (const Case::Slot& s : c.tensors())
+    if (structured(c.at(s))) return false;
+  return true;
+}
+
 bool Batch::any_mapped() const {
   return std::any_of(in_dims.begin(), in_dims.end(), [](int d) { return d != kNone; });
 }
@@ -100,7 +136,7 @@ Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapp
 }
 
 Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped, int64_t size) {
-  return draw_batch(c.draw, c.values(slots), mapped, size, c.op.shape != ShapeClass::Linalg);
+  return draw_batch(c.draw, c.values(slots), mapped, size, may_rotate(c));
 }
 
 std::vector<bool> draw_mapped(Draw& d, size_t n) {

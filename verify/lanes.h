@@ -15,10 +15,14 @@ struct Batch {
 
 /// 2, 3, 1, 7 or 0 lanes.
 int64_t draw_lanes(Draw& d);
-/// `size` distinct variations of each example along a drawn dim in a drawn memory order. `rotate` also moves elements
-/// about: not for matrices that must stay definite or triangular.
+/// Square matrices in the last two dims that are Hermitian or triangular, as some operators need them.
+bool structured(const Tensor& t);
+/// Whether moving elements about leaves the tensors of a case valid arguments.
+bool may_rotate(const Case& c);
+/// `size` distinct variations of each example along a drawn dim in a drawn memory order: scaled, and with elements moved about
+/// if they may `rotate`.
 Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate);
-/// As above, for the tensors in `slots` of a case; rotation where the shape class allows it.
+/// As above, for the tensors in `slots` of a case.
 Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped, int64_t size);
 /// A drawn non-empty choice among n (empty for n = 0).
 std::vector<bool> draw_mapped(Draw& d, size_t n);

@@ -163,9 +163,8 @@ Verdict dims_are_moves(Case& c) {
 Verdict levels_swap(Case& c) {
   const Slots& slots = c.tensors();
   const int64_t outer = 1 + c.draw.below(3), inner = 1 + c.draw.below(3);
-  const bool rotate = c.op.shape != ShapeClass::Linalg;
   const Batch one = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), inner);
-  const Batch two = draw_batch(c.draw, one.xs, draw_mapped(c.draw, slots.size()), outer, rotate);
+  const Batch two = draw_batch(c.draw, one.xs, draw_mapped(c.draw, slots.size()), outer, may_rotate(c));
   InDims outer_first(slots.size()), inner_first(slots.size());  // dims in the doubly stacked tensors, with the other one taken out
   for (size_t k = 0; k < slots.size(); ++k) {
     const int p = two.in_dims[k], q = one.in_dims[k];
@@ -327,12 +326,12 @@ Verdict status_is_loops(Case& c) {
   const uint32_t spoilt = c.draw.below(3);
   if (spoilt == 1) spoil_type(c);
   const int64_t size = draw_lanes(c.draw);
-  const Batch b = draw_batch(c.draw, c.values(slots), draw_mapped(c.draw, slots.size()), size, c.op.shape != ShapeClass::Linalg);
+  const Batch b = draw_batch(c.draw, c.values(slots), draw_mapped(c.draw, slots.size()), size, may_rotate(c));
   if (spoilt == 2) spoil_value(c.draw, b);
   Status loop;
   std::vector<Tensors> lanes;
   if (size > 0) loop = status_of([&] { lanes = loop_over(c, slots, b); });
-  else loop = status_on_meta(c, slots, b);
+  else loop = c.op.composite ? status_of([&] { loop_over(c, slots, b); }) : status_on_meta(c, slots, b);
   if (size == 0 && loop.raised && loop.code == ErrorCode::NoKernel) return Verdict::discard();
   const Status got = status_of([&] { vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size})(b.xs); });
   if (declined(c.op, got)) return Verdict::discard();

@@ -21,6 +21,9 @@ Tensor finished(const Tensor& y, const Tensors& xs, const Program& p) {
   }
 }
 
+/// Operators that take symmetric (Hermitian) matrices are functions of these alone: neighbours are made so too.
+Tensor made_hermitian(const Tensor& x) { return (x + conj(transpose(x, -1, -2))) * 0.5; }
+
 Tensors chosen(const Tensors& xs, const std::vector<bool>& active) {
   Tensors out;
   for (size_t k = 0; k < xs.size(); ++k)
@@ -86,6 +89,8 @@ Function Stack::program(Function op) const {
       const Tensor factor = sin(total) * 0.25 + 1.25;
       for (Tensor& x : moved_in) x = mul(x, factor);
     }
+    for (size_t k = 0; k < p.matrices.size(); ++k)
+      if (p.matrices[k]) moved_in[k] = made_hermitian(moved_in[k]);
     Tensors ys = op(moved_in);
     for (Tensor& y : ys) {
       y = finished(y, xs, p);
@@ -100,7 +105,8 @@ Stack::Stack(Case& c, const Options& o) : case_(c), slots_(c.inexact()), max_cos
   if (slots_.size() > 2) slots_ = {slots_[d.below(uint32_t(slots_.size() - 1))], slots_.back()};
   if (slots_.empty()) return;
   inputs_ = c.values(slots_);
-  program_ = {d.below(2), d.below(6), o.captures || o.shares};
+  program_ = {d.below(2), d.below(6), o.captures || o.shares, {}};
+  for (const Tensor& x : inputs_) program_.matrices.push_back(c.op.shape != ShapeClass::Broadcast && structured(x));
   if (program_.extra) inputs_.push_back(c.direction(inputs_[0]));
   if (status_of([&] { results_ = program(c.smooth_function(slots_))(inputs_); }).raised) return;
   if (results_.empty()) return;
@@ -120,7 +126,7 @@ int Stack::depth() const {
 void Stack::draw_vmap(Draw& d, const Options&, Layer& layer) {
   layer.size = 1 + int64_t(d.below(3));
   layer.capture = d.flag();
-  const Batch b = draw_batch(d, inputs_, layer.active, layer.size, case_.op.shape != ShapeClass::Linalg);
+  const Batch b = draw_batch(d, inputs_, layer.active, layer.size, may_rotate(case_));
   layer.in_dims = b.in_dims;
   layer.out_dims = draw_out_dims(d, results_);
   inputs_ = b.xs;

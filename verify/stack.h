@@ -27,7 +27,8 @@ struct Layer {
 struct Program {
   uint32_t before = 0;  ///< 0: nothing; 1: inputs scaled by a number that depends on all of them
   uint32_t after = 0;   ///< 0: nothing; 1: sin; 2: y * y; 3: tanh; 4: y times the sum of the first input; 5: y * conj(y)
-  bool extra = false;   ///< a last input: each result times 1 + the sum of its squares
+  bool extra = false;     ///< a last input: each result times 1 + the sum of its squares
+  std::vector<bool> matrices;  ///< inputs made Hermitian first
 };
 
 /// Drawn from a case: the operator on `slots` within a program, under `layers` (innermost first), at `inputs`.

@@ -1,0 +1,42 @@
+// A plug-in that adds an operator: `lamella verify --load build/release/plugins/my_operator.so` checks it against every law.
+#include "lamella/core/plan.h"
+#include "lamella/dispatch/draw.h"
+#include "lamella/dispatch/table.h"
+#include "lamella/ops/functions.h"
+#include "lamella/ops/infer.h"
+
+namespace {
+using namespace lamella;
+
+void infer_cube(const Frame& frame, Inferred& out) {
+  ops::infer_same(frame, out);
+  LAMELLA_CHECK(is_floating(out.compute), DType, "cube: x is {}, expected a floating dtype", frame.tensor(0));
+}
+
+/// One text for the CPU and for the oracle's f128 column; half dtypes compute in f32.
+void cube_kernel(const KernelCall& call) {
+  const IterPlan plan = make_plan(call.outs, call.ins);
+  visit_dtype(call.compute, [&]<class T>(type_tag<T>) {
+    if constexpr (is_floating_type<T>)
+      for_each_outer(plan, 0, [](char* const* at) {
+        const T x = *reinterpret_cast<const T*>(at[1]);
+        *reinterpret_cast<T*>(at[0]) = T(x * x * x);
+      });
+  });
+}
+
+/// The derivative, once for both directions; in operators, so that it has derivatives and batch rules itself.
+Tensor cube_slope(const Tensor& direction, const Tensor& x) { return direction * (3 * (x * x)); }
+}  // namespace
+
+extern "C" void lamella_plugin() {
+  OpTable::add({.schema = "cube(Tensor x) -> Tensor",
+                .shape = ShapeClass::Broadcast,  // gives the batch rule
+                .infer = infer_cube,
+                .kernel = {.cpu = cube_kernel, .reference = cube_kernel},
+                .jvp = {wrt("x", saves("x"), [](Tensor t, Tensor x) { return cube_slope(t, x); })},
+                .vjp = {wrt("x", saves("x"), [](Tensor dy, Tensor x) { return cube_slope(dy, x); })},
+                .properties = kNoOut,  // the kernel writes its own dtype only
+                .samples = [](Draw& d) -> Values { return {d.tensor(d.shape(), d.dtype(kFloating))}; },
+                .doc = "x * x * x for floating x. Two roundings."});
+}
