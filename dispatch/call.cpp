@@ -127,6 +127,7 @@ Tensors call_boxed(const Op& op, const Values& values) {
   const bool is_list = op.schema.result_kind == ResultKind::TensorList;
   Frame frame{&op, args.data(), results.data(), is_list ? &list : nullptr};
   call(frame);
+  if (op.form != OpForm::Functional) results[0] = std::get<Tensor>(values[0]);  // the tensor written to
   return is_list ? list : results;
 }
 

@@ -334,7 +334,13 @@ Tensor Draw::positive_definite(const Dims& batch, int64_t n, DType dtype) {
         store(t, (b * n + j) * n + i, sum.real(), i == j ? 0 : -sum.imag());
       }
   }
-  return relayout(t, false);
+  const Tensor out = relayout(t, false);
+  symmetric_.push_back(out.impl());
+  return out;
+}
+
+bool Draw::is_symmetric(const Tensor& t) const {
+  return std::find(symmetric_.begin(), symmetric_.end(), t.impl()) != symmetric_.end();
 }
 
 Tensor Draw::triangular(const Dims& batch, int64_t n, DType dtype) {

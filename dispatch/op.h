@@ -71,7 +71,8 @@ enum Property : uint32_t {
   kNoOut = 1u << 4,          ///< no name_out form
   kValueErrors = 1u << 5,    ///< may raise depending on element values
   kDiscontinuous = 1u << 6,  ///< piecewise constant results (comparisons, indices)
-  kTestOnly = 1u << 7        ///< left out of listings
+  kTestOnly = 1u << 7,       ///< plumbing between columns and test operators: left out of listings and laws
+  kSymmetricInput = 1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
 };
 
 /// A field that has no default: forgetting it does not compile.

@@ -1,7 +1,7 @@
 // Learns to read handwritten digits; every step knows the gradient of every example, by vmap(grad).
 #include <algorithm>
-#include <cmath>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <fstream>
 #include <numeric>
@@ -109,8 +109,8 @@ void train(Tensors& weights, const Digits& data, std::vector<int64_t> order) {
     for (size_t begin = 0; begin < order.size(); begin += kBatch) {
       const size_t count = std::min(size_t(kBatch), order.size() - begin);
       const Tensor index = index_of({&order[begin], count});
-      const Tensors gradients =
-          per_example_gradients(weights, index_select(data.images, 0, index), index_select(data.answers, 0, index));
+      const Tensors gradients = per_example_gradients(weights, index_select(data.images, 0, index),
+                                                      index_select(data.answers, 0, index));
       for (size_t i = 0; i < weights.size(); ++i) {
         speed[i] = speed[i] * kMomentum + mean(gradients[i], IntArg({0}));
         weights[i] = weights[i] - speed[i] * kRate;
@@ -141,7 +141,8 @@ void print_hardest(const Tensors& weights, const Digits& data) {
   const std::vector<double> norms = gradient_norms(weights, data);
   std::vector<size_t> order(norms.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  std::partial_sort(order.begin(), order.begin() + 5, order.end(), [&](size_t a, size_t b) { return norms[a] > norms[b]; });
+  std::partial_sort(order.begin(), order.begin() + 5, order.end(),
+                    [&](size_t a, size_t b) { return norms[a] > norms[b]; });
   const std::vector<double> guesses = argmax(scores(weights, data.images), -1).to_vector();
   std::printf("the five digits with the largest gradient norm\n");
   for (int k = 0; k < 5; ++k) {
@@ -182,14 +183,16 @@ int main() try {
   const Tensor x = index_select(data.images, 0, batch), answers = index_select(data.answers, 0, batch);
   const double apart32 = disagreement(weights, x, answers);
   const double apart64 = disagreement(cast(weights, DType::F64), to(x, DType::F64), to(answers, DType::F64));
-  std::printf("mean of per-example gradients and batch gradient differ by %.2g (f32, at most 1e-05), %.2g (f64, at most 1e-12)\n",
-              apart32, apart64);
+  std::printf(
+      "mean of per-example gradients and batch gradient differ by %.2g (f32, at most 1e-05), %.2g (f64, at "
+      "most 1e-12)\n",
+      apart32, apart64);
 
   train(weights, data, training);
   const double right = accuracy(weights, data, held_out);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  std::printf("%d epochs of %zu digits in %.1f s; %.1f %% of %lld held-out digits are read right\n", kEpochs, n_train, seconds,
-              100 * right, (long long)held_out.numel());
+  std::printf("%d epochs of %zu digits in %.1f s; %.1f %% of %lld held-out digits are read right\n", kEpochs,
+              n_train, seconds, 100 * right, (long long)held_out.numel());
   print_hardest(weights, data);
   return right >= 0.95 && apart32 <= 1e-5 && apart64 <= 1e-12 ? 0 : 1;
 } catch (const Error& e) {

@@ -8,7 +8,8 @@
 
 using namespace lamella;
 
-/// While its level lives, sees every operator that reaches it: what the transforms inside it turned calls into.
+/// While its level lives, sees every operator that reaches it: what the transforms inside it turned calls
+/// into.
 class FlopCounter : public Transform {
  public:
   TransformKind kind() const override { return TransformKind::Mode; }
@@ -52,6 +53,7 @@ int main() {
   const int64_t forward = flops([&] { loss({w, select(xs, 0, 0)}); });
   const int64_t one = flops([&] { gradient({w, select(xs, 0, 0)}); });
   const int64_t all = flops([&] { vmap(gradient, {kNone, 0})({w, xs}); });
-  std::printf("forward %lld, grad %lld, vmap(grad) over 8 samples %lld\n", (long long)forward, (long long)one, (long long)all);
+  std::printf("forward %lld, grad %lld, vmap(grad) over 8 samples %lld\n", (long long)forward, (long long)one,
+              (long long)all);
   return forward == 2 * 64 * 10 + 10 + 10 && one > forward && all == 8 * one ? 0 : 1;
 }

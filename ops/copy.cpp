@@ -148,6 +148,7 @@ void define_copy() {
                 .composite = move_to_device,
                 .jvp = by_composition(),
                 .vjp = by_composition(),
+                .properties = kTestOnly,
                 .samples =
                     [](Draw& d) {
                       Values v = unary(d, kAllTypes);

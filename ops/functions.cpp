@@ -1014,6 +1014,12 @@ Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype) {
   return call_one(handle, args);
 }
 
+Tensor next_key() {
+  static const OpHandle handle("next_key");
+  const void* const args[] = {nullptr};
+  return call_one(handle, args);
+}
+
 Tensor nonzero(const Tensor& x) {
   static const OpHandle handle("nonzero");
   const void* const args[] = {&x};

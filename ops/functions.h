@@ -141,6 +141,7 @@ const Tensor& neg_(const Tensor& x);
 const Tensor& neg_out(const Tensor& out, const Tensor& x);
 Tensor new_full(const Tensor& x, IntArg size, const Scalar& value, std::optional<DType> dtype = std::nullopt);
 Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype = std::nullopt);
+Tensor next_key();
 Tensor nonzero(const Tensor& x);
 const Tensor& nonzero_out(const Tensor& out, const Tensor& x);
 Tensor ones(IntArg size, std::optional<DType> dtype = std::nullopt);

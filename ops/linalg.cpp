@@ -215,7 +215,7 @@ void define_cholesky() {
                             [](Tensor t, Tensor y, bool upper) { return cholesky_jvp(t, y, upper); })},
                 .vjp = {wrt("x", saves("result", "upper"),
                             [](Tensor dy, Tensor y, bool upper) { return cholesky_vjp(dy, y, upper); })},
-                .properties = kNoInPlace | kValueErrors,
+                .properties = kNoInPlace | kValueErrors | kSymmetricInput,
                 .samples = cholesky_samples,
                 .doc = "Lower (or upper) triangular L with L L^H = x (or L^H L = x) for Hermitian positive "
                        "definite x [.., n, n]; reads one triangle. Derivatives are over Hermitian matrices: "
@@ -226,7 +226,7 @@ void define_cholesky() {
                 .composite = [](Frame& f) { f.results[0] = linalg_cholesky(f.tensor(0), f.arg<bool>(1)); },
                 .jvp = by_composition(),
                 .vjp = by_composition(),
-                .properties = kNoInPlace | kValueErrors,
+                .properties = kNoInPlace | kValueErrors | kSymmetricInput,
                 .samples = cholesky_samples,
                 .doc = "linalg_cholesky under its older name."});
 }

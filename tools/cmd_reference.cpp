@@ -3,8 +3,9 @@
 #include <filesystem>
 #include <iostream>
 
-#include "commands.h"
 #include "lamella/core/check.h"
+
+#include "commands.h"
 #include "reference_run.h"
 #include "tar_zst.h"
 
@@ -35,7 +36,8 @@ Tally total_of(const std::map<std::string, Tally>& tallies) {
 }
 
 void print_row(const std::string& name, const Tally& t) {
-  std::printf("%-34s %7d %7d %7d %9d  %s\n", name.c_str(), t.cases, t.passed, t.failed, t.not_implemented, t.note.c_str());
+  std::printf("%-34s %7d %7d %7d %9d  %s\n", name.c_str(), t.cases, t.passed, t.failed, t.not_implemented,
+              t.note.c_str());
 }
 
 void print_report(const std::map<std::string, Tally>& tallies, const Exceptions& exceptions, bool verbose) {
@@ -55,7 +57,8 @@ void print_report(const std::map<std::string, Tally>& tallies, const Exceptions&
   const Tally total = total_of(tallies);
   print_row("total", total);
   const int run = total.passed + total.failed;
-  if (run) std::printf("%.2f %% of %d cases of implemented operators passed\n", 100.0 * total.passed / run, run);
+  if (run)
+    std::printf("%.2f %% of %d cases of implemented operators passed\n", 100.0 * total.passed / run, run);
   if (absent) std::printf("%d operators are not implemented (--verbose lists them)\n", absent);
   if (exceptions.used()) std::printf("%d of them passed as reasoned exceptions\n", exceptions.used());
   if (total.failed) std::printf("FAILED\n");
@@ -65,13 +68,16 @@ nlohmann::ordered_json json_report(const std::map<std::string, Tally>& tallies) 
   const Tally total = total_of(tallies);
   nlohmann::ordered_json operators = nlohmann::ordered_json::object();
   const auto counts = [](const Tally& t) {
-    return nlohmann::ordered_json{
-        {"cases", t.cases}, {"passed", t.passed}, {"failed", t.failed}, {"not_implemented", t.not_implemented}};
+    return nlohmann::ordered_json{{"cases", t.cases},
+                                  {"passed", t.passed},
+                                  {"failed", t.failed},
+                                  {"not_implemented", t.not_implemented}};
   };
   for (const auto& [name, t] : tallies) {
     nlohmann::ordered_json one = counts(t);
     one["failures"] = nlohmann::ordered_json::array();
-    for (const Failure& f : t.failures) one["failures"].push_back({{"case", f.case_number}, {"message", f.message}});
+    for (const Failure& f : t.failures)
+      one["failures"].push_back({{"case", f.case_number}, {"message", f.message}});
     operators[name] = std::move(one);
   }
   nlohmann::ordered_json report = counts(total);
@@ -85,7 +91,8 @@ int main_reference(int argc, char** argv) {
   std::string path, json_path, exceptions_path = default_exceptions();
   RunOptions options;
   bool verbose = false;
-  app.add_option("PATH", path, "a .tar.zst, a folder or one file of cases (.safetensors) or of NumPy's ULP sets (.csv)")
+  app.add_option("PATH", path,
+                 "a .tar.zst, a folder or one file of cases (.safetensors) or of NumPy's ULP sets (.csv)")
       ->required();
   app.add_option("--write", options.write_dir, "write what the library computes to this folder");
   app.add_option("--json", json_path, "write the report as JSON to this file (- for standard output)");
@@ -94,9 +101,7 @@ int main_reference(int argc, char** argv) {
   app.add_flag("--verbose,-v", verbose, "every failure, and operators that are not implemented");
   try {
     app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) ? 2 : 0;
-  }
+  } catch (const CLI::ParseError& e) { return app.exit(e) ? 2 : 0; }
   std::map<std::string, Tally> tallies;
   Exceptions exceptions = exceptions_path.empty() ? Exceptions() : Exceptions(exceptions_path);
   visit_pack(

@@ -2,7 +2,6 @@
 #include "plugin.h"
 
 #include <dlfcn.h>
-
 #include <filesystem>
 
 #include "lamella/dispatch/table.h"
@@ -12,7 +11,8 @@ namespace lamella::tools {
 
 void load_plugin(const std::string& path) {
   std::error_code ignored;
-  LAMELLA_CHECK(std::filesystem::is_regular_file(path, ignored), Usage, "plug-in: there is no file \"{}\"", path);
+  LAMELLA_CHECK(std::filesystem::is_regular_file(path, ignored), Usage, "plug-in: there is no file \"{}\"",
+                path);
   install_operators();  // a plug-in may replace a built-in operator
   // A path with a slash: a bare name would be looked for in the system's folders instead.
   void* const library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);

@@ -71,7 +71,8 @@ class CaseParser {
     }
     if (v.contains("complex")) {
       const json& c = v["complex"];
-      if (!c.is_array() || c.size() != 2 || !c[0].is_number() || !c[1].is_number()) malformed("a complex without two parts");
+      if (!c.is_array() || c.size() != 2 || !c[0].is_number() || !c[1].is_number())
+        malformed("a complex without two parts");
       return Scalar(c128(c[0].get<double>(), c[1].get<double>()));
     }
     if (v.contains("float") && v["float"].is_string()) return float_text(v["float"].get<std::string>());
@@ -114,7 +115,8 @@ std::vector<std::optional<std::string>> optional_names(const json& v) {
 }
 
 void parse_vjp(const json& v, PackCase& out) {
-  if (!v.is_object() || !v.contains("cotangents") || !v.contains("grads")) malformed("a vjp without cotangents or grads");
+  if (!v.is_object() || !v.contains("cotangents") || !v.contains("grads"))
+    malformed("a vjp without cotangents or grads");
   out.has_vjp = true;
   out.cotangents = optional_names(v["cotangents"]);
   out.grads = optional_names(v["grads"]);
@@ -144,7 +146,8 @@ PackArguments PackCase::with(const Tensors& xs) const {
 }
 
 PackCase parse_case(const json& text, const SafetensorsReader& file) {
-  if (!text.is_object() || !text.contains("args") || !text["args"].is_array()) malformed("no list of arguments");
+  if (!text.is_object() || !text.contains("args") || !text["args"].is_array())
+    malformed("no list of arguments");
   PackCase out;
   out.must_raise = flag(text, "error");
   CaseParser parser(file, out);

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "lamella/dispatch/value.h"
+
 #include "safetensors.h"
 
 namespace lamella::tools {

@@ -41,7 +41,9 @@ double largest_finite_part(const auto* want, int64_t n) {
 
 bool close(c128 got, c128 want, double bound) {
   if (!same_part(got.real(), want.real()) || !same_part(got.imag(), want.imag())) return false;
-  const auto apart = [](double a, double b) { return std::isfinite(a) && std::isfinite(b) ? std::abs(a - b) : 0; };
+  const auto apart = [](double a, double b) {
+    return std::isfinite(a) && std::isfinite(b) ? std::abs(a - b) : 0;
+  };
   return std::hypot(apart(got.real(), want.real()), apart(got.imag(), want.imag())) <= bound;
 }
 
@@ -75,8 +77,8 @@ template <class T> std::string compare(const Tensor& got, const Tensor& want) {
     if constexpr (std::is_integral_v<T>) fine = g[i] == w[i];
     else fine = close(widened(g[i]), widened(w[i]), bound);
     if (!fine)
-      return format("at {} of {}: got {}, expected {} within {}", position(i, want.sizes()), type_str(want), element(g[i]),
-                    element(w[i]), bound);
+      return format("at {} of {}: got {}, expected {} within {}", position(i, want.sizes()), type_str(want),
+                    element(g[i]), element(w[i]), bound);
   }
   return "";
 }
@@ -95,7 +97,8 @@ std::string beyond_tolerance(const Tensor& got, const Tensor& want) {
 
 uint64_t ulps_apart(uint64_t a, uint64_t b, DType dtype) {
   const int width = dtype == DType::F32 ? 32 : 64;
-  const uint64_t sign = uint64_t{1} << (width - 1), infinity = width == 32 ? 0x7f800000u : 0x7ff0000000000000u;
+  const uint64_t sign = uint64_t{1} << (width - 1),
+                 infinity = width == 32 ? 0x7f800000u : 0x7ff0000000000000u;
   const uint64_t size_a = a & ~sign, size_b = b & ~sign;
   const bool nan_a = size_a > infinity, nan_b = size_b > infinity;
   if (nan_a || nan_b) return nan_a && nan_b ? 0 : std::numeric_limits<uint64_t>::max();

@@ -123,7 +123,8 @@ void check_dropped(const Word& word, const Value& value) {
 bool is_cpu_device(const PackArgument& a) {
   const auto* text = std::get_if<std::string>(&a.value);
   if (a.name != "device" || is_none(a.value)) return a.name == "device";
-  LAMELLA_CHECK(text && *text == "cpu", Device, "reference: device = {} is not there; expected \"cpu\"", str(a.value));
+  LAMELLA_CHECK(text && *text == "cpu", Device, "reference: device = {} is not there; expected \"cpu\"",
+                str(a.value));
   return true;
 }
 }  // namespace
@@ -142,8 +143,8 @@ PackOperator::PackOperator(const std::string& name, const std::string& variant) 
   if (op_ && op_->form == OpForm::Out) op_ = nullptr;
 }
 
-/// What PyTorch takes in more forms than a schema: a number for a tensor (never the first, whose method it is),
-/// an empty list of tensors, a whole float for an integer.
+/// What PyTorch takes in more forms than a schema: a number for a tensor (never the first, whose method it
+/// is), an empty list of tensors, a whole float for an integer.
 Value PackOperator::fitted(const Param& param, Value value, const PackArguments& all) const {
   const auto* ints = std::get_if<Dims>(&value);
   if (param.kind == ParamKind::TensorList && ints && ints->empty()) return Tensors{};
@@ -159,7 +160,8 @@ PackOperator::Named PackOperator::bind(const PackArguments& args) const {
   const auto set = [&](const std::string& param, Value value) {
     const int i = op_->schema.find(param);
     if (i < 0) throw NotExpressible("the operator has no parameter " + param);
-    std::erase_if(named, [&](const auto& n) { return n.first == param; });  // a constant, overruled by the case
+    std::erase_if(named,
+                  [&](const auto& n) { return n.first == param; });  // a constant, overruled by the case
     named.emplace_back(param, fitted(op_->schema.params[size_t(i)], std::move(value), args));
   };
   std::vector<const Word*> order;
@@ -185,7 +187,8 @@ PackOperator::Named PackOperator::bind(const PackArguments& args) const {
       for (const Word* w : order)
         if (w->name == a.name) word = w;
     }
-    if (!word) throw NotExpressible(a.name.empty() ? "more arguments than parameters" : "the argument " + a.name);
+    if (!word)
+      throw NotExpressible(a.name.empty() ? "more arguments than parameters" : "the argument " + a.name);
     const auto* t = std::get_if<Tensor>(&a.value);
     if (word->dropped) check_dropped(*word, a.value);
     else if (word->sizes && t) set(word->param, Dims(t->sizes()));

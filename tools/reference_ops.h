@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lamella/dispatch/call.h"
+
 #include "reference_case.h"
 
 namespace lamella::tools {
@@ -14,7 +15,8 @@ class PackOperator {
 
   /// Null when the library lacks it.
   const Op* op() const { return op_; }
-  /// Calls it, or its out= form when there is an argument "out". Errors: NotExpressible, and whatever the operator raises.
+  /// Calls it, or its out= form when there is an argument "out". Errors: NotExpressible, and whatever the
+  /// operator raises.
   Tensors operator()(const PackArguments& args) const;
 
  private:

@@ -5,6 +5,7 @@
 #include <fstream>
 
 #include "lamella/transforms/grad.h"
+
 #include "reference_compare.h"
 #include "reference_ops.h"
 
@@ -18,13 +19,16 @@ struct Verdict {
   const char* status = "ok";  ///< what --write says of the case
   std::string message;
 };
-Verdict not_implemented(std::string why) { return {Verdict::NotImplemented, "not_implemented", std::move(why)}; }
+Verdict not_implemented(std::string why) {
+  return {Verdict::NotImplemented, "not_implemented", std::move(why)};
+}
 
 using Written = std::map<std::string, Tensor>;
 
 /// Compares what was computed with what the file has under these names; remembers it under them.
-std::string compare_all(const char* what, const Tensors& got, const std::vector<std::optional<std::string>>& names,
-                        const SafetensorsReader& file, Written& written) {
+std::string compare_all(const char* what, const Tensors& got,
+                        const std::vector<std::optional<std::string>>& names, const SafetensorsReader& file,
+                        Written& written) {
   if (got.size() != names.size()) return format("got {} {}s, expected {}", got.size(), what, names.size());
   std::string first;
   for (size_t i = 0; i < got.size(); ++i) {
@@ -32,13 +36,15 @@ std::string compare_all(const char* what, const Tensors& got, const std::vector<
     if (!file.has(*names[i])) throw MalformedPack("there is no tensor " + *names[i]);
     const Tensor want = file.tensor(*names[i]);
     std::string text = got[i].defined() ? beyond_tolerance(got[i], want) : "undefined";
-    if (got[i].defined() && is_complex(got[i].dtype()) == is_complex(want.dtype())) written[*names[i]] = got[i];
+    if (got[i].defined() && is_complex(got[i].dtype()) == is_complex(want.dtype()))
+      written[*names[i]] = got[i];
     if (first.empty() && !text.empty()) first = format("{} {}: {}", what, i, text);
   }
   return first;
 }
 
-std::string check_vjp(const PackOperator& op, const PackCase& c, const SafetensorsReader& file, Written& written) {
+std::string check_vjp(const PackOperator& op, const PackCase& c, const SafetensorsReader& file,
+                      Written& written) {
   const auto f = [&](const Tensors& xs) { return op(c.with(xs)); };
   const VjpResult result = vjp(f, c.inputs());
   Tensors cotangents;
@@ -49,7 +55,8 @@ std::string check_vjp(const PackOperator& op, const PackCase& c, const Safetenso
   return compare_all("gradient", result.pullback(cotangents), c.grads, file, written);
 }
 
-Verdict check_case(const json& text, const PackOperator& op, const SafetensorsReader& file, Written& written) {
+Verdict check_case(const json& text, const PackOperator& op, const SafetensorsReader& file,
+                   Written& written) {
   const PackCase c = parse_case(text, file);
   const Tensors got = op(c.args);
   if (c.must_raise) return {Verdict::Failed, "ok", "was accepted; must be refused"};
@@ -65,17 +72,14 @@ Verdict check_case(const json& text, const PackOperator& op, const SafetensorsRe
 Verdict run_case(const json& text, const PackOperator& op, const SafetensorsReader& file, Written& written) {
   const bool must_raise = text.value("error", false);
   if (!op.op()) return not_implemented("no such operator");
-  if (text.value("gauge_dependent", false)) return not_implemented("outputs are unique only up to signs or phases");
+  if (text.value("gauge_dependent", false))
+    return not_implemented("outputs are unique only up to signs or phases");
   try {
     return check_case(text, op, file, written);
-  } catch (const NotExpressible& e) {
-    return not_implemented(e.what());
-  } catch (const Error& e) {
+  } catch (const NotExpressible& e) { return not_implemented(e.what()); } catch (const Error& e) {
     if (must_raise && e.code() != ErrorCode::Internal) return {Verdict::Passed, "refused", e.what()};
     return {Verdict::Failed, "refused", format("raised {}: {}", name(e.code()), e.what())};
-  } catch (const MalformedPack&) {
-    throw;
-  } catch (const std::exception& e) {
+  } catch (const MalformedPack&) { throw; } catch (const std::exception& e) {
     return {Verdict::Failed, "refused", format("raised something that is no lamella::Error: {}", e.what())};
   }
 }
@@ -91,8 +95,9 @@ void count(const Verdict& v, const std::string& op, int number, Exceptions& exce
   }
 }
 
-void run_cases(const json& cases, const SafetensorsReader& file, const RunOptions& options, Exceptions& exceptions,
-               std::map<std::string, Tally>& tallies, Written& written, json& verdicts) {
+void run_cases(const json& cases, const SafetensorsReader& file, const RunOptions& options,
+               Exceptions& exceptions, std::map<std::string, Tally>& tallies, Written& written,
+               json& verdicts) {
   if (!cases.is_array()) throw MalformedPack("its cases are no list");
   int number = -1;
   for (const json& text : cases) {
@@ -154,8 +159,8 @@ void write_file(const std::string& path, const std::string& bytes) {
   LAMELLA_CHECK(out, Usage, "reference: cannot write \"{}\"", path);
 }
 
-void run_pack_file(const std::string& name, std::string bytes, const RunOptions& options, Exceptions& exceptions,
-                   std::map<std::string, Tally>& tallies) {
+void run_pack_file(const std::string& name, std::string bytes, const RunOptions& options,
+                   Exceptions& exceptions, std::map<std::string, Tally>& tallies) {
   Written written;
   json verdicts = json::array();
   try {
@@ -169,8 +174,9 @@ void run_pack_file(const std::string& name, std::string bytes, const RunOptions&
     fail(ErrorCode::Value, "reference: {}: {}", name, e.what());
   }
   if (!options.write_dir.empty() && !verdicts.empty())
-    write_file(options.write_dir + "/" + name, write_safetensors(written, {{"cases", verdicts.dump(-1, ' ', false,
-                                                                            json::error_handler_t::replace)}}));
+    write_file(options.write_dir + "/" + name,
+               write_safetensors(written,
+                                 {{"cases", verdicts.dump(-1, ' ', false, json::error_handler_t::replace)}}));
 }
 
 }  // namespace lamella::tools

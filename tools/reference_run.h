@@ -25,8 +25,8 @@ struct Tally {
   }
 };
 
-/// Cases in which PyTorch is wrong and a high-precision computation sides with the library; each has a reason. The file is a JSON list
-/// of {"op", "case", "reason"}.
+/// Cases in which PyTorch is wrong and a high-precision computation sides with the library; each has a
+/// reason. The file is a JSON list of {"op", "case", "reason"}.
 class Exceptions {
  public:
   Exceptions() = default;
@@ -49,8 +49,8 @@ struct RunOptions {
 bool selected(const RunOptions& options, const std::string& op, const std::string& variant);
 
 /// Runs the cases of one file of a pack. Errors: value (malformed file), usage (cannot write).
-void run_pack_file(const std::string& name, std::string bytes, const RunOptions& options, Exceptions& exceptions,
-                   std::map<std::string, Tally>& tallies);
+void run_pack_file(const std::string& name, std::string bytes, const RunOptions& options,
+                   Exceptions& exceptions, std::map<std::string, Tally>& tallies);
 /// Likewise for one of NumPy's ULP sets (umath-validation-set-exp.csv): a case is a row.
 void run_ulp_file(const std::string& name, const std::string& bytes, const RunOptions& options,
                   std::map<std::string, Tally>& tallies);

@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Shows that `lamella reference` finds what is wrong and refuses what is malformed. usage: reference_test.py PROGRAM
+"""Shows that `lamella reference` finds what is wrong and refuses what is malformed.
+
+usage: reference_test.py PROGRAM
 
 Every pack here is made by hand, with one thing changed from a pack that passes.
 """
@@ -41,12 +43,14 @@ def pack(cases, tensors):
 
 class Runner:
     def __init__(self, program, folder):
-        self.program, self.path, self.folder, self.wrong = program, os.path.join(folder, "exp.safetensors"), folder, 0
+        self.program, self.folder, self.wrong = program, folder, 0
+        self.path = os.path.join(folder, "exp.safetensors")
 
     def run(self, data, *options):
         with open(self.path, "wb") as stream:
             stream.write(data)
-        return subprocess.run([self.program, "reference", self.path, *options], capture_output=True, text=True)
+        command = [self.program, "reference", self.path, *options]
+        return subprocess.run(command, capture_output=True, text=True)
 
     def expect(self, what, status, data, *options):
         done = self.run(data, *options)
@@ -63,9 +67,10 @@ def check_verdicts(t):
     bound = 1e-9 * E
     for factor, status in ((0.5, 0), (2, 1)):
         moved = E + factor * bound
-        t.expect(f"an output {factor} bounds off", status, pack([exp_case()], exp_tensors(**{"0_out0": f64(1, moved)})))
-        off = 2 * E + factor * 2 * bound
-        t.expect(f"a gradient {factor} bounds off", status, pack([exp_case()], exp_tensors(**{"0_grad0": f64(1, off)})))
+        output = pack([exp_case()], exp_tensors(**{"0_out0": f64(1, moved)}))
+        t.expect(f"an output {factor} bounds off", status, output)
+        gradient = pack([exp_case()], exp_tensors(**{"0_grad0": f64(1, 2 * moved)}))
+        t.expect(f"a gradient {factor} bounds off", status, gradient)
     for what, tensor in {
         "a NaN where there is none": f64(1, math.nan),
         "an infinity where there is none": f64(math.inf, E),
@@ -80,7 +85,8 @@ def check_verdicts(t):
     t.expect("an error case that is accepted", 1, pack([error], exp_tensors()))
     error = {**error, "op": "cat"}
     t.expect("an error case that is refused", 0, pack([error], exp_tensors()))
-    t.expect("an argument that the operator has not", 0, pack([exp_case(kwargs={"speed": 3})], exp_tensors()))
+    speed = pack([exp_case(kwargs={"speed": 3})], exp_tensors())
+    t.expect("an argument that the operator has not", 0, speed)
     t.expect("a device that is not there", 1, pack([exp_case(kwargs={"device": "cuda"})], exp_tensors()))
     unknown = t.expect("an operator that is not there", 0, pack([exp_case(op="no_such_operator")], exp_tensors()),
                        "--json", "-")

@@ -1,9 +1,11 @@
-// NumPy's validation sets: dtype, input bits, correctly rounded output bits, ULP limit; lines after # are notes.
+// NumPy's validation sets: dtype, input bits, correctly rounded output bits, ULP limit; lines after # are
+// notes.
 #include <bit>
 #include <cstring>
 #include <sstream>
 
 #include "lamella/dispatch/call.h"
+
 #include "reference_compare.h"
 #include "reference_run.h"
 
@@ -29,10 +31,9 @@ uint64_t parse_number(const std::string& text, int base) {
   uint64_t value = 0;
   try {
     value = std::stoull(text, &used, base);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  LAMELLA_CHECK(used && used == text.find_last_not_of(" \r") + 1, Value, "reference: \"{}\" is no number", text);
+  } catch (const std::exception&) { used = 0; }
+  LAMELLA_CHECK(used && used == text.find_last_not_of(" \r") + 1, Value, "reference: \"{}\" is no number",
+                text);
   return value;
 }
 
@@ -40,15 +41,18 @@ std::vector<UlpRow> parse_rows(const std::string& bytes) {
   std::vector<UlpRow> rows;
   std::istringstream in(bytes);
   for (std::string line; std::getline(in, line);) {
-    if (line.find_first_not_of(" \r") == std::string::npos || line[0] == '#' || line.starts_with("dtype")) continue;
+    if (line.find_first_not_of(" \r") == std::string::npos || line[0] == '#' || line.starts_with("dtype"))
+      continue;
     std::istringstream fields(line);
     std::string dtype, input, output, limit;
     const bool whole = std::getline(fields, dtype, ',') && std::getline(fields, input, ',') &&
                        std::getline(fields, output, ',') && std::getline(fields, limit);
-    LAMELLA_CHECK(whole && (dtype == "np.float32" || dtype == "np.float64"), Value, "reference: got the line \"{}\", "
-                  "expected np.float32 or np.float64, input, output, limit", line);
-    rows.push_back({dtype == "np.float32" ? DType::F32 : DType::F64, parse_number(input, 16), parse_number(output, 16),
-                    parse_number(limit, 10)});
+    LAMELLA_CHECK(whole && (dtype == "np.float32" || dtype == "np.float64"), Value,
+                  "reference: got the line \"{}\", "
+                  "expected np.float32 or np.float64, input, output, limit",
+                  line);
+    rows.push_back({dtype == "np.float32" ? DType::F32 : DType::F64, parse_number(input, 16),
+                    parse_number(output, 16), parse_number(limit, 10)});
   }
   return rows;
 }
@@ -97,13 +101,14 @@ void run_ulp_file(const std::string& name, const std::string& bytes, const RunOp
     const UlpRow& r = rows[i];
     const bool wide = r.dtype == DType::F64;
     const uint64_t got = bits_at(computed[wide], next[wide]++), apart = ulps_apart(got, r.output, r.dtype);
-    written << (wide ? "np.float64" : "np.float32") << ",0x" << r.input << ",0x" << got << ',' << r.limit << '\n';
+    written << (wide ? "np.float64" : "np.float32") << ",0x" << r.input << ",0x" << got << ',' << r.limit
+            << '\n';
     worst[wide] = std::max(worst[wide], apart);
     if (apart <= r.limit) ++tally.passed;
     else {
       std::ostringstream text;
-      text << name << ": " << r.dtype << " of 0x" << std::hex << r.input << ": got 0x" << got << ", expected 0x" << r.output
-           << std::dec << ", " << apart << " ULP apart, at most " << r.limit;
+      text << name << ": " << r.dtype << " of 0x" << std::hex << r.input << ": got 0x" << got
+           << ", expected 0x" << r.output << std::dec << ", " << apart << " ULP apart, at most " << r.limit;
       tally.fail(int(i), text.str());
     }
   }

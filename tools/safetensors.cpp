@@ -20,8 +20,8 @@ struct FileDType {
   DType dtype;
 };
 constexpr FileDType kFileDTypes[] = {
-    {"BOOL", DType::Bool}, {"U8", DType::U8},   {"U16", DType::U16},   {"U32", DType::U32}, {"U64", DType::U64},
-    {"I8", DType::I8},     {"I16", DType::I16}, {"I32", DType::I32},   {"I64", DType::I64}, {"F16", DType::F16},
+    {"BOOL", DType::Bool}, {"U8", DType::U8},   {"U16", DType::U16}, {"U32", DType::U32}, {"U64", DType::U64},
+    {"I8", DType::I8},     {"I16", DType::I16}, {"I32", DType::I32}, {"I64", DType::I64}, {"F16", DType::F16},
     {"BF16", DType::BF16}, {"F32", DType::F32}, {"F64", DType::F64}};
 
 template <class... A> [[noreturn]] void malformed(std::string_view text, const A&... a) {
@@ -41,7 +41,8 @@ std::string_view file_dtype_name(DType dtype) {
 }
 
 uint64_t unsigned_number(const json& v, const std::string& tensor) {
-  if (!v.is_number_unsigned()) malformed("tensor \"{}\": got a {}, expected a non-negative integer", tensor, v.type_name());
+  if (!v.is_number_unsigned())
+    malformed("tensor \"{}\": got a {}, expected a non-negative integer", tensor, v.type_name());
   return v.get<uint64_t>();
 }
 
@@ -58,7 +59,8 @@ uint64_t bytes_of(const std::string& name, const std::vector<int64_t>& sizes, DT
   bool empty = false;
   for (const int64_t s : sizes) {
     if (s == 0) empty = true;
-    else if (__builtin_mul_overflow(n, uint64_t(s), &n)) malformed("tensor \"{}\" has too many elements", name);
+    else if (__builtin_mul_overflow(n, uint64_t(s), &n))
+      malformed("tensor \"{}\" has too many elements", name);
   }
   return empty ? 0 : n;
 }
@@ -68,7 +70,8 @@ SafetensorsReader::SafetensorsReader(std::string bytes) : bytes_(std::move(bytes
   if (bytes_.size() < 8) malformed("got {} bytes, expected at least 8", bytes_.size());
   uint64_t header = 0;
   std::memcpy(&header, bytes_.data(), 8);
-  if (header > bytes_.size() - 8) malformed("a header of {} bytes exceeds the file of {}", header, bytes_.size());
+  if (header > bytes_.size() - 8)
+    malformed("a header of {} bytes exceeds the file of {}", header, bytes_.size());
   data_ = 8 + size_t(header);
   const json root = json::parse(bytes_.data() + 8, bytes_.data() + data_, nullptr, false);
   if (!root.is_object()) malformed("the header is no JSON object");
@@ -87,7 +90,8 @@ SafetensorsReader::SafetensorsReader(std::string bytes) : bytes_(std::move(bytes
       if (size > uint64_t(INT64_MAX)) malformed("tensor \"{}\" has a size of {}", name, size);
       sizes.push_back(int64_t(size));
     }
-    if (sizes.size() > kMaxRank) malformed("tensor \"{}\" has {} dims, expected at most {}", name, sizes.size(), kMaxRank);
+    if (sizes.size() > kMaxRank)
+      malformed("tensor \"{}\" has {} dims, expected at most {}", name, sizes.size(), kMaxRank);
     const json& range = member(entry, "data_offsets", json::value_t::array, name);
     if (range.size() != 2) malformed("tensor \"{}\" has {} offsets, expected 2", name, range.size());
     add_entry(name, member(entry, "dtype", json::value_t::string, name).get<std::string>(), std::move(sizes),
@@ -126,7 +130,8 @@ Tensor SafetensorsReader::tensor(const std::string& name) const {
   const char* source = bytes_.data() + e.begin;
   if (e.dtype == DType::Bool)
     for (size_t i = 0; i < e.bytes; ++i)
-      if (uint8_t(source[i]) > 1) malformed("tensor \"{}\" has a bool byte of {}", name, int(uint8_t(source[i])));
+      if (uint8_t(source[i]) > 1)
+        malformed("tensor \"{}\" has a bool byte of {}", name, int(uint8_t(source[i])));
   const Tensor out = make_tensor(Ints(e.sizes.data(), e.sizes.size()), e.dtype);
   if (e.bytes) std::memcpy(out.raw_data(), source, e.bytes);
   return out;
@@ -141,14 +146,14 @@ std::string write_safetensors(const std::map<std::string, Tensor>& tensors,
     const Tensor packed = contiguous(t);
     std::vector<int64_t> sizes(packed.sizes().begin(), packed.sizes().end());
     const bool complex = is_complex(packed.dtype());
-    LAMELLA_CHECK(complex == name.ends_with(kComplexEnding), Value, "safetensors: \"{}\" names a {}", name, type_str(t));
+    LAMELLA_CHECK(complex == name.ends_with(kComplexEnding), Value, "safetensors: \"{}\" names a {}", name,
+                  type_str(t));
     if (complex) sizes.push_back(2);
     const size_t begin = data.size(), bytes = size_t(packed.numel()) * size_t(itemsize(packed.dtype()));
     if (bytes) data.append(static_cast<const char*>(packed.raw_data()), bytes);
-    root[name] = {
-        {"dtype", file_dtype_name(to_real(packed.dtype()))},
-        {"shape", sizes},
-        {"data_offsets", {begin, data.size()}}};
+    root[name] = {{"dtype", file_dtype_name(to_real(packed.dtype()))},
+                  {"shape", sizes},
+                  {"data_offsets", {begin, data.size()}}};
   }
   std::string header = root.dump(-1, ' ', false, json::error_handler_t::replace);
   header.resize((header.size() + 7) / 8 * 8, ' ');

@@ -21,7 +21,8 @@ namespace {
 namespace fs = std::filesystem;
 constexpr size_t kBlock = 512;
 constexpr uint64_t kMaxEntry = uint64_t{1} << 30;  // a larger file in an archive is refused, not allocated
-constexpr size_t kMaxStep = size_t{1} << 20;       // memory grows with what has arrived, not with what is announced
+constexpr size_t kMaxStep = size_t{1}
+                            << 20;  // memory grows with what has arrived, not with what is announced
 
 std::string read_file(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
@@ -35,7 +36,8 @@ std::string read_file(const fs::path& path) {
 /// Decompressed bytes of a file, in order.
 class ZstdStream {
  public:
-  explicit ZstdStream(const std::string& path) : in_(path, std::ios::binary), compressed_(ZSTD_DStreamInSize()) {
+  explicit ZstdStream(const std::string& path)
+      : in_(path, std::ios::binary), compressed_(ZSTD_DStreamInSize()) {
     LAMELLA_CHECK(in_, Usage, "reference: cannot open \"{}\"", path);
   }
   /// Fills `out` as far as the stream goes.
@@ -70,14 +72,17 @@ class ZstdStream {
   bool ended_ = false;
 };
 
-std::string text_field(const char* field, size_t size) { return std::string(field, std::find(field, field + size, '\0')); }
+std::string text_field(const char* field, size_t size) {
+  return std::string(field, std::find(field, field + size, '\0'));
+}
 
 /// An octal number, padded by spaces or NULs.
 uint64_t octal_field(const char* field, size_t size, const char* what) {
   uint64_t value = 0;
   size_t i = 0, digits = 0;
   while (i < size && field[i] == ' ') ++i;
-  for (; i < size && field[i] >= '0' && field[i] <= '7'; ++i, ++digits) value = value * 8 + uint64_t(field[i] - '0');
+  for (; i < size && field[i] >= '0' && field[i] <= '7'; ++i, ++digits)
+    value = value * 8 + uint64_t(field[i] - '0');
   const bool ended = std::all_of(field + i, field + size, [](char c) { return c == ' ' || c == '\0'; });
   LAMELLA_CHECK(ended && digits && digits < 21, Value, "tar: the {} of an entry is no octal number", what);
   return value;
@@ -85,14 +90,17 @@ uint64_t octal_field(const char* field, size_t size, const char* what) {
 
 struct TarHeader {
   std::array<char, kBlock> block;
-  bool end() const { return std::all_of(block.begin(), block.end(), [](char c) { return c == '\0'; }); }
+  bool end() const {
+    return std::all_of(block.begin(), block.end(), [](char c) { return c == '\0'; });
+  }
   std::string name() const { return text_field(block.data(), 100); }
   uint64_t size() const { return octal_field(block.data() + 124, 12, "size"); }
   bool regular() const { return block[156] == '0' || block[156] == '\0'; }
   void check_sum() const {
     uint64_t sum = 0;
     for (size_t i = 0; i < kBlock; ++i) sum += i >= 148 && i < 156 ? uint8_t(' ') : uint8_t(block[i]);
-    LAMELLA_CHECK(sum == octal_field(block.data() + 148, 8, "checksum"), Value, "tar: an entry's checksum is wrong");
+    LAMELLA_CHECK(sum == octal_field(block.data() + 148, 8, "checksum"), Value,
+                  "tar: an entry's checksum is wrong");
   }
 };
 
@@ -101,7 +109,8 @@ std::string read_entry(ZstdStream& in, uint64_t size, const std::string& name) {
   while (bytes.size() < size) {
     const size_t old = bytes.size(), step = size_t(std::min<uint64_t>(size - old, kMaxStep));
     bytes.resize(old + step);
-    LAMELLA_CHECK(in.read(bytes.data() + old, step) == step, Value, "tar: the archive ends inside \"{}\"", name);
+    LAMELLA_CHECK(in.read(bytes.data() + old, step) == step, Value, "tar: the archive ends inside \"{}\"",
+                  name);
   }
   std::array<char, kBlock> padding;
   const size_t rest = (kBlock - size % kBlock) % kBlock;
@@ -120,14 +129,17 @@ void visit_archive(const std::string& path, const std::function<bool(const std::
     header.check_sum();
     const uint64_t size = header.size();
     const std::string name = fs::path(header.name()).filename().string();
-    LAMELLA_CHECK(size <= kMaxEntry, Value, "tar: \"{}\" has {} bytes, expected at most {}", name, size, kMaxEntry);
+    LAMELLA_CHECK(size <= kMaxEntry, Value, "tar: \"{}\" has {} bytes, expected at most {}", name, size,
+                  kMaxEntry);
     std::string bytes = read_entry(in, size, name);
     if (header.regular() && wanted(name)) visit(name, std::move(bytes));
   }
 }
 #else
-void visit_archive(const std::string& path, const std::function<bool(const std::string&)>&, const PackVisitor&) {
-  fail(ErrorCode::Usage, "reference: \"{}\" is an archive, and this program was built without zstd; unpack it first", path);
+void visit_archive(const std::string& path, const std::function<bool(const std::string&)>&,
+                   const PackVisitor&) {
+  fail(ErrorCode::Usage,
+       "reference: \"{}\" is an archive, and this program was built without zstd; unpack it first", path);
 }
 #endif
 }  // namespace

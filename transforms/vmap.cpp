@@ -163,7 +163,7 @@ class Vmap final : public Interpreter {
     BatchCall call{lower, dims.data(), list_dims.data(), size_, f, results, &list};
     if (op.is_view()) return view(f, call);
     Inferred logical;
-    ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
+    if (op.shape != ShapeClass::Dynamic) ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
     rule(call);
     for (int k = 0; k < op.schema.n_results; ++k)
       f.results[k] = call.mapped[k] ? wrap_result(results[k]) : results[k];
@@ -227,23 +227,21 @@ class Vmap final : public Interpreter {
   /// that runs lane i in LaneScope(i) draws the same bits.
   void random(Frame& f) {
     const int at = f.op->schema.find("key");
-    const Tensor& given = f.tensor(at);
-    if (const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr) {  // keys of the lanes: streams of their own
-      const Tensor keys = to_front(w->value, w->dim);
-      return with_key(f, at, keys, true);
-    }
+    const Tensor given = at < 0 ? Tensor() : f.tensor(at);
+    if (const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr)  // keys of the lanes: streams of their own
+      return with_key(f, at, to_front(w->value, w->dim), true);
     LAMELLA_CHECK(randomness_ != Randomness::Error || given.defined(), Randomness,
                   "{}: random numbers under vmap need a choice: randomness same or different, or a mapped key", f.op->name);
     if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
-    const uint64_t key = default_generator().next();
-    Tensor keys = make_tensor(Dims{size_}, DType::U64);
-    for (int64_t i = 0; i < size_; ++i) keys.data<uint64_t>()[i] = lamella::fold_in(key, uint64_t(i));
-    with_key(f, at, keys, true);
+    const Tensor base = next_key();  // one level down: lanes of outer vmaps get keys of their own first
+    const Tensor keys = lamella::fold_in(unsqueeze(base, 0), to(arange(size_), DType::U64));
+    if (at >= 0) return with_key(f, at, keys, true);
+    f.results[0] = wrap_result(keys);
   }
 
   void with_key(Frame& f, int at, const Tensor& key, bool mapped) {
     std::vector<const void*> args(f.args, f.args + f.op->schema.params.size());
-    args[size_t(at)] = key.defined() ? &key : nullptr;
+    if (at >= 0) args[size_t(at)] = key.defined() ? &key : nullptr;
     Tensor result;
     Frame lower{f.op, args.data(), &result};
     lamella::call(lower);

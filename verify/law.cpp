@@ -77,6 +77,7 @@ Settings& settings() {
 }
 
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
+bool stays_on_device(const Op& op) { return takes_tensors(op) && op.schema.find("device") < 0; }
 bool has_jvp(const Op& op) { return takes_tensors(op) && op.no_jvp.empty() && (op.composite || !op.jvp.empty()); }
 bool has_vjp(const Op& op) { return takes_tensors(op) && op.no_vjp.empty() && (op.composite || !op.vjp.empty()); }
 

@@ -63,6 +63,8 @@ bool has_jvp(const Op& op);
 bool has_vjp(const Op& op);
 /// Takes at least one tensor, so that arguments decide where it runs.
 bool takes_tensors(const Op& op);
+/// Likewise, and the results stay there: the oracle can run it.
+bool stays_on_device(const Op& op);
 
 /// Program text: "declarations; got = …; want = …;" and both printed. `more` follows the declarations of the arguments.
 std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got, const std::string& want);

@@ -39,7 +39,7 @@ const Op* form_of(const Op& op, OpForm form) {
 }
 bool has_in_place(const Op& op) { return form_of(op, OpForm::InPlace) && takes_tensors(op); }
 bool has_out(const Op& op) { return form_of(op, OpForm::Out); }
-bool has_meta(const Op& op) { return takes_tensors(op) && op.shape != ShapeClass::Dynamic; }
+bool has_meta(const Op& op) { return stays_on_device(op) && op.shape != ShapeClass::Dynamic; }
 bool every(const Op&) { return true; }
 
 Tensor to_meta(const Tensor& t) {

@@ -140,13 +140,13 @@ Verdict empty_is_right(Case& c) {
 void add_value_laws(std::vector<Law>& laws) {
   laws.push_back({1, "matches_reference", "value",
                   "Results lie within k units of roundoff times their condition of the f128 reference.",
-                  {.dtypes = kInexact}, true, takes_tensors, matches_reference});
+                  {.dtypes = kInexact}, true, stays_on_device, matches_reference});
   laws.push_back({2, "equals_where_exact", "value",
                   "On small integers, results that need no rounding equal the reference bit by bit.",
-                  {.exact = true}, true, takes_tensors, equals_where_exact});
+                  {.exact = true}, true, stays_on_device, equals_where_exact});
   laws.push_back({13, "empty_is_right", "value",
                   "With a size of 0, results have the right shape and reductions give their identity element.",
-                  {.exact = true, .empty = true}, true, takes_tensors, empty_is_right});
+                  {.exact = true, .empty = true}, true, stays_on_device, empty_is_right});
 }
 
 }  // namespace lamella::verify

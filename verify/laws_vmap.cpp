@@ -332,7 +332,8 @@ Verdict status_is_loops(Case& c) {
   std::vector<Tensors> lanes;
   if (size > 0) loop = status_of([&] { lanes = loop_over(c, slots, b); });
   else loop = c.op.composite ? status_of([&] { loop_over(c, slots, b); }) : status_on_meta(c, slots, b);
-  if (size == 0 && loop.raised && loop.code == ErrorCode::NoKernel) return Verdict::discard();
+  const bool by_value = loop.code == ErrorCode::Value || loop.code == ErrorCode::IndexOutOfRange;
+  if (size == 0 && loop.raised && (loop.code == ErrorCode::NoKernel || by_value)) return Verdict::discard();
   const Status got = status_of([&] { vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size})(b.xs); });
   if (declined(c.op, got)) return Verdict::discard();
   const bool uneven = !loop.raised && size > 0 && !stackable(lanes);  // then stacking is what raises

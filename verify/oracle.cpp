@@ -131,7 +131,33 @@ Tensor unflatten(const Bounds& flat, size_t& at, const Tensor& like, double fact
   return out;
 }
 
-Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : op_(c.op) {
+namespace {
+void symmetrise(Tensor& x) {
+  const int64_t n = x.size(-1);
+  const bool has_imaginary = is_complex(x.dtype());
+  const Tensor old = x;
+  x = plain_copy(old);
+  const f128* const from = parts(old);
+  f128* const to = parts(x);
+  const int64_t width = has_imaginary ? 2 : 1;
+  for (int64_t at = 0; at < x.numel(); ++at) {
+    const int64_t matrix = at / (n * n) * (n * n), row = at / n % n, column = at % n;
+    const int64_t mirrored = matrix + column * n + row;
+    to[at * width] = (from[at * width] + from[mirrored * width]) / 2;
+    if (has_imaginary) to[at * 2 + 1] = (from[at * 2 + 1] - from[mirrored * 2 + 1]) / 2;
+  }
+}
+}  // namespace
+
+Values symmetrised(const Case& c, Values reference_args) {
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    const Tensor* t = std::get_if<Tensor>(&c.args[i]);
+    if (t && t->defined() && c.draw.is_symmetric(*t)) symmetrise(std::get<Tensor>(reference_args[i]));
+  }
+  return reference_args;
+}
+
+Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : case_(c), op_(c.op) {
   const Values all = to_reference(c.args);
   args_ = all;
   for (const Case::Slot& s : slots) {
@@ -139,10 +165,12 @@ Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : op_(c.op) {
     inputs_.push_back(std::holds_alternative<Tensor>(v) ? std::get<Tensor>(v) : std::get<Tensors>(v)[size_t(s.element)]);
   }
   x_ = flatten(inputs_);
-  values_ = reference_forward(op_, args_);
+  values_ = forward();
   for (Tensor& y : values_) y = plain_copy(y);  // a result may be a view of an input, which moves
   y_ = flatten(values_);
 }
+
+Tensors Oracle::forward() const { return reference_forward(op_, symmetrised(case_, args_)); }
 
 Reals Oracle::evaluate(const Reals& x) {
   size_t at = 0;
@@ -150,7 +178,7 @@ Reals Oracle::evaluate(const Reals& x) {
     std::copy_n(x.begin() + long(at), part_count(t), parts(t));
     at += part_count(t);
   }
-  return flatten(reference_forward(op_, args_));
+  return flatten(forward());
 }
 
 Bounds Oracle::value_bounds(double u) {

@@ -20,6 +20,10 @@ Tensor unflatten(const Reals& flat, size_t& at, const Tensor& like);
 /// Like `like`, one f64 per element (the larger of both parts), times `factor`.
 Tensor unflatten(const Bounds& flat, size_t& at, const Tensor& like, double factor);
 
+/// `reference_args` with (x + x^H) / 2 for each x of a case's symmetric matrices: there a derivative is one along symmetric
+/// directions, whichever triangle the operator reads.
+Values symmetrised(const Case& c, Values reference_args);
+
 /// Rounds f128 to a floating dtype and c256 to a complex one; others are copied.
 Tensor narrow(const Tensor& wide, DType dtype);
 
@@ -57,11 +61,13 @@ class Oracle {
   Matrix hessian_bounds(const Reals& u);
 
  private:
+  Tensors forward() const;
   Reals evaluate(const Reals& x);
   Matrix jacobian_at(const Reals& x, int step_exponent);
   std::vector<Matrix> jacobians_nearby();
   Matrix hessian_at(const Reals& x, const Reals& u, bool magnitudes);
 
+  const Case& case_;
   const Op& op_;
   Values args_;
   Tensors inputs_, values_;
