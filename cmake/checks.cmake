@@ -32,7 +32,12 @@ endif()
 
 if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
-  add_test(NAME laws COMMAND lamella_program verify --time ${LAMELLA_LAW_SECONDS})
+  add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
+  if(LAMELLA_HAVE_ZSTD)
+    add_test(NAME reference COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
+    add_test(NAME reference.runner
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/reference_test.py $<TARGET_FILE:lamella_program>)
+  endif()
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
   if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR AND NOT LAMELLA_SANITIZE)
     # Another preset's program: its build is a fixture, and does nothing when that build is current.
@@ -41,7 +46,7 @@ if(TARGET lamella_program)
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
     add_test(NAME asan.build COMMAND ${CMAKE_COMMAND} --build --preset asan --target lamella_program
       WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    add_test(NAME asan.laws COMMAND ${asan}/lamella verify --time ${LAMELLA_LAW_SECONDS})
+    add_test(NAME asan.laws COMMAND ${asan}/lamella verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
     set_tests_properties(asan.configure PROPERTIES FIXTURES_SETUP asan_configured)
     set_tests_properties(asan.build PROPERTIES FIXTURES_REQUIRED asan_configured FIXTURES_SETUP asan_built
       PROCESSORS 2 TIMEOUT 1500)

@@ -334,13 +334,7 @@ Tensor Draw::positive_definite(const Dims& batch, int64_t n, DType dtype) {
         store(t, (b * n + j) * n + i, sum.real(), i == j ? 0 : -sum.imag());
       }
   }
-  const Tensor out = relayout(t, false);
-  symmetric_.push_back(out.impl());
-  return out;
-}
-
-bool Draw::is_symmetric(const Tensor& t) const {
-  return std::find(symmetric_.begin(), symmetric_.end(), t.impl()) != symmetric_.end();
+  return relayout(t, false);
 }
 
 Tensor Draw::triangular(const Dims& batch, int64_t n, DType dtype) {

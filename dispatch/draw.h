@@ -77,8 +77,6 @@ class Draw {
   Scalar scalar(DType dtype);
   /// Well-conditioned [.., n, n]: symmetric (Hermitian) positive definite.
   Tensor positive_definite(const Dims& batch, int64_t n, DType dtype);
-  /// Whether `t` was drawn by positive_definite: operators on such matrices have derivatives along symmetric directions only.
-  bool is_symmetric(const Tensor& t) const;
   /// [.., n, n] with a diagonal bounded away from 0.
   Tensor triangular(const Dims& batch, int64_t n, DType dtype);
   /// A u64 tensor of random keys.
@@ -90,7 +88,6 @@ class Draw {
   std::span<const uint32_t> choices_;
   DrawOptions options_;
   size_t at_ = 0;
-  std::vector<const TensorImpl*> symmetric_;
   bool has_dtype_ = false;
   DType dtype_ = DType::F64;
 };

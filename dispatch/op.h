@@ -72,6 +72,7 @@ enum Property : uint32_t {
   kValueErrors = 1u << 5,    ///< may raise depending on element values
   kDiscontinuous = 1u << 6,  ///< piecewise constant results (comparisons, indices)
   kTestOnly = 1u << 7,       ///< plumbing between columns and test operators: left out of listings and laws
+  kExactOut = 1u << 9,       ///< out= must have the result's very dtype (as PyTorch's, for operators that pick or move elements)
   kSymmetricInput = 1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
 };
 

@@ -103,6 +103,7 @@ void apply(const DispatchState::Captured& c) {
   s.default_dtype = c.default_dtype;
   for (int i = 0; i < std::max(s.depth, c.depth); ++i) s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
   s.depth = c.depth;
+  detail::birth_serial = c.levels.empty() ? 0 : c.levels.back().serial;
 }
 }  // namespace
 

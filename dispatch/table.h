@@ -10,7 +10,7 @@
 namespace lamella {
 
 /// NOTE: [snapshots] A snapshot is a vector of row pointers; adding or replacing copies the pointers and one row. Rows and
-/// published snapshots are never freed (a snapshot costs 8 bytes an operator), so a call, a tape or a trace may keep using
+/// published snapshots are never freed (a snapshot costs 76 bytes an operator), so a call, a tape or a trace may keep using
 /// the one it began with while another thread registers.
 class OpTable {
  public:

@@ -91,7 +91,7 @@ void define_complex() {
                wrt("imag", [](Tensor t) { return complex(zeros_like(t), t); })},
        .vjp = {wrt("real", [](Tensor dy) { return real(dy); }),
                wrt("imag", [](Tensor dy) { return imag(dy); })},
-       .properties = kLinear | kNoInPlace,
+       .properties = kLinear | kNoInPlace | kExactOut,
        .samples = [](Draw& d) { return binary(d, kFloat32And64); },
        .doc = "real + i imag, broadcast: c64 from f32, c128 from f64. Error dtype for others or a mixture."});
 }

@@ -265,7 +265,7 @@ void define_by_element() {
                    [](Tensor dy, Ints sizes, int64_t dim, Tensor index) {
                      return scatter_add(new_zeros(dy, sizes), dim, index, dy);
                    })},
-       .properties = kLinear | kNoInPlace | kValueErrors,
+       .properties = kLinear | kNoInPlace | kValueErrors | kExactOut,
        .samples = gather_samples,
        .doc = "x with its index along dim taken from `index`, in index's shape; index has x's rank and is no "
               "larger than "

@@ -17,7 +17,7 @@ void check_no_bool(const Frame& f, const Inferred& inferred) {
 void infer_add(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   const Scalar& alpha = f.arg<Scalar>(2);
-  LAMELLA_CHECK(category(alpha.kind()) <= category(out.compute), DType, "{}: alpha = {} does not fit a result of {}",
+  LAMELLA_CHECK(alpha == Scalar(1) || category(alpha.kind()) <= category(out.compute), DType, "{}: alpha = {} does not fit a result of {}",
                 op_name(f), alpha.str(), out.compute);
   if (op_name(f) == "sub") check_no_bool(f, out);
 }

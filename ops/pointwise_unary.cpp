@@ -4,15 +4,16 @@
 namespace lamella::ops {
 
 namespace {
-void infer_real(const Frame& f, Inferred& out) {
-  infer_same(f, out);
-  out.outs[0].dtype = to_real(out.compute);
-}
-
 void infer_no_bool(const Frame& f, Inferred& out) {
   infer_same(f, out);
   LAMELLA_CHECK(!is_bool(out.compute), DType, "{}: x is {}, expected a number", op_name(f), f.tensor(0));
 }
+
+void infer_real(const Frame& f, Inferred& out) {
+  infer_no_bool(f, out);
+  out.outs[0].dtype = to_real(out.compute);
+}
+
 
 /// d(x/|x|): the component of t across the direction y = x/|x|, over |x|; self-adjoint for Re<.,.>; 0 at 0.
 Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {

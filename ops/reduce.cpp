@@ -299,12 +299,12 @@ void define_reduce() {
   define_extreme(
       {.schema = "amax(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
        .kernel = kernels::amax,
-       .properties = kKinks | kNoInPlace,
+       .properties = kKinks | kNoInPlace | kExactOut,
        .doc = "Greatest element over dims `dim` (all when empty); NaN wins. Ties share the cotangent evenly. "
               "Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
   define_extreme({.schema = "amin(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
                   .kernel = kernels::amin,
-                  .properties = kKinks | kNoInPlace,
+                  .properties = kKinks | kNoInPlace | kExactOut,
                   .doc = "Least element over dims `dim` (all when empty); NaN wins. Ties share the cotangent "
                          "evenly. Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
   OpTable::add(

@@ -121,14 +121,14 @@ bool run_line(Frame& f) {
   if (op.kernel.line_ok ? !op.kernel.line_ok(f) : op.launch || op.schema.params.size() != n) return false;
   const void* ins[3];
   const TensorImpl* first = f.tensor(0).impl();
-  if (!first || !first->contiguous) return false;
+  if (!first || !first->contiguous || !first->storage) return false;
   const auto line = op.kernel.lines[size_t(first->dtype)];
   if (!line || first->numel > 4096) return false;
   if (op.infer && !op.kernel.line_ok && op.infer != infer_float && op.infer != infer_compare) return false;
   ins[0] = first->data();
   for (size_t i = 1; i < n; ++i) {
     const TensorImpl* t = f.tensor(int(i)).impl();
-    if (!t || t->dtype != first->dtype || !t->contiguous || t->rank != first->rank || t->device != first->device) return false;
+    if (!t || !t->storage || t->dtype != first->dtype || !t->contiguous || t->rank != first->rank || t->device != first->device) return false;
     if (std::memcmp(t->sizes(), first->sizes(), first->rank * sizeof(int64_t))) return false;
     ins[i] = t->data();
   }
@@ -167,6 +167,9 @@ void check_target(const Frame& base, std::string_view arg, const Tensor& target,
                 op_name(base), arg, target, type_str(target.dtype(), result.sizes));
   LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType, "{}: a result of {} cannot be stored into {}: {}",
                 op_name(base), result.dtype, arg, target);
+  const bool converts = arg != "out" || !base.op->has(kExactOut);
+  LAMELLA_CHECK(converts || result.dtype == target.dtype(), DType, "{}: {} is {}, expected dtype {}", op_name(base), arg, target,
+                result.dtype);
   LAMELLA_CHECK(!overlaps_itself(target), Overlap,
                 "{}: {}: {} with strides {} has elements that share memory; clone it before writing", op_name(base), arg,
                 target, Dims(target.strides()));

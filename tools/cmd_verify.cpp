@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "commands.h"
+#include "plugin.h"
 #include "lamella/ops/all.h"
 #include "lamella/verify/runner.h"
 
@@ -41,8 +42,7 @@ struct SetUpError : std::runtime_error {
 std::set<std::string> load_plugins(const std::vector<std::string>& files) {
   const std::vector<const Op*> before = OpTable::current().rows();
   for (const std::string& file : files) {
-    const std::string path = file.find('/') == std::string::npos ? "./" + file : file;
-    if (!::dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL)) throw SetUpError("cannot load " + file + ": " + ::dlerror());
+    lamella::tools::load_plugin(file);
   }
   std::set<std::string> changed;
   const std::vector<const Op*>& after = OpTable::current().rows();

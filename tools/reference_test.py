@@ -88,8 +88,8 @@ def check_verdicts(t):
     speed = pack([exp_case(kwargs={"speed": 3})], exp_tensors())
     t.expect("an argument that the operator has not", 0, speed)
     t.expect("a device that is not there", 1, pack([exp_case(kwargs={"device": "cuda"})], exp_tensors()))
-    unknown = t.expect("an operator that is not there", 0, pack([exp_case(op="no_such_operator")], exp_tensors()),
-                       "--json", "-")
+    unknown = pack([exp_case(op="no_such_operator")], exp_tensors())
+    unknown = t.expect("an operator that is not there", 0, unknown, "--json", "-")
     counts = json.loads(unknown.stdout)
     if (counts["cases"], counts["not_implemented"], counts["failed"]) != (1, 1, 0):
         t.wrong += 1
@@ -128,7 +128,7 @@ def check_malformed(t):
         t.expect(f"a file cut to {length} bytes", 2, whole[:length])
     for size in (2**63, 2**64 - 1, len(whole) - 7):
         t.expect(f"a header of {size} bytes", 2, struct.pack("<Q", size) + whole[8:])
-    two = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
+    entry = {"dtype": "F64", "shape": [2], "data_offsets": [0, 16]}
     for what, change in {
         "offsets beyond the file": {"data_offsets": [0, 10**6]},
         "offsets backwards": {"data_offsets": [16, 0]},
@@ -141,7 +141,7 @@ def check_malformed(t):
         "an unknown dtype": {"dtype": "F8"},
         "a shape that is none": {"shape": "2"},
     }.items():
-        text = json.dumps({"__metadata__": {"cases": "[]"}, "a": {**two, **change}}).encode()
+        text = json.dumps({"__metadata__": {"cases": "[]"}, "a": {**entry, **change}}).encode()
         t.expect(what, 2, struct.pack("<Q", len(text)) + text + bytes(16))
     for text in (b"[" * 100000, b"{}", b"null", b'{"a":' * 50000):
         t.expect(f"the header {text[:10]}...", 2, struct.pack("<Q", len(text)) + text)

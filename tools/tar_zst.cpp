@@ -125,7 +125,10 @@ void visit_archive(const std::string& path, const std::function<bool(const std::
   while (true) {
     const size_t got = in.read(header.block.data(), kBlock);
     LAMELLA_CHECK(got == kBlock, Value, "tar: the archive ends without its closing blocks");
-    if (header.end()) return;
+    if (header.end()) {
+      while (in.read(header.block.data(), kBlock)) continue;  // to the stream's own checksum
+      return;
+    }
     header.check_sum();
     const uint64_t size = header.size();
     const std::string name = fs::path(header.name()).filename().string();

@@ -86,9 +86,9 @@ void functional(Frame& f) {
   if (saves_result(op)) {  // through handles without history, or the node would own itself
     Tensor aliases[4];
     for (int k = 0; k < n; ++k) aliases[k] = alias_of(f.results[k]);
-    node = record(Frame{&op, f.args, aliases}, inputs.found(), true);
+    node = record(Frame{&op, f.args, aliases}, inputs.found());
   } else {
-    node = record(f, inputs.found(), true);
+    node = record(f, inputs.found());
   }
   for (int k = 0; k < n; ++k)
     if (is_inexact(f.results[k].dtype())) attach(f.results[k], {node, uint32_t(k)});

@@ -107,10 +107,10 @@ class Backward {
       if (s.what.kind != what.kind || s.what.index != what.index) continue;
       if (s.is_tensor) {
         if (!s.tensor) return nullptr;
-        if (n.check_versions && s.tensor->storage)
-          LAMELLA_CHECK(s.tensor->storage->version.load() == s.version, Value,
-                        "backward: a value that {} saved was written in place later (version {} now, {} then)", n.op->name,
-                        s.tensor->storage->version.load(), s.version);
+        const Storage* memory = memory_of(s.tensor);
+        LAMELLA_CHECK(!memory || memory->version.load(std::memory_order_relaxed) == s.version, Value,
+                      "backward: a value that {} saved was written in place later (version {} now, {} then); clone it first",
+                      n.op->name, memory->version.load(), s.version);
         handle = Tensor(Ref<TensorImpl>::share(s.tensor));
         return &handle;
       }

@@ -138,7 +138,7 @@ class Grad final : public Interpreter {
     Tensor wrapped[4];
     for (size_t k = 0; k < n; ++k) {
       if (!is_inexact(results[k].dtype())) continue;
-      if (!node) node = record(lower, inputs, false);
+      if (!node) node = record(lower, inputs);
       wrapped[k] = wrap(results[k], {node, uint32_t(k)});
       if (op.is_view()) note_view(f, wrapped[k], key_, serial_);
     }

@@ -48,7 +48,7 @@ void Interpreter::promote(const Frame& frame, const Tensor& target) {
                 "{}: {} was made outside {} and cannot hold a value of it; return the value instead", frame.op->name, target,
                 live_key_name(key_));
   LAMELLA_CHECK(impl->storage->unique(), Level,
-                "{}: {} was made inside {} without its values and has views; start from zeros_like of a wrapped tensor",
+                "{}: {} was made inside {} without its values and has views; start from a value of it, such as x * 0",
                 frame.op->name, target, live_key_name(key_));
   Tensor plain;
   if (impl->storage->embedded) {

@@ -56,6 +56,12 @@ void Node::destroy(Node* node) {
   dying = nullptr;
 }
 
+const Storage* memory_of(const TensorImpl* impl) {
+  while (impl && !impl->storage && impl->keys >> kFirstLevelKey)
+    impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
+  return impl ? impl->storage : nullptr;
+}
+
 namespace {
 constexpr int kMaxSaved = 16;
 
@@ -95,7 +101,7 @@ void save(Node::Saved& s, const Frame& f, BoundSave what) {
     s.tensor = t.impl();
     if (!s.tensor) return;
     s.tensor->retain();
-    if (s.tensor->storage) s.version = s.tensor->storage->version.load(std::memory_order_relaxed);
+    if (const Storage* memory = memory_of(s.tensor)) s.version = memory->version.load(std::memory_order_relaxed);
     return;
   }
   if (what.kind == BoundSave::Argument) s.value = new Value(own_argument(f, what.index));
@@ -116,7 +122,7 @@ bool needs_fix(const Frame& f, const TapeInput& in, const Tensor& result) {
 }
 }  // namespace
 
-NodeRef record(const Frame& f, std::span<const TapeInput> inputs, bool check_versions) {
+NodeRef record(const Frame& f, std::span<const TapeInput> inputs) {
   const Op& op = *f.op;
   SavePlan plan;
   const Tensor& first = f.results[0];
@@ -134,7 +140,6 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, bool check_ver
   Node* node = Node::create(int(inputs.size()), plan.n);
   node->op = &op;
   node->n_outputs = uint8_t(op.schema.n_results);
-  node->check_versions = check_versions;
   for (const TapeInput& in : inputs) {
     Node* from = in.from->node.get();
     from->retain();

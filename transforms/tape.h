@@ -23,7 +23,7 @@ struct Node : RefCounted {
   struct Saved {
     BoundSave what;
     bool is_tensor;
-    uint32_t version;  ///< of the storage when saved; checked by base autograd
+    uint32_t version;  ///< of the memory when saved: a later write in place is an error, not a wrong gradient
     union {
       TensorImpl* tensor;  ///< counted
       Value* value;        ///< owned
@@ -32,7 +32,6 @@ struct Node : RefCounted {
   const Op* op = nullptr;  ///< null for leaves
   uint64_t order = 0;
   uint8_t n_edges = 0, n_saved = 0, n_outputs = 1;
-  bool check_versions = false;
   TensorExtra* leaf = nullptr;  ///< base autograd: the meta data that collects the gradient
   Edge* edges = nullptr;
   Saved* saved = nullptr;
@@ -53,8 +52,11 @@ struct TapeInput {
   const NodeOutput* from;
 };
 
+/// The memory a tensor's values lie in, also through wrappers; null on meta.
+const Storage* memory_of(const TensorImpl* impl);
+
 /// Records the call `values` (arguments and results as seen one level down).
-NodeRef record(const Frame& values, std::span<const TapeInput> inputs, bool check_versions);
+NodeRef record(const Frame& values, std::span<const TapeInput> inputs);
 
 /// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules as ordinary calls.
 /// `on_leaf`, if given, receives the cotangent of each leaf that is no target.

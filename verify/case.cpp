@@ -1,7 +1,6 @@
 // Cases: decoding, replacing tensors, functions of some of the arguments, and cases as C++ text.
 #include "lamella/verify/case.h"
 
-
 #include <cmath>
 #include <cstring>
 

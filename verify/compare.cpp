@@ -115,9 +115,10 @@ Range range_of(DType d) {
 /// Whether one real part is acceptable; `excess` is |got - want| / bound.
 bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
   excess = HUGE_VALQ;
+  if (got == want) return true;
   if (isnanq(want)) return isnanq(got);
   if (isnanq(got)) return false;
-  if (isinfq(want)) return got == want;
+  if (isinfq(want)) return false;
   const f128 size = fabsq(want);
   if (isinfq(got)) return size + bound >= range.max && (got > 0) == (want > 0);  // overflow, as rounding does
   excess = bound > 0 ? fabsq(got - want) / bound : (got == want ? 0 : HUGE_VALQ);

@@ -70,11 +70,11 @@ template <class T> bool is_structured(const T* at, Ints strides, int64_t n) {
   return hermitian || lower || upper;
 }
 
-Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool rotate) {
+Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool rotate, bool dense) {
   Dims sizes(example.sizes());
   sizes.insert(dim, size);
   Dims order;
-  const uint32_t memory = d.below(4);  // as it is, mapped dim slowest, reversed, one lane for all
+  const uint32_t memory = dense ? 1 : d.below(4);  // as it is, mapped dim slowest, reversed, one lane for all
   for (int k = 0; k < sizes.size(); ++k) order.push_back(memory == 2 ? sizes.size() - 1 - k : k);
   if (memory == 1) {
     order.erase(dim);
@@ -125,12 +125,13 @@ int64_t draw_lanes(Draw& d) {
   return kSizes[d.below(8)];
 }
 
-Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate) {
+Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate,
+                 bool dense) {
   Batch b{size, {}, {}};
   for (size_t k = 0; k < examples.size(); ++k) {
     const int dim = mapped[k] ? int(d.below(uint32_t(examples[k].rank() + 1))) : kNone;
     b.in_dims.push_back(dim);
-    b.xs.push_back(mapped[k] ? draw_stack(d, examples[k], size, dim, rotate) : examples[k]);
+    b.xs.push_back(mapped[k] ? draw_stack(d, examples[k], size, dim, rotate, dense) : examples[k]);
   }
   return b;
 }

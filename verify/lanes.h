@@ -20,8 +20,8 @@ bool structured(const Tensor& t);
 /// Whether moving elements about leaves the tensors of a case valid arguments.
 bool may_rotate(const Case& c);
 /// `size` distinct variations of each example along a drawn dim in a drawn memory order: scaled, and with elements moved about
-/// if they may `rotate`.
-Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate);
+/// if they may `rotate`. `dense`: the elements of each lane lie together.
+Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate, bool dense = false);
 /// As above, for the tensors in `slots` of a case.
 Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped, int64_t size);
 /// A drawn non-empty choice among n (empty for n = 0).

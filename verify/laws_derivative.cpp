@@ -91,14 +91,15 @@ Compared compare_derivative(Oracle& oracle, const Op& op, const Subject& s, cons
   const Tolerance& tol = tolerance(op.name);
   const Reals exact = transposed ? oracle.pullback(direction) : oracle.pushforward(direction);
   Bounds bounds = transposed ? oracle.pullback_bounds(direction) : oracle.pushforward_bounds(direction);
-  const double floor = tol.absolute * total(direction);
-  for (double& b : bounds) b += floor;
+  const Bounds noise = transposed ? oracle.pullback_noise(direction) : oracle.pushforward_noise(direction);
+  const double floor = tol.derivative_floor * total(direction);
+  for (size_t i = 0; i < bounds.size(); ++i) bounds[i] = tol.derivative * s.u * (bounds[i] + floor) + noise[i];
   Compared out;
   size_t at = 0, bound_at = 0;
   const bool smooth = oracle.smooth();
   for (const Tensor& g : got) {
     out.want.push_back(unflatten(exact, at, g));
-    const Tensor bound = unflatten(bounds, bound_at, g, tol.derivative * s.u);
+    const Tensor bound = unflatten(bounds, bound_at, g, 1);
     if (smooth && out.difference.empty()) out.difference = outside(g, out.want.back(), bound);
   }
   if (smooth) return out;
@@ -169,7 +170,7 @@ Verdict vjp_is_adjoint(Case& c) {
   Oracle oracle(c, s.slots);  // terms cancelled: how far may they be off?
   const Reals t = flatten(ts), u = flatten(us);
   const Bounds forward_bounds = oracle.pushforward_bounds(t), backward_bounds = oracle.pullback_bounds(u);
-  f128 bound = tol.absolute * total(t) * total(u);
+  f128 bound = tol.derivative_floor * total(t) * total(u);
   for (size_t i = 0; i < u.size(); ++i) bound += fabsq(u[i]) * forward_bounds[i];
   for (size_t j = 0; j < t.size(); ++j) bound += fabsq(t[j]) * backward_bounds[j];
   if (gap <= f128(tol.derivative * s.u) * bound) return Verdict::pass(1);
@@ -304,11 +305,12 @@ Verdict second_derivatives_agree(Case& c) {
   const Matrix h = oracle.hessian(u), magnitude = oracle.hessian_bounds(u);
   const Tolerance& tol = tolerance(c.op.name);
   Reals exact(v.size());
-  Bounds bounds(v.size(), tol.absolute * total(u) * total(v));
+  const Matrix noise = oracle.hessian_noise(u);
+  Bounds bounds(v.size(), tol.second * s.u * tol.derivative_floor * total(u) * total(v));
   for (size_t i = 0; i < v.size(); ++i)
     for (size_t j = 0; j < v.size(); ++j) {
       exact[i] += h(i, j) * v[j];
-      bounds[i] += double(fabsq(magnitude(i, j) * v[j]));
+      bounds[i] += double(fabsq((f128(tol.second * s.u) * magnitude(i, j) + noise(i, j)) * v[j]));
     }
   for (const SecondOrder& n : found) {
     size_t at = 0, bound_at = 0;
@@ -316,7 +318,7 @@ Verdict second_derivatives_agree(Case& c) {
     std::string difference;
     for (const Tensor& g : n.product) {
       want.push_back(unflatten(exact, at, g));
-      const std::string d = outside(g, want.back(), unflatten(bounds, bound_at, g, tol.second * s.u));
+      const std::string d = outside(g, want.back(), unflatten(bounds, bound_at, g, 1));
       if (difference.empty()) difference = d;
     }
     if (!difference.empty())

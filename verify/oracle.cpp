@@ -1,6 +1,7 @@
 // Forward in f128 by ordinary dispatch; first and second derivatives by central differences of it.
 #include "lamella/verify/oracle.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <quadmath.h>
@@ -125,7 +126,7 @@ Tensor unflatten(const Bounds& flat, size_t& at, const Tensor& like, double fact
   Tensor out = make_tensor(like.sizes(), DType::F64);
   for (int64_t i = 0; i < out.numel(); ++i) {
     double b = flat[at++];
-    if (is_complex(like.dtype())) b += flat[at++];
+    if (is_complex(like.dtype())) b = std::max(b, flat[at++]);
     out.data<double>()[i] = b * factor;
   }
   return out;
@@ -149,28 +150,30 @@ void symmetrise(Tensor& x) {
 }
 }  // namespace
 
-Values symmetrised(const Case& c, Values reference_args) {
-  for (size_t i = 0; i < c.args.size(); ++i) {
-    const Tensor* t = std::get_if<Tensor>(&c.args[i]);
-    if (t && t->defined() && c.draw.is_symmetric(*t)) symmetrise(std::get<Tensor>(reference_args[i]));
-  }
+Values symmetrised(const Op& op, Values reference_args) {
+  if (op.has(kSymmetricInput)) symmetrise(std::get<Tensor>(reference_args[0]));
   return reference_args;
 }
 
-Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : case_(c), op_(c.op) {
+Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : op_(c.op) {
   const Values all = to_reference(c.args);
   args_ = all;
-  for (const Case::Slot& s : slots) {
+  const auto add = [&](const Case::Slot& s) {
     Value& v = args_[size_t(s.param)];
     inputs_.push_back(std::holds_alternative<Tensor>(v) ? std::get<Tensor>(v) : std::get<Tensors>(v)[size_t(s.element)]);
-  }
+  };
+  for (const Case::Slot& s : slots) add(s);
+  active_ = flatten(inputs_).size();
+  for (const Case::Slot& s : c.inexact())
+    if (std::none_of(slots.begin(), slots.end(), [&](const Case::Slot& t) { return t.param == s.param && t.element == s.element; }))
+      add(s);
   x_ = flatten(inputs_);
   values_ = forward();
   for (Tensor& y : values_) y = plain_copy(y);  // a result may be a view of an input, which moves
   y_ = flatten(values_);
 }
 
-Tensors Oracle::forward() const { return reference_forward(op_, symmetrised(case_, args_)); }
+Tensors Oracle::forward() const { return reference_forward(op_, symmetrised(op_, args_)); }
 
 Reals Oracle::evaluate(const Reals& x) {
   size_t at = 0;
@@ -202,13 +205,30 @@ Bounds Oracle::value_bounds(double u) {
       }
     begin = end;
   }
+  for (double& b : out)
+    if (std::isnan(b)) b = HUGE_VAL;
+  make_normwise(out, values_);
   return out;
 }
 
+/// Complex arithmetic is right relative to the modulus, not to each part. Factorisations and solves are stable as a whole, not
+/// entry by entry: a large entry next to a zero one leaves its roundoff there.
+void Oracle::make_normwise(Bounds& bounds, const Tensors& of) const {
+  if (op_.shape == ShapeClass::Linalg && !bounds.empty())
+    bounds.assign(bounds.size(), *std::max_element(bounds.begin(), bounds.end()));
+  size_t at = 0;
+  for (const Tensor& t : of) {
+    if (!is_inexact(t.dtype())) continue;
+    if (is_complex(t.dtype()))
+      for (size_t i = at; i + 1 < bounds.size() && i < at + part_count(t); i += 2) bounds[i] = bounds[i + 1] = bounds[i] + bounds[i + 1];
+    at += part_count(t);
+  }
+}
+
 Matrix Oracle::jacobian_at(const Reals& x, int step_exponent) {
-  Matrix m{y_.size(), x.size(), Reals(y_.size() * x.size())};
+  Matrix m{y_.size(), active_, Reals(y_.size() * active_)};
   Reals at = x;
-  for (size_t j = 0; j < x.size(); ++j) {
+  for (size_t j = 0; j < active_; ++j) {
     const f128 h = step_for(x[j], step_exponent);
     at[j] = x[j] + h;
     const Reals right = evaluate(at);
@@ -262,10 +282,13 @@ std::pair<Matrix, Matrix> Oracle::hull() {
       high.entries[e] = fmaxq(high.entries[e], m.entries[e]);
     }
   }
-  for (size_t e = 0; e < low.entries.size(); ++e) {
-    const f128 spread = high.entries[e] - low.entries[e];
-    low.entries[e] -= spread;
-    high.entries[e] += spread;
+  for (size_t i = 0; i < low.rows; ++i) {  // a few samples miss some entries of a tie: its whole row is widened
+    f128 spread = 0;
+    for (size_t j = 0; j < low.columns; ++j) spread = fmaxq(spread, high(i, j) - low(i, j));
+    for (size_t j = 0; j < low.columns; ++j) {
+      low.entries[i * low.columns + j] -= spread;
+      high.entries[i * low.columns + j] += spread;
+    }
   }
   return {low, high};
 }
@@ -283,6 +306,45 @@ Reals Oracle::pullback(const Reals& u) {
   Reals out(m.columns);
   for (size_t i = 0; i < m.rows; ++i)
     for (size_t j = 0; j < m.columns; ++j) out[j] += m(i, j) * u[i];
+  return out;
+}
+
+Reals Oracle::magnitudes() {
+  const Matrix& m = jacobian();
+  Reals out(m.rows);
+  for (size_t i = 0; i < m.rows; ++i) {
+    out[i] = fabsq(y_[i]);
+    for (size_t j = 0; j < m.columns; ++j) out[i] += fabsq(m(i, j) * x_[j]);
+  }
+  return out;
+}
+
+Bounds Oracle::pushforward_noise(const Reals& t) {
+  const Reals size = magnitudes();
+  Bounds out(size.size());
+  for (size_t i = 0; i < size.size(); ++i)
+    for (size_t j = 0; j < active_; ++j) out[i] += double(ldexpq(size[i] * fabsq(t[j]) / step_for(x_[j], kFirstStep), -109));
+  make_normwise(out, values_);
+  return out;
+}
+
+Bounds Oracle::pullback_noise(const Reals& u) {
+  const Reals size = magnitudes();
+  Bounds out(active_);
+  for (size_t i = 0; i < size.size(); ++i)
+    for (size_t j = 0; j < active_; ++j) out[j] += double(ldexpq(size[i] * fabsq(u[i]) / step_for(x_[j], kFirstStep), -109));
+  make_normwise(out, inputs_);
+  return out;
+}
+
+Matrix Oracle::hessian_noise(const Reals& u) {
+  const Reals size = magnitudes();
+  f128 total = 0;
+  for (size_t k = 0; k < size.size(); ++k) total += size[k] * fabsq(u[k]);
+  Matrix out{active_, active_, Reals(active_ * active_)};
+  for (size_t i = 0; i < active_; ++i)
+    for (size_t j = 0; j < active_; ++j)
+      out.entries[i * active_ + j] = ldexpq(total / (step_for(x_[i], kSecondStep) * step_for(x_[j], kSecondStep)), -109);
   return out;
 }
 
@@ -311,6 +373,7 @@ Bounds Oracle::pushforward_bounds(const Reals& t) {
     }
     out[i] = double(sum + ldexpq(worst, 26) * sqrtq(f128(m.columns)));
   }
+  make_normwise(out, values_);
   return out;
 }
 
@@ -328,13 +391,14 @@ Bounds Oracle::pullback_bounds(const Reals& u) {
     }
     out[j] = double(sum + ldexpq(worst, 26) * sqrtq(f128(m.columns)));
   }
+  make_normwise(out, inputs_);
   return out;
 }
 
 Matrix Oracle::hessian_at(const Reals& x, const Reals& u, bool magnitudes) {
-  Matrix m{x.size(), x.size(), Reals(x.size() * x.size())};
+  Matrix m{active_, active_, Reals(active_ * active_)};
   Reals at = x;
-  for (size_t i = 0; i < x.size(); ++i)
+  for (size_t i = 0; i < active_; ++i)
     for (size_t j = 0; j <= i; ++j) {
       const f128 hi = step_for(x[i], kSecondStep), hj = step_for(x[j], kSecondStep);
       Reals total(y_.size());
@@ -348,7 +412,7 @@ Matrix Oracle::hessian_at(const Reals& x, const Reals& u, bool magnitudes) {
         }
       f128 sum = 0;
       for (size_t k = 0; k < total.size(); ++k) sum += magnitudes ? fabsq(total[k] * u[k]) : total[k] * u[k];
-      m.entries[i * x.size() + j] = m.entries[j * x.size() + i] = sum / (4 * hi * hj);
+      m.entries[i * active_ + j] = m.entries[j * active_ + i] = sum / (4 * hi * hj);
     }
   return m;
 }
@@ -366,6 +430,8 @@ Matrix Oracle::hessian_bounds(const Reals& u) {
     for (size_t e = 0; e < worst.size(); ++e) worst[e] = fmaxq(worst[e], fabsq(other.entries[e] - here.entries[e]));
   }
   for (size_t e = 0; e < worst.size(); ++e) out.entries[e] += ldexpq(worst[e], 18) * sqrtq(f128(x_.size()));
+  if (op_.shape == ShapeClass::Linalg && !out.entries.empty())
+    out.entries.assign(out.entries.size(), *std::max_element(out.entries.begin(), out.entries.end()));
   return out;
 }
 

@@ -20,9 +20,9 @@ Tensor unflatten(const Reals& flat, size_t& at, const Tensor& like);
 /// Like `like`, one f64 per element (the larger of both parts), times `factor`.
 Tensor unflatten(const Bounds& flat, size_t& at, const Tensor& like, double factor);
 
-/// `reference_args` with (x + x^H) / 2 for each x of a case's symmetric matrices: there a derivative is one along symmetric
+/// `reference_args` with (x + x^H) / 2 for the x of a kSymmetricInput operator: there a derivative is one along symmetric
 /// directions, whichever triangle the operator reads.
-Values symmetrised(const Case& c, Values reference_args);
+Values symmetrised(const Op& op, Values reference_args);
 
 /// Rounds f128 to a floating dtype and c256 to a complex one; others are copied.
 Tensor narrow(const Tensor& wide, DType dtype);
@@ -34,7 +34,8 @@ struct Matrix {
   f128 operator()(size_t i, size_t j) const { return entries[i * columns + j]; }
 };
 
-/// f as a real function of all parts of the tensors in `slots`; its values are the parts of all inexact results.
+/// f as a real function of all parts of the tensors in `slots`; its values are the parts of all inexact results. The other inexact
+/// arguments are fixed, but count where kinks are looked for.
 class Oracle {
  public:
   Oracle(const Case& c, std::vector<Case::Slot> slots);
@@ -47,30 +48,37 @@ class Oracle {
   const Matrix& jacobian();
   /// Whether one-sided differences agree at this point; operators without kinks are smooth.
   bool smooth();
-  /// Entrywise least and greatest Jacobians nearby, spread once more on both sides: where a derivative at a kink may lie.
+  /// Least and greatest Jacobians nearby, entry by entry, widened by their spread: where a derivative at a kink may lie.
   std::pair<Matrix, Matrix> hull();
 
   Reals pushforward(const Reals& t);
   Reals pullback(const Reals& u);
-  /// sum_j |J_ij| |t_j| + sum_m |d(Jt)_i/dx_m| |x_m|, and likewise for the transpose.
+  /// sum_j |J_ij| |t_j| + sum_m |d(Jt)_i/dx_m| |x_m|, and likewise for the transpose; normwise for linear algebra.
   Bounds pushforward_bounds(const Reals& t);
   Bounds pullback_bounds(const Reals& u);
+  /// How far the oracle itself may be off, by its own roundoff: to be added to k u times the bounds above.
+  Bounds pushforward_noise(const Reals& t);
+  Bounds pullback_noise(const Reals& u);
 
   /// H_ij = sum_k u_k d2 y_k / dx_i dx_j, and the sum of magnitudes with the sensitivity to x in each entry.
   Matrix hessian(const Reals& u);
   Matrix hessian_bounds(const Reals& u);
+  Matrix hessian_noise(const Reals& u);
 
  private:
   Tensors forward() const;
   Reals evaluate(const Reals& x);
   Matrix jacobian_at(const Reals& x, int step_exponent);
   std::vector<Matrix> jacobians_nearby();
+  /// Magnitude of what results are computed from: |y_i| + sum_j |J_ij x_j|.
+  Reals magnitudes();
+  void make_normwise(Bounds& bounds, const Tensors& of) const;
   Matrix hessian_at(const Reals& x, const Reals& u, bool magnitudes);
 
-  const Case& case_;
   const Op& op_;
   Values args_;
   Tensors inputs_, values_;
+  size_t active_ = 0;  ///< parts of `slots`; the rest of x_ are other inexact arguments
   Reals x_, y_;
   Matrix jacobian_;
   std::vector<Matrix> nearby_;

@@ -14,7 +14,7 @@ Tensor finished(const Tensor& y, const Tensors& xs, const Program& p) {
   switch (p.after) {
     case 1: return sin(y);
     case 2: return mul(y, y);
-    case 3: return tanh(y);
+    case 3: return log(real(mul(y, conj(y))) + 1.0);
     case 4: return mul(y, sum(xs[0]));
     case 5: return mul(y, conj(y));
     default: return y;
@@ -126,7 +126,7 @@ int Stack::depth() const {
 void Stack::draw_vmap(Draw& d, const Options&, Layer& layer) {
   layer.size = 1 + int64_t(d.below(3));
   layer.capture = d.flag();
-  const Batch b = draw_batch(d, inputs_, layer.active, layer.size, may_rotate(case_));
+  const Batch b = draw_batch(d, inputs_, layer.active, layer.size, may_rotate(case_), case_.op.is_view());
   layer.in_dims = b.in_dims;
   layer.out_dims = draw_out_dims(d, results_);
   inputs_ = b.xs;

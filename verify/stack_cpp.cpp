@@ -64,7 +64,7 @@ std::string layer_text(const Layer& l, const std::string& below, const std::stri
 }
 
 std::string program_text(const Program& p, size_t inputs) {
-  static constexpr const char* kAfter[] = {"y", "sin(y)", "y * y", "tanh(y)", "y * sum(x[0])", "y * conj(y)"};
+  static constexpr const char* kAfter[] = {"y", "sin(y)", "y * y", "log(real(y * conj(y)) + 1.0)", "y * sum(x[0])", "y * conj(y)"};
   std::string out = "  const Function g0 = [=](const Tensors& x) {\n    Tensors z(x.begin(), x.begin() + " +
                     std::to_string(inputs) + ");\n";
   if (p.before) {

@@ -145,7 +145,7 @@ Function Stack::numeric(double scale, bool one_sided) const {
       if (auto* ts = std::get_if<Tensors>(&v)) (*ts)[size_t(slots[k].element)] = xs[k];
       else v = xs[k];
     }
-    Tensors ys = call_boxed(c.op, symmetrised(c, std::move(full)));
+    Tensors ys = call_boxed(c.op, symmetrised(c.op, std::move(full)));
     std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });
     return ys;
   };

@@ -1,0 +1,76 @@
+// Every law for every operator: one GoogleTest each, cases drawn by RapidCheck, shrunk by our reducer.
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+#include <rapidcheck/detail/TestParams.h>
+#include <rapidcheck/gtest.h>
+
+#include <fstream>
+
+#include "lamella/dispatch/table.h"
+#include "lamella/verify/law.h"
+
+namespace {
+using namespace lamella;
+using namespace lamella::verify;
+
+constexpr int kCases = 24, kOracleCases = 6;
+constexpr uint64_t kSeed = 20261121;
+
+uint64_t seed_of(std::string_view law, std::string_view op) {
+  uint64_t h = kSeed ^ 0xcbf29ce484222325u;
+  for (const std::string_view text : {law, op})
+    for (const char c : text) h = (h ^ uint8_t(c)) * 0x100000001b3u;
+  return h;
+}
+
+/// Full 32-bit words, of a length that does not depend on RapidCheck's size.
+rc::Gen<Choices> choice_vectors() {
+  return rc::gen::noShrink(rc::Gen<Choices>([](const rc::Random& random, int) {
+    rc::Random r = random;
+    Choices words(16 + size_t(r.next() % 112));
+    for (uint32_t& w : words) w = uint32_t(r.next());
+    return rc::shrinkable::just(words);
+  }));
+}
+
+std::string report(const Law& law, const Op& op, const Choices& choices) {
+  const Shrunk s = shrink(law, op, choices);
+  return format("{} breaks law {} ({})\n{}\n{}", op.name, law.number, law.statement, s.verdict.message, s.verdict.program);
+}
+
+class LawTest : public testing::Test {
+ public:
+  LawTest(const Law& law, const Op& op) : law_(law), op_(op) {}
+  void TestBody() override {
+    rc::detail::TestMetadata metadata;
+    metadata.id = std::string(law_.id) + "/" + op_.name;
+    rc::detail::TestParams params;
+    params.seed = seed_of(law_.id, op_.name);
+    params.maxSuccess = law_.oracle ? kOracleCases : kCases;
+    params.maxDiscardRatio = 1000;
+    const auto property = [this] {
+      const Choices choices = *choice_vectors();
+      const Verdict v = run_check(law_, op_, choices);
+      if (v.kind == Verdict::Fail) RC_FAIL(report(law_, op_, choices));
+    };
+    const auto result = rc::detail::checkTestable(property, metadata, params);
+    std::ostringstream text;
+    rc::detail::printResultMessage(result, text);
+    EXPECT_TRUE(result.template is<rc::detail::SuccessResult>()) << text.str();
+  }
+
+ private:
+  const Law& law_;
+  const Op& op_;
+};
+
+[[maybe_unused]] const bool registered = [] {
+  for (const Law& law : laws())
+    for (const Op* op : OpTable::current().rows()) {
+      if (op->form != OpForm::Functional || op->has(kTestOnly) || !law.applies(*op)) continue;
+      testing::RegisterTest("Laws", (std::string(law.id) + "/" + op->name).c_str(), nullptr, nullptr, __FILE__, __LINE__,
+                            [&law, op]() -> LawTest* { return new LawTest(law, *op); });
+    }
+  return true;
+}();
+}  // namespace
