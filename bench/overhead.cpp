@@ -1,15 +1,15 @@
-// What does a call cost before any arithmetic? Dispatch, allocation, recording, one level of each transform; small tensors, one thread.
+// What does a call cost before any arithmetic? Dispatch, allocation, recording, one level of each transform;
+// small tensors, one thread.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <functional>
-#include <vector>
-
 #include <linux/perf_event.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <vector>
 
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
@@ -43,10 +43,10 @@ class InstructionCounter {
 
 struct Row {
   const char* name;
-  double target_ns;                 ///< 0: shown for comparison only
-  int units;                        ///< operator calls in one run
+  double target_ns;  ///< 0: shown for comparison only
+  int units;         ///< operator calls in one run
   std::function<void()> run;
-  std::function<void()> baseline;   ///< subtracted: the same work without the level
+  std::function<void()> baseline;  ///< subtracted: the same work without the level
 };
 
 double seconds_of(const std::function<void()>& f, int repeat) {
@@ -83,12 +83,22 @@ Measured measure(const Row& row, const InstructionCounter& counter) {
 }
 
 void define_noops() {
-  OpTable::add({.schema = "bench_borrow(Tensor x) -> ()", .shape = ShapeClass::Composite, .composite = [](Frame&) {},
-                .jvp = by_composition(), .vjp = by_composition(), .properties = kTestOnly,
-                .samples = [](Draw&) { return Values{}; }, .doc = "does nothing"});
-  OpTable::add({.schema = "bench_identity(Tensor x) -> Tensor", .shape = ShapeClass::Composite,
-                .composite = [](Frame& f) { f.results[0] = f.tensor(0); }, .jvp = by_composition(), .vjp = by_composition(),
-                .properties = kTestOnly | kNoInPlace | kNoOut, .samples = [](Draw&) { return Values{}; }, .doc = "its argument"});
+  OpTable::add({.schema = "bench_borrow(Tensor x) -> ()",
+                .shape = ShapeClass::Composite,
+                .composite = [](Frame&) {},
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .properties = kTestOnly,
+                .samples = [](Draw&) { return Values{}; },
+                .doc = "does nothing"});
+  OpTable::add({.schema = "bench_identity(Tensor x) -> Tensor",
+                .shape = ShapeClass::Composite,
+                .composite = [](Frame& f) { f.results[0] = f.tensor(0); },
+                .jvp = by_composition(),
+                .vjp = by_composition(),
+                .properties = kTestOnly | kNoInPlace | kNoOut,
+                .samples = [](Draw&) { return Values{}; },
+                .doc = "its argument"});
 }
 
 Tensor chain(Tensor x, const Tensor& b, int n) {
@@ -104,51 +114,112 @@ std::vector<Row> rows() {
   static const Tensor leaf = requires_grad(a);
   constexpr int kChain = 100;
   const auto in_vmap = [](const Tensor& x, int n) {
-    return vmap(Function([n](const Tensors& v) { return Tensors{chain(v[0], v[0], n)}; }), VmapOptions{})({x})[0];
+    return vmap(Function([n](const Tensors& v) { return Tensors{chain(v[0], v[0], n)}; }),
+                VmapOptions{})({x})[0];
   };
   const auto in_jvp = [](int n) {
     return jvp([n](const Tensors& v) { return Tensors{chain(v[0], b, n)}; }, {a}, {b}).values[0];
   };
-  const auto in_grad = [](int n) { return vjp([n](const Tensors& v) { return Tensors{chain(v[0], b, n)}; }, {a}).values[0]; };
+  const auto in_grad = [](int n) {
+    return vjp([n](const Tensors& v) { return Tensors{chain(v[0], b, n)}; }, {a}).values[0];
+  };
   return {
-      {"no-op, borrowed argument", 8, 16, [] {
+      {"no-op, borrowed argument",
+       8,
+       16,
+       [] {
          const void* const args[] = {&a};
          for (int i = 0; i < 16; ++i) {
            Frame f{&*borrow, args, nullptr};
            call(f);
          }
-       }, {}},
-      {"no-op returning its argument", 20, 16, [] {
+       },
+       {}},
+      {"no-op returning its argument",
+       20,
+       16,
+       [] {
          const void* const args[] = {&a};
          for (int i = 0; i < 16; ++i) call_one(identity, args);
-       }, {}},
-      {"make_tensor({4}) (what operators allocate with)", 20, 16, [] {
+       },
+       {}},
+      {"make_tensor({4}) (what operators allocate with)",
+       20,
+       16,
+       [] {
          for (int i = 0; i < 16; ++i) make_tensor(IntArg{4}, DType::F32);
-       }, {}},
-      {"empty({4})", 20, 16, [] { for (int i = 0; i < 16; ++i) empty({4}); }, {}},
-      {"add f32[4]", 60, 16, [] { for (int i = 0; i < 16; ++i) add(a, b); }, {}},
-      {"add_ f32[4]", 0, 16, [] { static const Tensor c = clone(a); for (int i = 0; i < 16; ++i) add_(c, b); }, {}},
-      {"add f32[4] broadcast with f64[1]", 0, 16, [] {
+       },
+       {}},
+      {"empty({4})",
+       20,
+       16,
+       [] {
+         for (int i = 0; i < 16; ++i) empty({4});
+       },
+       {}},
+      {"add f32[4]",
+       60,
+       16,
+       [] {
+         for (int i = 0; i < 16; ++i) add(a, b);
+       },
+       {}},
+      {"add_ f32[4]",
+       0,
+       16,
+       [] {
+         static const Tensor c = clone(a);
+         for (int i = 0; i < 16; ++i) add_(c, b);
+       },
+       {}},
+      {"add f32[4] broadcast with f64[1]",
+       0,
+       16,
+       [] {
          static const Tensor c = tensor_of({1}, {2}, DType::F64);
          for (int i = 0; i < 16; ++i) add(a, c);
-       }, {}},
-      {"select(x, 0, 1)", 0, 16, [] { for (int i = 0; i < 16; ++i) select(batch, 0, 1); }, {}},
-      {"add f32[4], recorded", 110, 16, [] { for (int i = 0; i < 16; ++i) add(leaf, b); }, {}},
-      {"forward + backward, chain of 100", 250, kChain, [] {
+       },
+       {}},
+      {"select(x, 0, 1)",
+       0,
+       16,
+       [] {
+         for (int i = 0; i < 16; ++i) select(batch, 0, 1);
+       },
+       {}},
+      {"add f32[4], recorded",
+       110,
+       16,
+       [] {
+         for (int i = 0; i < 16; ++i) add(leaf, b);
+       },
+       {}},
+      {"forward + backward, chain of 100",
+       250,
+       kChain,
+       [] {
          const Tensor y = chain(leaf, b, kChain);
          backward(y, b);
          clear_grad(leaf);
-       }, {}},
+       },
+       {}},
       {"one vmap level", 60, kChain, [=] { in_vmap(batch, kChain); }, [] { chain(batch, batch, kChain); }},
       {"one grad level (recording)", 90, kChain, [=] { in_grad(kChain); }, [] { chain(a, b, kChain); }},
       {"one jvp level (tangents included)", 0, kChain, [=] { in_jvp(kChain); }, [] { chain(a, b, kChain); }},
       {"one jvp level (tangent work subtracted)", 90, kChain, [=] { in_jvp(kChain); },
-       [] { chain(a, b, kChain); for (int i = 0; i < kChain / 2; ++i) mul(a, b); }},
-      {"vmap entry and exit", 100, 1, [] {
+       [] {
+         chain(a, b, kChain);
+         for (int i = 0; i < kChain / 2; ++i) mul(a, b);
+       }},
+      {"vmap entry and exit",
+       100,
+       1,
+       [] {
          static const Function f = vmap(Function([](const Tensors& v) { return v; }), VmapOptions{});
          static const Tensors xs{batch};
          f(xs);
-       }, {}},
+       },
+       {}},
   };
 }
 }  // namespace

@@ -34,9 +34,11 @@ if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
   if(LAMELLA_HAVE_ZSTD)
-    add_test(NAME reference COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
+    add_test(NAME reference
+      COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
     add_test(NAME reference.runner
-      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/reference_test.py $<TARGET_FILE:lamella_program>)
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/reference_test.py
+        $<TARGET_FILE:lamella_program>)
   endif()
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
   if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR AND NOT LAMELLA_SANITIZE)

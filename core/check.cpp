@@ -4,10 +4,29 @@
 namespace lamella {
 
 std::string_view name(ErrorCode code) {
-  static constexpr std::string_view kNames[] = {
-      "shape", "dtype", "device", "dim_out_of_range", "index_out_of_range", "value", "broadcast", "overlap",
-      "overflow", "storage", "schema", "unknown_operator", "no_kernel", "not_differentiable", "level", "level_limit",
-      "escaped_wrapper", "mapped_size", "randomness", "undefined", "out_of_memory", "usage", "internal"};
+  static constexpr std::string_view kNames[] = {"shape",
+                                                "dtype",
+                                                "device",
+                                                "dim_out_of_range",
+                                                "index_out_of_range",
+                                                "value",
+                                                "broadcast",
+                                                "overlap",
+                                                "overflow",
+                                                "storage",
+                                                "schema",
+                                                "unknown_operator",
+                                                "no_kernel",
+                                                "not_differentiable",
+                                                "level",
+                                                "level_limit",
+                                                "escaped_wrapper",
+                                                "mapped_size",
+                                                "randomness",
+                                                "undefined",
+                                                "out_of_memory",
+                                                "usage",
+                                                "internal"};
   return kNames[int(code)];
 }
 
@@ -20,7 +39,8 @@ void raise(ErrorCode code, std::string text) {
 }
 
 void assertion_failed(const char* condition, const char* file, int line) {
-  raise(ErrorCode::Internal, format("internal error: {} does not hold at {}:{}; please report it", condition, file, line));
+  raise(ErrorCode::Internal,
+        format("internal error: {} does not hold at {}:{}; please report it", condition, file, line));
 }
 }  // namespace detail
 }  // namespace lamella

@@ -1,4 +1,5 @@
-// Errors: LAMELLA_CHECK is the caller's fault and names operator, argument, got, expected; LAMELLA_ASSERT is ours.
+// Errors: LAMELLA_CHECK is the caller's fault and names operator, argument, got, expected; LAMELLA_ASSERT is
+// ours.
 #pragma once
 
 #include <sstream>
@@ -9,9 +10,29 @@
 namespace lamella {
 
 enum class ErrorCode {
-  Shape, DType, Device, DimOutOfRange, IndexOutOfRange, Value, Broadcast, Overlap, Overflow, Storage, Schema,
-  UnknownOperator, NoKernel, NotDifferentiable, Level, LevelLimit, EscapedWrapper, MappedSize, Randomness, Undefined,
-  OutOfMemory, Usage, Internal
+  Shape,
+  DType,
+  Device,
+  DimOutOfRange,
+  IndexOutOfRange,
+  Value,
+  Broadcast,
+  Overlap,
+  Overflow,
+  Storage,
+  Schema,
+  UnknownOperator,
+  NoKernel,
+  NotDifferentiable,
+  Level,
+  LevelLimit,
+  EscapedWrapper,
+  MappedSize,
+  Randomness,
+  Undefined,
+  OutOfMemory,
+  Usage,
+  Internal
 };
 std::string_view name(ErrorCode code);
 
@@ -57,12 +78,14 @@ template <class... A>
 
 }  // namespace lamella
 
-#define LAMELLA_CHECK(cond, code, ...)                                          \
-  do {                                                                          \
-    if (!(cond)) [[unlikely]] ::lamella::fail(::lamella::ErrorCode::code, __VA_ARGS__); \
+#define LAMELLA_CHECK(cond, code, ...)                          \
+  do {                                                          \
+    if (!(cond)) [[unlikely]]                                   \
+      ::lamella::fail(::lamella::ErrorCode::code, __VA_ARGS__); \
   } while (0)
 
-#define LAMELLA_ASSERT(cond)                                                    \
-  do {                                                                          \
-    if (!(cond)) [[unlikely]] ::lamella::detail::assertion_failed(#cond, __FILE__, __LINE__); \
+#define LAMELLA_ASSERT(cond)                                          \
+  do {                                                                \
+    if (!(cond)) [[unlikely]]                                         \
+      ::lamella::detail::assertion_failed(#cond, __FILE__, __LINE__); \
   } while (0)

@@ -21,8 +21,17 @@ class Dims {
   Dims(std::initializer_list<int64_t> v) { assign({v.begin(), v.size()}); }
   Dims(const Dims& o) { assign(o); }
   Dims(Dims&& o) noexcept { take(o); }
-  Dims& operator=(const Dims& o) { if (this != &o) assign(o); return *this; }
-  Dims& operator=(Dims&& o) noexcept { if (this != &o) { drop(); take(o); } return *this; }
+  Dims& operator=(const Dims& o) {
+    if (this != &o) assign(o);
+    return *this;
+  }
+  Dims& operator=(Dims&& o) noexcept {
+    if (this != &o) {
+      drop();
+      take(o);
+    }
+    return *this;
+  }
   ~Dims() { drop(); }
 
   int size() const { return size_; }
@@ -43,7 +52,10 @@ class Dims {
     for (int i = size_; i < n; ++i) data()[i] = value;
     size_ = n;
   }
-  void push_back(int64_t v) { reserve(size_ + 1); data()[size_++] = v; }
+  void push_back(int64_t v) {
+    reserve(size_ + 1);
+    data()[size_++] = v;
+  }
   void insert(int at, int64_t v) {
     push_back(0);
     int64_t* p = data();
@@ -57,7 +69,8 @@ class Dims {
   }
   bool operator==(const Dims& o) const { return equal(o); }
   bool equal(Ints o) const {
-    return size_t(size_) == o.size() && (size_ == 0 || !std::memcmp(data(), o.data(), o.size() * sizeof(int64_t)));
+    return size_t(size_) == o.size() &&
+           (size_ == 0 || !std::memcmp(data(), o.data(), o.size() * sizeof(int64_t)));
   }
 
  private:
@@ -84,7 +97,12 @@ class Dims {
     o.size_ = 0;
     o.capacity_ = kInline;
   }
-  void drop() { delete[] heap_; heap_ = nullptr; capacity_ = kInline; size_ = 0; }
+  void drop() {
+    delete[] heap_;
+    heap_ = nullptr;
+    capacity_ = kInline;
+    size_ = 0;
+  }
 
   int32_t size_ = 0;
   int32_t capacity_ = kInline;
@@ -110,8 +128,8 @@ class IntArg : public Ints {
 
 /// Row-major strides of `sizes`; sizes 0 and 1 count as 1.
 Dims contiguous_strides(Ints sizes);
-/// Product of the sizes. Error overflow when the product of the non-zero sizes exceeds int64: an empty tensor with
-/// overflowing strides is refused too.
+/// Product of the sizes. Error overflow when the product of the non-zero sizes exceeds int64: an empty tensor
+/// with overflowing strides is refused too.
 int64_t checked_numel(Ints sizes, const char* op);
 
 }  // namespace lamella

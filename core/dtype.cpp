@@ -1,18 +1,19 @@
 // Promotion and names of dtypes.
 #include "lamella/core/dtype.h"
-#include "lamella/core/scalar.h"
 
 #include <array>
 #include <charconv>
 
+#include "lamella/core/scalar.h"
+
 namespace lamella {
 
 namespace {
-constexpr std::string_view kNames[] = {"bool", "u8", "u16", "u32", "u64", "i8", "i16", "i32", "i64",
-                                       "f16", "bf16", "f32", "f64", "c64", "c128", "f128", "c256"};
-constexpr std::string_view kLongNames[] = {"bool", "uint8", "uint16", "uint32", "uint64", "int8", "int16", "int32", "int64",
-                                           "float16", "bfloat16", "float32", "float64", "complex64", "complex128",
-                                           "float128", "complex256"};
+constexpr std::string_view kNames[] = {"bool", "u8",   "u16", "u32", "u64", "i8",   "i16",  "i32", "i64",
+                                       "f16",  "bf16", "f32", "f64", "c64", "c128", "f128", "c256"};
+constexpr std::string_view kLongNames[] = {
+    "bool",    "uint8",    "uint16",  "uint32",  "uint64",    "int8",       "int16",    "int32",     "int64",
+    "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float128", "complex256"};
 
 DType promote_integers(DType a, DType b) {
   if (is_signed_integer(a) == is_signed_integer(b)) return itemsize(a) >= itemsize(b) ? a : b;

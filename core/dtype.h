@@ -12,7 +12,23 @@ namespace lamella {
 
 /// F128 and C256 are internal to the Reference column (the oracle): no CPU kernel takes them.
 enum class DType : uint8_t {
-  Bool, U8, U16, U32, U64, I8, I16, I32, I64, F16, BF16, F32, F64, C64, C128, F128, C256
+  Bool,
+  U8,
+  U16,
+  U32,
+  U64,
+  I8,
+  I16,
+  I32,
+  I64,
+  F16,
+  BF16,
+  F32,
+  F64,
+  C64,
+  C128,
+  F128,
+  C256
 };
 inline constexpr int kDTypeCount = 17;
 
@@ -24,8 +40,7 @@ using c256 = std::complex<f128>;
 template <class T> struct type_tag { using type = T; };
 
 /// Calls f(type_tag<T>{}) with the C++ type of `dtype`.
-template <class F>
-decltype(auto) visit_dtype(DType dtype, F&& f) {
+template <class F> decltype(auto) visit_dtype(DType dtype, F&& f) {
   switch (dtype) {
     case DType::Bool: return f(type_tag<bool>{});
     case DType::U8: return f(type_tag<uint8_t>{});
@@ -68,8 +83,7 @@ template <> inline constexpr DType dtype_of<c256> = DType::C256;
 template <class T> inline constexpr bool is_complex_type = false;
 template <class R> inline constexpr bool is_complex_type<std::complex<R>> = true;
 template <class T> inline constexpr bool is_half_type = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
-template <class T>
-inline constexpr bool is_floating_type =
+template <class T> inline constexpr bool is_floating_type =
     std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, f128> || is_half_type<T>;
 template <class T> inline constexpr bool is_integer_type = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
@@ -92,9 +106,11 @@ DType to_real(DType d);
 /// The complex dtype over a floating one (f32, f16, bf16 -> c64); complex is returned as it is.
 DType to_complex(DType d);
 
-/// Binary promotion of two tensor dtypes with at least one dimension each: PyTorch's lattice (docs/decisions/0009).
+/// Binary promotion of two tensor dtypes with at least one dimension each: PyTorch's lattice
+/// (docs/decisions/0009).
 DType promote(DType a, DType b);
-/// Category of promotion: bool < integer < floating < complex. Scalars and rank-0 tensors promote only when their category is higher.
+/// Category of promotion: bool < integer < floating < complex. Scalars and rank-0 tensors promote only when
+/// their category is higher.
 int category(DType d);
 /// Whether a value of `from` may be stored into `to` by in-place and out= forms: never to a lower category
 /// (float into int, complex into float, anything but bool into bool).

@@ -19,7 +19,7 @@ struct f16 {
     const uint32_t mag = u & 0x7fffffffu;
     if (mag > 0x7f800000u) return uint16_t(sign | 0x7e00u | ((mag >> 13) & 0x1ffu));
     if (mag >= 0x477ff000u) return uint16_t(sign | 0x7c00u);  // rounds to 65536 or beyond
-    if (mag < 0x38800000u) {                                  // subnormal or zero: scale so that the FPU rounds
+    if (mag < 0x38800000u) {  // subnormal or zero: scale so that the FPU rounds
       const float scaled = std::bit_cast<float>(mag) + std::bit_cast<float>(0x3f000000u);
       return uint16_t(sign | uint16_t(std::bit_cast<uint32_t>(scaled) - 0x3f000000u));
     }

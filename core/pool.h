@@ -1,4 +1,5 @@
-// Fixed-size blocks from a free list of the thread: tensor headers, tape nodes. Under sanitizers every block comes from malloc.
+// Fixed-size blocks from a free list of the thread: tensor headers, tape nodes. Under sanitizers every block
+// comes from malloc.
 #pragma once
 
 #include <cstddef>
@@ -13,10 +14,9 @@ inline constexpr bool kPooling = false;
 inline constexpr bool kPooling = true;
 #endif
 
-/// A stack of free blocks of one size. Freed blocks beyond the cap go back to malloc, so a producer/consumer pair of threads
-/// cannot grow a list without bound.
-template <size_t kBytes>
-class Pool {
+/// A stack of free blocks of one size. Freed blocks beyond the cap go back to malloc, so a producer/consumer
+/// pair of threads cannot grow a list without bound.
+template <size_t kBytes> class Pool {
  public:
   static void* allocate() {
     List& list = list_;
@@ -33,7 +33,8 @@ class Pool {
     if (kPooling && list.count < kCap) [[likely]] {
       list.head = new (p) Node{list.head};
       ++list.count;
-      if (!list.registered) [[unlikely]] enlist();
+      if (!list.registered) [[unlikely]]
+        enlist();
       return;
     }
     std::free(p);
@@ -41,8 +42,14 @@ class Pool {
 
  private:
   static constexpr size_t kCap = 4096;
-  struct Node { Node* next; };
-  struct List { Node* head; size_t count; bool registered; };
+  struct Node {
+    Node* next;
+  };
+  struct List {
+    Node* head;
+    size_t count;
+    bool registered;
+  };
   /// Gives the list back when the thread ends.
   struct Releaser {
     ~Releaser() {

@@ -7,7 +7,8 @@ namespace detail {
 thread_local constinit ThreadRecord* this_thread_record = nullptr;
 
 namespace {
-/// Marks the record dead when the thread ends; whoever releases an object of it from then on merges by itself.
+/// Marks the record dead when the thread ends; whoever releases an object of it from then on merges by
+/// itself.
 struct ThreadEnd {
   ThreadRecord* record = nullptr;
   ~ThreadEnd() {

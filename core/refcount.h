@@ -1,5 +1,5 @@
-// Owner-biased reference counts: plain arithmetic for the creating thread, atomic for every other (decision 0002).
-// After Choi, Shull, Torrellas: Biased reference counting, PACT 2018.
+// Owner-biased reference counts: plain arithmetic for the creating thread, atomic for every other (decision
+// 0002). After Choi, Shull, Torrellas: Biased reference counting, PACT 2018.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,8 @@ namespace lamella {
 
 class RefCounted;
 
-/// One per thread that ever owned a counted object; outlives the thread, so that objects may name a dead owner.
+/// One per thread that ever owned a counted object; outlives the thread, so that objects may name a dead
+/// owner.
 struct ThreadRecord {
   std::atomic<bool> pending{false};
   std::mutex mutex;
@@ -29,9 +30,9 @@ inline ThreadRecord* thread_record() {
 void drain(ThreadRecord* record);
 }  // namespace detail
 
-/// NOTE: [biased counts] total = local + shared. `local` belongs to the owner alone; `shared` may go negative when a
-/// handle made by the owner dies elsewhere: then the object is queued to the owner, which merges both counts when it
-/// next creates a tensor or ends. Once merged (no owner) only `shared` counts.
+/// NOTE: [biased counts] total = local + shared. `local` belongs to the owner alone; `shared` may go negative
+/// when a handle made by the owner dies elsewhere: then the object is queued to the owner, which merges both
+/// counts when it next creates a tensor or ends. Once merged (no owner) only `shared` counts.
 class RefCounted {
  public:
   using Destroy = void (*)(RefCounted*);
@@ -40,14 +41,17 @@ class RefCounted {
   RefCounted(const RefCounted&) = delete;
 
   void retain() {
-    if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]] ++local_;
+    if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]]
+      ++local_;
     else shared_.fetch_add(kOne, std::memory_order_relaxed);
   }
   /// True when the last reference is gone and the caller must destroy the object.
   [[nodiscard]] bool release() {
     if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]] {
-      if (--local_ != 0) [[likely]] return false;
-      if (shared_.load(std::memory_order_acquire) == 0) [[likely]] return true;
+      if (--local_ != 0) [[likely]]
+        return false;
+      if (shared_.load(std::memory_order_acquire) == 0) [[likely]]
+        return true;
       return release_owner();
     }
     return release_shared();
@@ -75,23 +79,40 @@ class RefCounted {
 };
 
 /// Counted handle to T; T derives from RefCounted and has `static void destroy(T*)`.
-template <class T>
-class Ref {
+template <class T> class Ref {
  public:
   Ref() = default;
   Ref(std::nullptr_t) {}
-  static Ref adopt(T* p) { Ref r; r.p_ = p; return r; }
-  static Ref share(T* p) { if (p) p->retain(); return adopt(p); }
-  Ref(const Ref& o) : p_(o.p_) { if (p_) p_->retain(); }
+  static Ref adopt(T* p) {
+    Ref r;
+    r.p_ = p;
+    return r;
+  }
+  static Ref share(T* p) {
+    if (p) p->retain();
+    return adopt(p);
+  }
+  Ref(const Ref& o) : p_(o.p_) {
+    if (p_) p_->retain();
+  }
   Ref(Ref&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
-  Ref& operator=(Ref o) noexcept { std::swap(p_, o.p_); return *this; }
-  ~Ref() { if (p_ && p_->release()) T::destroy(p_); }
+  Ref& operator=(Ref o) noexcept {
+    std::swap(p_, o.p_);
+    return *this;
+  }
+  ~Ref() {
+    if (p_ && p_->release()) T::destroy(p_);
+  }
   T* get() const { return p_; }
   T* operator->() const { return p_; }
   T& operator*() const { return *p_; }
   explicit operator bool() const { return p_ != nullptr; }
   bool operator==(const Ref& o) const { return p_ == o.p_; }
-  T* detach() { T* p = p_; p_ = nullptr; return p; }
+  T* detach() {
+    T* p = p_;
+    p_ = nullptr;
+    return p;
+  }
 
  private:
   T* p_ = nullptr;

@@ -1,4 +1,5 @@
-// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy as 1, 2, 3, SC 2011).
+// Counter-based random numbers: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: Parallel random numbers: as easy
+// as 1, 2, 3, SC 2011).
 #pragma once
 
 #include <array>
@@ -18,7 +19,8 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint64_t key) {
   return c;
 }
 
-/// A new key from a key and a number; the counter's third word (1) keeps keys apart from samples, which use 0.
+/// A new key from a key and a number; the counter's third word (1) keeps keys apart from samples, which use
+/// 0.
 inline uint64_t fold_in(uint64_t key, uint64_t data) {
   const auto w = philox({uint32_t(data), uint32_t(data >> 32), 1u, 0u}, key);
   return uint64_t(w[0]) | uint64_t(w[1]) << 32;

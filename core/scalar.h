@@ -9,7 +9,8 @@
 
 namespace lamella {
 
-/// Holds bool, i64, f64 or c128 and remembers which: its category takes part in promotion, its width does not.
+/// Holds bool, i64, f64 or c128 and remembers which: its category takes part in promotion, its width does
+/// not.
 class Scalar {
  public:
   Scalar() : Scalar(int64_t{0}) {}
@@ -46,7 +47,10 @@ class Scalar {
     else return T(float(to_double()));
   }
   DType kind_;
-  union { int64_t i_; double d_; };
+  union {
+    int64_t i_;
+    double d_;
+  };
   double im_ = 0;
 };
 

@@ -9,10 +9,10 @@ namespace lamella {
 struct alignas(16) Storage : RefCounted {
   void* data = nullptr;
   size_t nbytes = 0;
-  uint64_t birth = 0;                 ///< serial of the innermost live level when it was made; 0 outside all levels
-  std::atomic<uint32_t> version{0};   ///< counts in-place writes
+  uint64_t birth = 0;  ///< serial of the innermost live level when it was made; 0 outside all levels
+  std::atomic<uint32_t> version{0};  ///< counts in-place writes
   Device device = Device::CPU;
-  bool embedded = false;              ///< lives in the pooled block of a small tensor
+  bool embedded = false;  ///< lives in the pooled block of a small tensor
   void (*deleter)(void* context) = nullptr;
   void* context = nullptr;
 

@@ -12,9 +12,7 @@ void queued_storage(RefCounted* s);
 static void queued_tensor(RefCounted* t) { TensorImpl::destroy(static_cast<TensorImpl*>(t)); }
 }  // namespace detail
 
-MemoryStats memory_stats() {
-  return {0, detail::live_storages.load(), detail::live_bytes.load()};
-}
+MemoryStats memory_stats() { return {0, detail::live_storages.load(), detail::live_bytes.load()}; }
 
 TensorImpl* TensorImpl::create() {
   auto* impl = new (Pool<kBlock>::allocate()) TensorImpl;
@@ -29,7 +27,8 @@ void TensorImpl::destroy(TensorImpl* impl) {
     if (impl->extra->in_block) impl->extra->~TensorExtra();
     else delete impl->extra;
   }
-  if (impl->heap) [[unlikely]] delete[] impl->heap;
+  if (impl->heap) [[unlikely]]
+    delete[] impl->heap;
   Storage* const storage = impl->storage;
   const bool embedded = storage && storage->embedded && static_cast<void*>(storage) == impl->suffix();
   impl->~TensorImpl();
@@ -90,7 +89,8 @@ int64_t checked_numel(Ints sizes, const char* op) {
     LAMELLA_CHECK(s >= 0, Shape, "{}: size = {} has a negative entry; expected sizes >= 0", op, Dims(sizes));
     const bool over = __builtin_mul_overflow(span, std::max<int64_t>(s, 1), &span);
     LAMELLA_CHECK(!over && span <= (int64_t{1} << 58), Overflow,
-                  "{}: size = {} has more elements than memory can hold; expected at most 2^58", op, Dims(sizes));
+                  "{}: size = {} has more elements than memory can hold; expected at most 2^58", op,
+                  Dims(sizes));
     numel *= s;
   }
   return numel;
@@ -138,21 +138,23 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
 }
 
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
-  LAMELLA_CHECK(base.impl()->storage || base.device() == Device::Meta, Storage, "view: {} has no storage", base);
-  LAMELLA_CHECK(sizes.size() == strides.size(), Shape, "view: got {} sizes and {} strides, expected as many of each",
-                sizes.size(), strides.size());
+  LAMELLA_CHECK(base.impl()->storage || base.device() == Device::Meta, Storage, "view: {} has no storage",
+                base);
+  LAMELLA_CHECK(sizes.size() == strides.size(), Shape,
+                "view: got {} sizes and {} strides, expected as many of each", sizes.size(), strides.size());
   const int64_t numel = checked_numel(sizes, "view");
   __int128 last = offset;
   for (size_t d = 0; d < sizes.size(); ++d) {
-    LAMELLA_CHECK(strides[d] >= 0, Shape, "view: stride = {} is negative for dim {}; expected >= 0", strides[d], d);
+    LAMELLA_CHECK(strides[d] >= 0, Shape, "view: stride = {} is negative for dim {}; expected >= 0",
+                  strides[d], d);
     last += __int128(std::max<int64_t>(sizes[d] - 1, 0)) * strides[d];
   }
   if (base.impl()->storage) {
     const int64_t room = int64_t(base.impl()->storage->nbytes) / itemsize(base.dtype());
     const bool fits = numel == 0 ? offset <= room : last < room;
     LAMELLA_CHECK(offset >= 0 && fits, Storage,
-                  "view: sizes {}, strides {} at offset {} reach beyond the storage of {} elements", Dims(sizes),
-                  Dims(strides), offset, room);
+                  "view: sizes {}, strides {} at offset {} reach beyond the storage of {} elements",
+                  Dims(sizes), Dims(strides), offset, room);
   }
   return make_view_unchecked(base, sizes, strides, offset);
 }
@@ -162,7 +164,8 @@ bool overlaps_itself(const Tensor& t) {
   Dims order;
   for (int d = 0; d < t.rank(); ++d)
     if (t.size(d) > 1) order.push_back(d);
-  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.stride(int(a)) < t.stride(int(b)); });
+  std::sort(order.begin(), order.end(),
+            [&](int64_t a, int64_t b) { return t.stride(int(a)) < t.stride(int(b)); });
   int64_t reach = 0;  // a dim is safe when one step of it clears everything the finer dims touch
   for (const int64_t d : order) {
     if (t.stride(int(d)) <= reach) return true;
@@ -189,7 +192,8 @@ Overlap overlap(const Tensor& a, const Tensor& b) {
 
 void* Tensor::checked_data(DType wanted) const {
   LAMELLA_CHECK(impl_, Undefined, "data: the tensor is undefined");
-  LAMELLA_CHECK(impl_->storage, Level, "data: {} has no memory of its own (it is wrapped by a transform, or meta)", *this);
+  LAMELLA_CHECK(impl_->storage, Level,
+                "data: {} has no memory of its own (it is wrapped by a transform, or meta)", *this);
   LAMELLA_CHECK(impl_->dtype == wanted, DType, "data: got {}, expected {}", *this, wanted);
   return impl_->data();
 }

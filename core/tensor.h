@@ -24,15 +24,16 @@ struct TensorExtra {
   bool in_block = false;
 };
 
-/// NOTE: [small tensors] Header, shape and up to 64 bytes of data share one pooled block of kBlock bytes: creating a small
-/// tensor is one pop from a free list. The embedded storage keeps the block alive when a view outlives the header.
+/// NOTE: [small tensors] Header, shape and up to 64 bytes of data share one pooled block of kBlock bytes:
+/// creating a small tensor is one pop from a free list. The embedded storage keeps the block alive when a
+/// view outlives the header.
 struct TensorImpl : RefCounted {
   static constexpr size_t kBlock = 320;
   static constexpr size_t kInlineBytes = 64;
 
-  uint64_t keys = 0;        ///< the KeySet of dispatch
+  uint64_t keys = 0;           ///< the KeySet of dispatch
   Storage* storage = nullptr;  ///< counted; null for wrappers and meta tensors
-  int64_t offset = 0;       ///< elements from the storage's start
+  int64_t offset = 0;          ///< elements from the storage's start
   int64_t numel = 0;
   TensorExtra* extra = nullptr;
   DType dtype = DType::F32;
@@ -54,7 +55,8 @@ struct TensorImpl : RefCounted {
 
   static TensorImpl* create();
   static void destroy(TensorImpl* impl);
-  /// Where a suffix (a wrapper's data) may be constructed: kSuffix bytes after the header, free when there is no embedded storage.
+  /// Where a suffix (a wrapper's data) may be constructed: kSuffix bytes after the header, free when there is
+  /// no embedded storage.
   void* suffix() { return reinterpret_cast<char*>(this) + kHeader; }
   static constexpr size_t kHeader = 176;
   static constexpr size_t kSuffix = kBlock - kHeader;
@@ -89,7 +91,8 @@ class Tensor {
   template <class T> T* data() const { return static_cast<T*>(checked_data(dtype_of<T>)); }
   void* raw_data() const { return impl_->data(); }
   View view_of() const {
-    return {impl_->storage ? impl_->data() : nullptr, impl_->dtype, impl_->rank, impl_->sizes(), impl_->strides()};
+    return {impl_->storage ? impl_->data() : nullptr, impl_->dtype, impl_->rank, impl_->sizes(),
+            impl_->strides()};
   }
   /// The single element of a plain tensor with numel 1, converted to T.
   template <class T> T item() const { return item_scalar().template to<T>(); }
@@ -109,20 +112,23 @@ using TensorSpan = std::span<const Tensor>;
 
 /// New contiguous tensor, elements uninitialised. Errors: shape (negative size), overflow, out_of_memory.
 Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU);
-/// Another view of base's storage. Errors: storage when any element would lie outside, shape for a negative size or stride.
+/// Another view of base's storage. Errors: storage when any element would lie outside, shape for a negative
+/// size or stride.
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
 /// make_view without the checks, for callers whose arithmetic proves them.
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
-/// Contiguous tensor holding `values` (row-major). Error shape when the count differs from the product of sizes.
+/// Contiguous tensor holding `values` (row-major). Error shape when the count differs from the product of
+/// sizes.
 Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype = DType::F32);
-Tensor tensor_of(std::initializer_list<int64_t> sizes, std::initializer_list<double> values, DType dtype = DType::F32);
+Tensor tensor_of(std::initializer_list<int64_t> sizes, std::initializer_list<double> values,
+                 DType dtype = DType::F32);
 Tensor scalar_tensor(const Scalar& value, DType dtype, Device device = Device::CPU);
 
 /// An element by its multi-index, checked; T must be the dtype's type.
-template <class T, int N>
-class Accessor {
+template <class T, int N> class Accessor {
  public:
-  explicit Accessor(const Tensor& t) : data_(t.data<T>()), sizes_(t.impl()->sizes()), strides_(t.impl()->strides()) {
+  explicit Accessor(const Tensor& t)
+      : data_(t.data<T>()), sizes_(t.impl()->sizes()), strides_(t.impl()->strides()) {
     LAMELLA_CHECK(t.rank() == N, Shape, "accessor: got rank {}, expected {}", t.rank(), N);
   }
   template <class... I> T& operator()(I... index) const {

@@ -50,7 +50,8 @@ void print_values(std::ostringstream& out, const Tensor& t, int dim, int64_t off
 Scalar Tensor::item_scalar() const {
   LAMELLA_CHECK(impl_, Undefined, "item: the tensor is undefined");
   LAMELLA_CHECK(numel() == 1, Shape, "item: got {}, expected a tensor with one element", *this);
-  LAMELLA_CHECK(impl_->storage, Level, "item: the value of {} is not visible here: a transform wraps it", *this);
+  LAMELLA_CHECK(impl_->storage, Level, "item: the value of {} is not visible here: a transform wraps it",
+                *this);
   return load(*this, 0);
 }
 
@@ -73,7 +74,8 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
 
 Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype) {
   Tensor t = make_tensor(sizes, dtype);
-  LAMELLA_CHECK(t.numel() == int64_t(values.size()), Shape, "tensor_of: got {} values for {}", values.size(), t);
+  LAMELLA_CHECK(t.numel() == int64_t(values.size()), Shape, "tensor_of: got {} values for {}", values.size(),
+                t);
   visit_dtype(dtype, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     T* out = static_cast<T*>(t.raw_data());

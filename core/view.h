@@ -9,7 +9,8 @@
 
 namespace lamella {
 
-/// One operand of a kernel call. `data` points at the element with all indices 0; strides count elements, never negative.
+/// One operand of a kernel call. `data` points at the element with all indices 0; strides count elements,
+/// never negative.
 struct View {
   void* data = nullptr;
   DType dtype = DType::F32;
@@ -25,13 +26,13 @@ struct View {
   }
 };
 
-/// All a kernel gets. Shapes, dtypes and bounds of attributes have been checked by the caller; *values* (an index tensor's
-/// entries, positive definiteness) are the kernel's to check, before it writes anything.
+/// All a kernel gets. Shapes, dtypes and bounds of attributes have been checked by the caller; *values* (an
+/// index tensor's entries, positive definiteness) are the kernel's to check, before it writes anything.
 struct KernelCall {
   std::span<const View> outs;
   std::span<const View> ins;
-  DType compute = DType::F32;           ///< pointwise, reduce, scan: the dtype arithmetic is done in
-  std::span<const int64_t> ints = {};   ///< dims and flags, in the order kernels.h states
+  DType compute = DType::F32;          ///< pointwise, reduce, scan: the dtype arithmetic is done in
+  std::span<const int64_t> ints = {};  ///< dims and flags, in the order kernels.h states
   std::span<const Scalar> scalars = {};
 };
 

@@ -22,7 +22,8 @@ KeySet keys_of_lists(const Frame& frame) {
   for (const uint8_t i : frame.op->tensor_params) {
     if (!frame.args[i]) continue;
     if (frame.op->schema.params[i].kind == ParamKind::Tensor) bits |= frame.tensor(i).keys();
-    else for (const Tensor& t : frame.tensors(i)) bits |= t.keys();
+    else
+      for (const Tensor& t : frame.tensors(i)) bits |= t.keys();
   }
   return KeySet(bits);
 }
@@ -69,7 +70,8 @@ Value coerce(const Op& op, const Param& p, Value v) {
   }
   LAMELLA_CHECK(fits, Schema, "{}: argument \"{}\" got {}, expected {}", op.name, p.name, str(v), str(p));
   if (p.kind == ParamKind::Tensor && !p.optional)
-    LAMELLA_CHECK(std::get<Tensor>(v).defined(), Undefined, "{}: argument \"{}\" is an undefined tensor", op.name, p.name);
+    LAMELLA_CHECK(std::get<Tensor>(v).defined(), Undefined, "{}: argument \"{}\" is an undefined tensor",
+                  op.name, p.name);
   if (p.kind == ParamKind::TensorList)
     for (const Tensor& t : std::get<Tensors>(v))
       LAMELLA_CHECK(t.defined(), Undefined, "{}: argument \"{}\" holds an undefined tensor", op.name, p.name);
@@ -79,8 +81,8 @@ Value coerce(const Op& op, const Param& p, Value v) {
 
 Values canonical(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named) {
   const auto& params = op.schema.params;
-  LAMELLA_CHECK(args.size() <= params.size(), Schema, "{}: got {} arguments, expected at most {}", op.name, args.size(),
-                params.size());
+  LAMELLA_CHECK(args.size() <= params.size(), Schema, "{}: got {} arguments, expected at most {}", op.name,
+                args.size(), params.size());
   Values full(params.size());
   std::vector<bool> given(params.size());
   for (size_t i = 0; i < args.size(); ++i) {
@@ -96,8 +98,8 @@ Values canonical(const Op& op, Values args, const std::vector<std::pair<std::str
   }
   for (size_t i = 0; i < params.size(); ++i) {
     if (!given[i]) {
-      LAMELLA_CHECK(params[i].has_default, Schema, "{}: argument \"{}\" is missing; expected {}", op.name, params[i].name,
-                    str(op.schema));
+      LAMELLA_CHECK(params[i].has_default, Schema, "{}: argument \"{}\" is missing; expected {}", op.name,
+                    params[i].name, str(op.schema));
       full[i] = params[i].default_value;
     }
     full[i] = coerce(op, params[i], std::move(full[i]));
@@ -152,7 +154,9 @@ Values own(const Frame& frame) {
     const int at = int(i);
     switch (frame.op->schema.params[i].kind) {
       case ParamKind::Tensor: values.emplace_back(frame.tensor(at)); break;
-      case ParamKind::TensorList: values.emplace_back(Tensors(frame.tensors(at).begin(), frame.tensors(at).end())); break;
+      case ParamKind::TensorList:
+        values.emplace_back(Tensors(frame.tensors(at).begin(), frame.tensors(at).end()));
+        break;
       case ParamKind::Int: values.emplace_back(frame.arg<int64_t>(at)); break;
       case ParamKind::Ints: values.emplace_back(Dims(frame.ints(at))); break;
       case ParamKind::Float: values.emplace_back(frame.arg<double>(at)); break;

@@ -15,7 +15,8 @@ KeySet keys_of_lists(const Frame& frame);
 }  // namespace detail
 
 inline const OpTable& OpTable::current() {
-  if (const OpTable* pinned = detail::dispatch_state.table) [[unlikely]] return *pinned;
+  if (const OpTable* pinned = detail::dispatch_state.table) [[unlikely]]
+    return *pinned;
   const OpTable* t = detail::published_table.load(std::memory_order_acquire);
   return t ? *t : detail::first_table();
 }
@@ -23,7 +24,8 @@ inline const OpTable& OpTable::current() {
 /// Union of the keys of all tensor arguments.
 inline KeySet keys_of(const Frame& frame) {
   const Op& op = *frame.op;
-  if (!op.simple) [[unlikely]] return detail::keys_of_lists(frame);
+  if (!op.simple) [[unlikely]]
+    return detail::keys_of_lists(frame);
   uint64_t bits = 0;
   for (const uint8_t i : op.tensor_params) {
     const auto* t = static_cast<const Tensor*>(frame.args[i]);
@@ -39,15 +41,18 @@ inline void call_with_keys(Frame& frame, KeySet keys) {
   uint64_t bits = keys.bits | state.modes;
   if (op.properties & kRandom) bits |= state.ambient;
   bits &= ~state.exclude;
-  if (bits == 0) [[unlikely]] bits = KeySet::of(Device::CPU).bits;  // operators without tensor arguments
-  if (state.observer) [[unlikely]] return detail::call_observed(frame, KeySet(bits));
+  if (bits == 0) [[unlikely]]
+    bits = KeySet::of(Device::CPU).bits;  // operators without tensor arguments
+  if (state.observer) [[unlikely]]
+    return detail::call_observed(frame, KeySet(bits));
   const int key = KeySet(bits).highest();
   op.cells[key](frame, key);
 }
 
 inline void call(Frame& frame) { call_with_keys(frame, keys_of(frame)); }
 
-/// A built-in or plug-in operator, looked up once by name; the row is read from the current table at every call.
+/// A built-in or plug-in operator, looked up once by name; the row is read from the current table at every
+/// call.
 class OpHandle {
  public:
   explicit OpHandle(std::string_view name);
@@ -65,7 +70,8 @@ template <size_t N> Tensor call_one(const OpHandle& handle, const void* const (&
   return result;
 }
 
-/// Boxed call: checks kinds against the schema, fills defaults, dispatches. Results in order. Errors: unknown_operator, schema.
+/// Boxed call: checks kinds against the schema, fills defaults, dispatches. Results in order. Errors:
+/// unknown_operator, schema.
 Tensors call(std::string_view name, Values args);
 Tensors call(const Op& op, Values args);
 /// With keyword arguments, by parameter name.

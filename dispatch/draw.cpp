@@ -20,14 +20,15 @@ uint64_t hash(uint64_t seed, uint64_t i) {
 double uniform(uint64_t bits) { return double(bits >> 11) * 0x1p-53; }
 /// Bell-shaped, variance 1, always within 3.5.
 double bell(uint64_t bits) {
-  return (uniform(bits) + uniform(hash(bits, 1)) + uniform(hash(bits, 2)) + uniform(hash(bits, 3)) - 2) * 1.7320508075688772;
+  return (uniform(bits) + uniform(hash(bits, 1)) + uniform(hash(bits, 2)) + uniform(hash(bits, 3)) - 2) *
+         1.7320508075688772;
 }
 
 enum class Kind : uint8_t { Iota, Bell, Small, Special, Powers, Wide, NearOne, Equal, Sorted, OneHot, Tiny };
-constexpr Kind kMixture[] = {
-    Kind::Iota,  Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Bell,   Kind::Bell,  Kind::Bell,
-    Kind::Bell,  Kind::Bell,    Kind::Small,   Kind::Small,  Kind::Special, Kind::Special, Kind::Powers,
-    Kind::Wide,  Kind::NearOne, Kind::Equal,   Kind::Sorted, Kind::OneHot, Kind::Tiny};
+constexpr Kind kMixture[] = {Kind::Iota,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Bell,
+                             Kind::Bell,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Small,
+                             Kind::Small,   Kind::Special, Kind::Special, Kind::Powers, Kind::Wide,
+                             Kind::NearOne, Kind::Equal,   Kind::Sorted,  Kind::OneHot, Kind::Tiny};
 
 constexpr double kSpecials[] = {0, 1, -1, 0.5, -0.5, 2, -2, -0.0};
 
@@ -54,8 +55,9 @@ double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, c
     case Kind::Wide: return std::ldexp(2 * uniform(bits) - 1, int(hash(bits, 5) % uint64_t(2 * e + 1)) - e);
     case Kind::NearOne: return (bits & 1 ? 1.0 : -1.0) * (1 - std::ldexp(1.0, -int(1 + (bits >> 8) % 40)));
     case Kind::Equal: return bell(hash(seed, 77));
-    case Kind::Sorted: return (double(i) - double(n) / 2 + uniform(bits) / 2) / double(std::max<int64_t>(n, 4)) * 4 *
-                                 (seed & 1 ? -1 : 1);
+    case Kind::Sorted:
+      return (double(i) - double(n) / 2 + uniform(bits) / 2) / double(std::max<int64_t>(n, 4)) * 4 *
+             (seed & 1 ? -1 : 1);
     case Kind::OneHot: return i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))) ? 1 : 0;
     default: return std::ldexp(bell(bits), o.tame || e < 20 ? -6 : -3 * e);
   }
@@ -68,7 +70,8 @@ double into_domain(double v, Domain domain) {
 }
 
 /// Whole numbers: small ones mostly, the dtype's whole range in two classes.
-int64_t integer_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, Domain domain, bool narrow) {
+int64_t integer_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, Domain domain,
+                      bool narrow) {
   const uint64_t bits = hash(seed, uint64_t(i));
   int64_t v;
   if (!narrow && (kind == Kind::Wide || kind == Kind::Powers)) {
@@ -127,9 +130,9 @@ void poison(Tensor& t) {
 }  // namespace
 
 DType Draw::dtype(DTypeMask supported) {
-  static constexpr DType kOrder[] = {DType::F64, DType::F32, DType::C128, DType::C64, DType::F16, DType::BF16,
-                                     DType::I64, DType::I32, DType::I16,  DType::I8,  DType::U8,  DType::U64,
-                                     DType::U32, DType::U16, DType::Bool};
+  static constexpr DType kOrder[] = {DType::F64,  DType::F32, DType::C128, DType::C64, DType::F16,
+                                     DType::BF16, DType::I64, DType::I32,  DType::I16, DType::I8,
+                                     DType::U8,   DType::U64, DType::U32,  DType::U16, DType::Bool};
   if (has_dtype_ && (supported & mask(dtype_))) return dtype_;
   const DTypeMask wanted = supported & options_.dtypes ? supported & options_.dtypes : supported;
   DType candidates[kDTypeCount];
@@ -145,7 +148,8 @@ DType Draw::dtype(DTypeMask supported) {
 }
 
 int64_t Draw::size(bool nonzero) {
-  static constexpr int8_t kSizes[] = {2, 3, 2, 1, 3, 2, 5, 3, 2, 1, 3, 4, 2, 5, 3, 2, 1, 3, 2, 0, 3, 5, 2, -1};
+  static constexpr int8_t kSizes[] = {2, 3, 2, 1, 3, 2, 5, 3, 2, 1, 3, 4,
+                                      2, 5, 3, 2, 1, 3, 2, 0, 3, 5, 2, -1};
   static constexpr int8_t kEdges[] = {7, 8, 9, 15, 16, 17, 31, 32};
   const uint32_t w = word();
   if (options_.empty && !nonzero && (w >> 8 & 1)) return 0;
@@ -236,7 +240,8 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     const int64_t at = int64_t(v / 8) % n;
     if (is_inexact(dtype)) {
       double re = into_domain(kSpecials[v % 8], domain);
-      if (options_.exact) re = into_domain(std::trunc(kSpecials[v % 8]), domain == Domain::Any ? domain : Domain::Positive);
+      if (options_.exact)
+        re = into_domain(std::trunc(kSpecials[v % 8]), domain == Domain::Any ? domain : Domain::Positive);
       if (options_.exact && re != std::trunc(re)) re = 1;
       store(t, at, re, 0);
     } else {
@@ -246,7 +251,8 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   return t;
 }
 
-/// One word: which dims are stored innermost, which are stepped, padded or repeated, and how far in the first element lies.
+/// One word: which dims are stored innermost, which are stepped, padded or repeated, and how far in the first
+/// element lies.
 Tensor Draw::relayout(const Tensor& t, bool may_repeat) {
   if (!options_.layouts) return t;
   const uint32_t w = word();
@@ -322,14 +328,16 @@ Tensor Draw::positive_definite(const Dims& batch, int64_t n, DType dtype) {
         const uint64_t bits = seed ? hash(seed, uint64_t((b * n + i) * n + j)) : 1;
         const bool diagonal = i == j;
         const double re = options_.exact ? (diagonal ? double(1 + bits % 2) : double(int64_t(bits % 3) - 1))
-                          : diagonal ? 1 + uniform(bits) : 0.5 * bell(bits);
+                          : diagonal     ? 1 + uniform(bits)
+                                         : 0.5 * bell(bits);
         const double im = options_.exact || diagonal || !is_complex(dtype) ? 0 : 0.5 * bell(hash(bits, 3));
         factor[size_t(i * n + j)] = {seed || diagonal ? re : 0, seed ? im : 0};
       }
     for (int64_t i = 0; i < n; ++i)
       for (int64_t j = 0; j <= i; ++j) {
         c128 sum = 0;
-        for (int64_t k = 0; k <= j; ++k) sum += factor[size_t(i * n + k)] * std::conj(factor[size_t(j * n + k)]);
+        for (int64_t k = 0; k <= j; ++k)
+          sum += factor[size_t(i * n + k)] * std::conj(factor[size_t(j * n + k)]);
         store(t, (b * n + i) * n + j, sum.real(), i == j ? 0 : sum.imag());
         store(t, (b * n + j) * n + i, sum.real(), i == j ? 0 : -sum.imag());
       }
@@ -356,7 +364,8 @@ Tensor Draw::triangular(const Dims& batch, int64_t n, DType dtype) {
 Tensor Draw::keys(const Dims& sizes) {
   Tensor t = make_tensor(sizes, DType::U64);
   const uint64_t seed = word();
-  for (int64_t i = 0; i < t.numel(); ++i) t.data<uint64_t>()[i] = seed ? hash(seed, uint64_t(i)) : uint64_t(i);
+  for (int64_t i = 0; i < t.numel(); ++i)
+    t.data<uint64_t>()[i] = seed ? hash(seed, uint64_t(i)) : uint64_t(i);
   return relayout(t, false);
 }
 

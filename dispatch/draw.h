@@ -1,5 +1,5 @@
-// Draws valid operator arguments from a vector of choices: total (missing words read 0, the simplest choice), so that the
-// same vector always decodes to the same arguments and shrinking works on the vector.
+// Draws valid operator arguments from a vector of choices: total (missing words read 0, the simplest choice),
+// so that the same vector always decodes to the same arguments and shrinking works on the vector.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@ namespace lamella {
 
 /// Where a tensor's values may lie.
 enum class Domain : uint8_t {
-  Any,        ///< reals of both signs, ties, exact zeros
-  Positive,   ///< x > 0, bounded away from 0
-  NonZero,    ///< |x| bounded away from 0
-  Distinct    ///< no two equal elements
+  Any,       ///< reals of both signs, ties, exact zeros
+  Positive,  ///< x > 0, bounded away from 0
+  NonZero,   ///< |x| bounded away from 0
+  Distinct   ///< no two equal elements
 };
 
 using DTypeMask = uint32_t;
@@ -22,8 +22,9 @@ inline constexpr DTypeMask kFloat32And64 = mask(DType::F32) | mask(DType::F64);
 inline constexpr DTypeMask kHalfTypes = mask(DType::F16) | mask(DType::BF16);
 inline constexpr DTypeMask kFloating = kFloat32And64 | kHalfTypes;
 inline constexpr DTypeMask kComplex = mask(DType::C64) | mask(DType::C128);
-inline constexpr DTypeMask kIntegers = mask(DType::U8) | mask(DType::U16) | mask(DType::U32) | mask(DType::U64) |
-                                       mask(DType::I8) | mask(DType::I16) | mask(DType::I32) | mask(DType::I64);
+inline constexpr DTypeMask kIntegers = mask(DType::U8) | mask(DType::U16) | mask(DType::U32) |
+                                       mask(DType::U64) | mask(DType::I8) | mask(DType::I16) |
+                                       mask(DType::I32) | mask(DType::I64);
 inline constexpr DTypeMask kBoolType = mask(DType::Bool);
 inline constexpr DTypeMask kRealTypes = kFloating | kIntegers;
 inline constexpr DTypeMask kAllTypes = kRealTypes | kComplex | kBoolType;
@@ -37,12 +38,13 @@ struct DrawOptions {
   bool tame = false;             ///< magnitudes of order 1: for laws whose bound needs them
   bool empty = false;            ///< half of the sizes are 0
   int64_t max_numel = 32;
-  int max_exponent = 60;         ///< wide values lie within 2^±this, less in narrow dtypes
+  int max_exponent = 60;  ///< wide values lie within 2^±this, less in narrow dtypes
 };
 
 class Draw {
  public:
-  explicit Draw(std::span<const uint32_t> choices, DrawOptions options = {}) : choices_(choices), options_(options) {}
+  explicit Draw(std::span<const uint32_t> choices, DrawOptions options = {})
+      : choices_(choices), options_(options) {}
 
   const DrawOptions& options() const { return options_; }
   size_t used() const { return at_; }
@@ -54,10 +56,11 @@ class Draw {
   bool one_in(uint32_t n) { return below(n) == n - 1; }
   int64_t range(int64_t low, int64_t high) { return low + int64_t(below(uint32_t(high - low + 1))); }
 
-  /// The dtype of this case: the operator's `supported` narrowed to what the law wants (if they meet), f64 first. The first
-  /// call decides; later calls return the same dtype when supported.
+  /// The dtype of this case: the operator's `supported` narrowed to what the law wants (if they meet), f64
+  /// first. The first call decides; later calls return the same dtype when supported.
   DType dtype(DTypeMask supported);
-  /// Sizes mostly from {2, 3, 1, 5, 0}: rank in [min_rank, max_rank], product <= max_numel. The simplest shape has the lowest rank and sizes 2.
+  /// Sizes mostly from {2, 3, 1, 5, 0}: rank in [min_rank, max_rank], product <= max_numel. The simplest
+  /// shape has the lowest rank and sizes 2.
   Dims shape(int min_rank = 0, int max_rank = 3);
   /// A single size; never 0 when `nonzero`.
   int64_t size(bool nonzero = false);

@@ -1,4 +1,5 @@
-// A call in flight: which operator, pointers to the caller's arguments, and where results go. Borrowed; lives on the stack.
+// A call in flight: which operator, pointers to the caller's arguments, and where results go. Borrowed; lives
+// on the stack.
 #pragma once
 
 #include <optional>
@@ -10,13 +11,14 @@ namespace lamella {
 
 struct Op;
 
-/// NOTE: [frames] args[i] points at the caller's value of parameter i: Tensor, TensorSpan, int64_t, Ints, double, bool, Scalar,
-/// DType or std::string by the parameter's kind; null means None. Nothing is copied and no count is touched: whatever
-/// outlives the call (tape, trace) takes its own handles. Calls always have full arity: defaults are filled before.
+/// NOTE: [frames] args[i] points at the caller's value of parameter i: Tensor, TensorSpan, int64_t, Ints,
+/// double, bool, Scalar, DType or std::string by the parameter's kind; null means None. Nothing is copied and
+/// no count is touched: whatever outlives the call (tape, trace) takes its own handles. Calls always have
+/// full arity: defaults are filled before.
 struct Frame {
   const Op* op;
   const void* const* args;
-  Tensor* results;         ///< op->schema.n_results slots
+  Tensor* results;          ///< op->schema.n_results slots
   Tensors* list = nullptr;  ///< results of operators that return Tensor[]
 
   bool none(int i) const { return args[i] == nullptr; }

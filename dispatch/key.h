@@ -1,4 +1,5 @@
-// Dispatch keys: 64 bits. Low bits are backends and base autograd; high bits are levels of live transform instances.
+// Dispatch keys: 64 bits. Low bits are backends and base autograd; high bits are levels of live transform
+// instances.
 #pragma once
 
 #include <bit>
@@ -9,8 +10,9 @@
 
 namespace lamella {
 
-/// NOTE: [keys] Bits 0..5 are backends, numbered as Device. Bit 15 is base autograd. Bits 16..63 belong to transform
-/// instances, handed out on entry and returned on exit: nothing else is fixed. The highest bit decides.
+/// NOTE: [keys] Bits 0..5 are backends, numbered as Device. Bit 15 is base autograd. Bits 16..63 belong to
+/// transform instances, handed out on entry and returned on exit: nothing else is fixed. The highest bit
+/// decides.
 inline constexpr int kAutogradKey = 15;
 inline constexpr int kFirstLevelKey = 16;
 inline constexpr int kMaxLevels = 48;

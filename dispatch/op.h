@@ -12,24 +12,34 @@ namespace lamella {
 class Draw;
 struct BatchCall;
 
-/// After ezyang's taxonomy of operators by shape. The class gives shape inference, batch rule, generator and laws.
+/// After ezyang's taxonomy of operators by shape. The class gives shape inference, batch rule, generator and
+/// laws.
 enum class ShapeClass : uint8_t {
   Broadcast,  ///< one result per element; inputs broadcast against each other
-  Reduce, AlongDim, Contract, View, Index, Linalg, Factory, Random, Dynamic, Composite,
-  Other       ///< says its shape and batch rule itself
+  Reduce,
+  AlongDim,
+  Contract,
+  View,
+  Index,
+  Linalg,
+  Factory,
+  Random,
+  Dynamic,
+  Composite,
+  Other  ///< says its shape and batch rule itself
 };
 std::string_view name(ShapeClass c);
 
-/// What a shape function computes, from logical sizes and dtypes alone. It is the allocator, the check of out=, the meta
-/// kernel, the error check under vmap and the generator's constraint.
+/// What a shape function computes, from logical sizes and dtypes alone. It is the allocator, the check of
+/// out=, the meta kernel, the error check under vmap and the generator's constraint.
 struct Shape {
   Dims sizes;
   DType dtype = DType::F32;
 };
 struct Inferred {
-  std::vector<Shape> outs;   ///< one per result
+  std::vector<Shape> outs;     ///< one per result
   DType compute = DType::F32;  ///< dtype the kernel works in
-  Dims ints;                 ///< attributes for the kernel: normalised dims, flags
+  Dims ints;                   ///< attributes for the kernel: normalised dims, flags
 };
 using InferFn = void (*)(const Frame&, Inferred&);
 
@@ -50,7 +60,8 @@ struct KernelPair {
   /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
   bool (*line_ok)(const Frame&) = nullptr;
 };
-/// Runs kernels on allocated outputs when the class's default launch (views of the tensor arguments in order) does not fit.
+/// Runs kernels on allocated outputs when the class's default launch (views of the tensor arguments in order)
+/// does not fit.
 struct Launch {
   const Frame& frame;
   const Inferred& inferred;
@@ -72,8 +83,10 @@ enum Property : uint32_t {
   kValueErrors = 1u << 5,    ///< may raise depending on element values
   kDiscontinuous = 1u << 6,  ///< piecewise constant results (comparisons, indices)
   kTestOnly = 1u << 7,       ///< plumbing between columns and test operators: left out of listings and laws
-  kExactOut = 1u << 9,       ///< out= must have the result's very dtype (as PyTorch's, for operators that pick or move elements)
-  kSymmetricInput = 1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
+  kExactOut = 1u << 9,  ///< out= must have the result's very dtype (as PyTorch's, for operators that pick or
+                        ///< move elements)
+  kSymmetricInput =
+      1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
 };
 
 /// A field that has no default: forgetting it does not compile.
@@ -86,14 +99,14 @@ template <class T> struct Required {
 struct OpDef {
   Required<std::string_view> schema;
   Required<ShapeClass> shape;
-  InferFn infer = nullptr;         ///< else the class's
+  InferFn infer = nullptr;  ///< else the class's
   KernelPair kernel = {};
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
   CompositeFn composite = nullptr;
   Rules jvp;
   Rules vjp;
-  BatchFn batch = nullptr;         ///< only where the class cannot give it
+  BatchFn batch = nullptr;  ///< only where the class cannot give it
   uint32_t properties = 0;
   Required<SampleFn> samples;
   Required<std::string_view> doc;
@@ -122,7 +135,7 @@ struct Op {
   std::string name;
   Schema schema;
   OpForm form = OpForm::Functional;
-  const Op* base = nullptr;        ///< the functional row of an in-place or out= form (itself otherwise)
+  const Op* base = nullptr;  ///< the functional row of an in-place or out= form (itself otherwise)
   ShapeClass shape = ShapeClass::Other;
   InferFn infer = nullptr;
   KernelPair kernel;

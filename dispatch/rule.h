@@ -10,21 +10,24 @@
 
 namespace lamella {
 
-/// NOTE: [rules] A formula is a captureless lambda. Its first parameter is the cotangent (vjp) or the tangent of its input
-/// (jvp); the others receive, in order, what saves(...) names: an argument ("b"), the result ("result", "result1"), or a
-/// property of a tensor argument ("x.sizes" as Ints, "x.dtype" as DType). Only what is declared is kept. A formula is called only when its
-/// input carries a derivative and, for vjp, the cotangent is present: absent ones are the type of an undefined Tensor and
-/// never reach a formula, save operators with several differentiable results (then the first parameter is TensorSpan).
+/// NOTE: [rules] A formula is a captureless lambda. Its first parameter is the cotangent (vjp) or the tangent
+/// of its input (jvp); the others receive, in order, what saves(...) names: an argument ("b"), the result
+/// ("result", "result1"), or a property of a tensor argument ("x.sizes" as Ints, "x.dtype" as DType). Only
+/// what is declared is kept. A formula is called only when its input carries a derivative and, for vjp, the
+/// cotangent is present: absent ones are the type of an undefined Tensor and never reach a formula, save
+/// operators with several differentiable results (then the first parameter is TensorSpan).
 struct RuleArgs {
-  TensorSpan directions;     ///< cotangents of all results, or the tangent of this input (all entries of a list input)
+  TensorSpan
+      directions;  ///< cotangents of all results, or the tangent of this input (all entries of a list input)
   const void* const* saved;  ///< by the conventions of frames
 };
 
 struct Formula {
   std::string_view input;
   std::vector<std::string_view> saves;
-  Tensor (*one)(const RuleArgs&) = nullptr;    ///< one result
-  Tensors (*many)(const RuleArgs&) = nullptr;  ///< list inputs of a vjp; operators with several results in a jvp
+  Tensor (*one)(const RuleArgs&) = nullptr;  ///< one result
+  Tensors (*many)(const RuleArgs&) =
+      nullptr;  ///< list inputs of a vjp; operators with several results in a jvp
 };
 
 inline std::vector<std::string_view> saves(std::initializer_list<std::string_view> names) { return names; }
@@ -66,13 +69,15 @@ template <class F> struct Thunk {
 };
 }  // namespace detail
 
-/// The formula for `input`. Error schema, when the operator is added, if a name does not exist or the counts differ.
+/// The formula for `input`. Error schema, when the operator is added, if a name does not exist or the counts
+/// differ.
 template <class F> Formula wrt(std::string_view input, std::vector<std::string_view> saved, F) {
   Formula out{input, std::move(saved)};
   LAMELLA_CHECK(out.saves.size() + 1 == std::tuple_size_v<typename detail::signature<F>::args>, Schema,
                 "wrt(\"{}\"): the formula takes {} values, saves() names {}", input,
                 std::tuple_size_v<typename detail::signature<F>::args> - 1, out.saves.size());
-  if constexpr (std::is_same_v<typename detail::signature<F>::result, Tensor>) out.one = detail::Thunk<F>::call;
+  if constexpr (std::is_same_v<typename detail::signature<F>::result, Tensor>)
+    out.one = detail::Thunk<F>::call;
   else out.many = detail::Thunk<F>::call;
   return out;
 }
@@ -82,19 +87,20 @@ template <class F> Formula wrt(std::string_view input, F f) { return wrt(input, 
 struct Rules {
   std::vector<Formula> formulas;
   std::string_view absent;  ///< reason
-  std::vector<std::string_view> linear;  ///< jvp: inputs for which the operator itself, applied to the tangent, is the formula
+  std::vector<std::string_view>
+      linear;  ///< jvp: inputs for which the operator itself, applied to the tangent, is the formula
   /// An operator that says nothing does not compile.
   Rules() = delete;
   template <std::same_as<Formula>... F>
-    requires(sizeof...(F) > 0)
-  Rules(F... f) : formulas{std::move(f)...} {}
+  requires(sizeof...(F) > 0) Rules(F... f) : formulas{std::move(f)...} {}
   Rules(std::vector<Formula> f) : formulas(std::move(f)) {}
   explicit Rules(std::string_view reason) : absent(reason) {}
 };
 
 /// "No derivative" must be said, with the reason: the text appears in the error.
 inline Rules not_differentiable(std::string_view reason) { return Rules(reason); }
-/// The operator is linear in each of these inputs alone: its jvp is the operator with the tangent in the input's place.
+/// The operator is linear in each of these inputs alone: its jvp is the operator with the tangent in the
+/// input's place.
 inline Rules linear_in(std::initializer_list<std::string_view> inputs) {
   Rules r(std::vector<Formula>{});
   r.linear = inputs;

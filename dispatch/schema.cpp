@@ -12,7 +12,9 @@ class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
 
-  void skip() { while (at_ < text_.size() && text_[at_] == ' ') ++at_; }
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
   bool take(std::string_view token) {
     skip();
     if (text_.substr(at_, token.size()) != token) return false;
@@ -22,11 +24,15 @@ class Scanner {
   void expect(std::string_view token) {
     if (!take(token)) refuse(format("\"{}\"", token));
   }
-  bool done() { skip(); return at_ == text_.size(); }
+  bool done() {
+    skip();
+    return at_ == text_.size();
+  }
   std::string identifier() {
     skip();
     const size_t start = at_;
-    while (at_ < text_.size() && (isalnum(uint8_t(text_[at_])) || text_[at_] == '_' || text_[at_] == '.')) ++at_;
+    while (at_ < text_.size() && (isalnum(uint8_t(text_[at_])) || text_[at_] == '_' || text_[at_] == '.'))
+      ++at_;
     if (start == at_ || isdigit(uint8_t(text_[start]))) refuse("a name");
     return std::string(text_.substr(start, at_ - start));
   }
@@ -37,7 +43,8 @@ class Scanner {
     return text_.substr(start, at_ - start);
   }
   [[noreturn]] void refuse(std::string_view expected) const {
-    fail(ErrorCode::Schema, "schema: got \"{}\" at position {}, expected {}", text_.substr(at_, 20), at_, expected);
+    fail(ErrorCode::Schema, "schema: got \"{}\" at position {}, expected {}", text_.substr(at_, 20), at_,
+         expected);
   }
 
  private:
@@ -45,7 +52,11 @@ class Scanner {
   size_t at_ = 0;
 };
 
-struct TypeName { std::string_view text; ParamKind kind; ParamRole role; };
+struct TypeName {
+  std::string_view text;
+  ParamKind kind;
+  ParamRole role;
+};
 constexpr TypeName kTypes[] = {
     {"Tensor", ParamKind::Tensor, ParamRole::Plain}, {"int", ParamKind::Int, ParamRole::Plain},
     {"Dim", ParamKind::Int, ParamRole::Dim},         {"Size", ParamKind::Ints, ParamRole::Size},
@@ -114,7 +125,8 @@ int Schema::find(std::string_view param) const {
 }
 
 Schema parse_schema(std::string_view text) {
-  LAMELLA_CHECK(text.size() <= kMaxSchema, Schema, "schema: got {} characters, expected at most {}", text.size(), kMaxSchema);
+  LAMELLA_CHECK(text.size() <= kMaxSchema, Schema, "schema: got {} characters, expected at most {}",
+                text.size(), kMaxSchema);
   Scanner in(text);
   Schema schema;
   schema.name = in.identifier();
@@ -159,12 +171,14 @@ Schema parse_schema(std::string_view text) {
 std::string str(const Param& p) {
   std::string out;
   for (const TypeName& t : kTypes) {
-    const ParamKind base = p.kind == ParamKind::TensorList ? ParamKind::Tensor
-                           : p.kind == ParamKind::Ints && p.role != ParamRole::Size ? ParamKind::Int : p.kind;
+    const ParamKind base = p.kind == ParamKind::TensorList                          ? ParamKind::Tensor
+                           : p.kind == ParamKind::Ints && p.role != ParamRole::Size ? ParamKind::Int
+                                                                                    : p.kind;
     if (t.kind == base && t.role == p.role) out = t.text;
   }
   if (p.mutated) out += "(a!)";
-  if (p.kind == ParamKind::TensorList || (p.kind == ParamKind::Ints && p.role != ParamRole::Size)) out += "[]";
+  if (p.kind == ParamKind::TensorList || (p.kind == ParamKind::Ints && p.role != ParamRole::Size))
+    out += "[]";
   if (p.optional) out += "?";
   out += " " + p.name;
   if (p.has_default) out += "=" + default_text(p.default_value);

@@ -10,8 +10,8 @@ namespace lamella {
 
 enum class ParamKind : uint8_t { Tensor, TensorList, Int, Ints, Float, Bool, Scalar, DType, String };
 
-/// What a number means to shape classes: a Dim names a logical dimension (batch rules shift it), a Size is a logical shape
-/// (batch rules prefix it), Plain is neither.
+/// What a number means to shape classes: a Dim names a logical dimension (batch rules shift it), a Size is a
+/// logical shape (batch rules prefix it), Plain is neither.
 enum class ParamRole : uint8_t { Plain, Dim, Size };
 
 struct Param {
@@ -19,7 +19,7 @@ struct Param {
   ParamKind kind = ParamKind::Tensor;
   ParamRole role = ParamRole::Plain;
   bool optional = false;
-  bool mutated = false;      ///< Tensor(a!)
+  bool mutated = false;  ///< Tensor(a!)
   bool keyword_only = false;
   bool has_default = false;
   Value default_value;
@@ -31,7 +31,7 @@ struct Schema {
   std::string name;
   std::vector<Param> params;
   ResultKind result_kind = ResultKind::Tensors;
-  int n_results = 1;         ///< for Tensors; 0 for "()"
+  int n_results = 1;           ///< for Tensors; 0 for "()"
   bool returns_alias = false;  ///< Tensor(a): a view of the first tensor argument
 
   /// Index of the parameter, or -1.

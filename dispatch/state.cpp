@@ -59,8 +59,8 @@ std::string live_levels_text() {
 
 Level::Level(Transform& transform) {
   DispatchState& state = dispatch_state();
-  LAMELLA_CHECK(state.depth < kMaxLevels, LevelLimit, "{}: got {} nested transforms, expected at most {}", transform.name(),
-                state.depth + 1, kMaxLevels);
+  LAMELLA_CHECK(state.depth < kMaxLevels, LevelLimit, "{}: got {} nested transforms, expected at most {}",
+                transform.name(), state.depth + 1, kMaxLevels);
   const int slot = state.depth++;
   key_ = slot + kFirstLevelKey;
   serial_ = detail::next_serial(state);
@@ -101,13 +101,16 @@ void apply(const DispatchState::Captured& c) {
   s.ambient = c.ambient;
   s.table = c.table;
   s.default_dtype = c.default_dtype;
-  for (int i = 0; i < std::max(s.depth, c.depth); ++i) s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
+  for (int i = 0; i < std::max(s.depth, c.depth); ++i)
+    s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
   s.depth = c.depth;
   detail::birth_serial = c.levels.empty() ? 0 : c.levels.back().serial;
 }
 }  // namespace
 
-ScopedState::ScopedState(const DispatchState::Captured& captured) : saved_(DispatchState::capture()) { apply(captured); }
+ScopedState::ScopedState(const DispatchState::Captured& captured) : saved_(DispatchState::capture()) {
+  apply(captured);
+}
 ScopedState::~ScopedState() { apply(saved_); }
 
 void raise_escaped(const Frame& frame, int key) {

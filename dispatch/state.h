@@ -10,8 +10,8 @@ namespace lamella {
 class OpTable;
 class Transform;
 
-/// How much a transform sees. Carried: operators with an argument it wraps. Ambient: also random operators and those that take
-/// callables. Mode: every operator.
+/// How much a transform sees. Carried: operators with an argument it wraps. Ambient: also random operators
+/// and those that take callables. Mode: every operator.
 enum class TransformKind : uint8_t { Carried, Ambient, Mode };
 
 /// An interpreter: what happens to an operator call that reaches a level.
@@ -39,15 +39,16 @@ class Observer {
   virtual void on_return(const Frame& frame) = 0;
 };
 
-/// NOTE: [thread-local state] All of it, with its scoping: docs/thread_state.md. New threads start with the defaults below.
+/// NOTE: [thread-local state] All of it, with its scoping: docs/thread_state.md. New threads start with the
+/// defaults below.
 struct DispatchState {
-  uint64_t exclude = 0;              ///< masked keys
-  uint64_t modes = 0;                ///< keys of live Mode levels
-  uint64_t ambient = 0;              ///< keys of live Ambient and Mode levels
-  const OpTable* table = nullptr;    ///< pinned snapshot; null: the published one
+  uint64_t exclude = 0;            ///< masked keys
+  uint64_t modes = 0;              ///< keys of live Mode levels
+  uint64_t ambient = 0;            ///< keys of live Ambient and Mode levels
+  const OpTable* table = nullptr;  ///< pinned snapshot; null: the published one
   Observer* observer = nullptr;
   uint64_t next_serial = 0, serial_end = 0;
-  int32_t depth = 0;                 ///< live levels
+  int32_t depth = 0;  ///< live levels
   DType default_dtype = DType::F32;
   bool create_graph = false;
   LevelSlot levels[kMaxLevels];
@@ -82,7 +83,9 @@ class ScopedState {
 /// Masks `key` and everything above it for a scope: rules run one level down.
 class Below {
  public:
-  explicit Below(int key) : saved_(dispatch_state().exclude) { dispatch_state().exclude |= KeySet::from(key).bits; }
+  explicit Below(int key) : saved_(dispatch_state().exclude) {
+    dispatch_state().exclude |= KeySet::from(key).bits;
+  }
   ~Below() { dispatch_state().exclude = saved_; }
   Below(const Below&) = delete;
 
@@ -93,7 +96,9 @@ class Below {
 /// Masks exactly `keys` for a scope.
 class Excluding {
  public:
-  explicit Excluding(KeySet keys) : saved_(dispatch_state().exclude) { dispatch_state().exclude |= keys.bits; }
+  explicit Excluding(KeySet keys) : saved_(dispatch_state().exclude) {
+    dispatch_state().exclude |= keys.bits;
+  }
   ~Excluding() { dispatch_state().exclude = saved_; }
   Excluding(const Excluding&) = delete;
 
@@ -101,8 +106,9 @@ class Excluding {
   uint64_t saved_;
 };
 
-/// A transform instance while it is live: takes one key and a fresh serial, gives the key back at scope exit, also when an
-/// exception passes. Error level_limit beyond 48 nested levels. Belongs to the thread that opened it.
+/// A transform instance while it is live: takes one key and a fresh serial, gives the key back at scope exit,
+/// also when an exception passes. Error level_limit beyond 48 nested levels. Belongs to the thread that
+/// opened it.
 class Level {
  public:
   explicit Level(Transform& transform);
@@ -120,7 +126,9 @@ class Level {
 /// Pins a table for a scope: mutants and experiments.
 class ScopedTable {
  public:
-  explicit ScopedTable(const OpTable* table) : saved_(dispatch_state().table) { dispatch_state().table = table; }
+  explicit ScopedTable(const OpTable* table) : saved_(dispatch_state().table) {
+    dispatch_state().table = table;
+  }
   ~ScopedTable() { dispatch_state().table = saved_; }
   ScopedTable(const ScopedTable&) = delete;
 
@@ -145,12 +153,14 @@ struct Wrapper : TensorExtra {
   int key = 0;
 };
 
-/// The wrapper of `t` at level `key`, or null. Error escaped_wrapper when it belongs to a level that has ended.
+/// The wrapper of `t` at level `key`, or null. Error escaped_wrapper when it belongs to a level that has
+/// ended.
 template <class W> W* wrapper_at(const Tensor& t, int key, uint64_t serial) {
   TensorImpl* impl = t.impl();
   if (!impl || !(impl->keys >> key & 1)) return nullptr;
   auto* w = static_cast<W*>(impl->extra);
-  if (!w || w->key != key || w->serial != serial) [[unlikely]] return nullptr;
+  if (!w || w->key != key || w->serial != serial) [[unlikely]]
+    return nullptr;
   return w;
 }
 /// Raises escaped_wrapper for a tensor that carries a level key no live level of this thread owns.

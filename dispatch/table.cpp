@@ -20,7 +20,8 @@ OpTable* under_construction = nullptr;  // while the built-in operators are adde
 
 void level_cell(Frame& frame, int key) {
   Transform* transform = dispatch_state.levels[key - kFirstLevelKey].transform;
-  if (!transform) [[unlikely]] raise_escaped(frame, key);
+  if (!transform) [[unlikely]]
+    raise_escaped(frame, key);
   transform->call(frame, key);
 }
 
@@ -34,7 +35,8 @@ void autograd_thunk(Frame& frame, int key) {
 void missing_cell(Frame& frame, int key) {
   std::string args;
   for (const Value& v : own(frame)) args += (args.empty() ? "" : ", ") + str(v);
-  fail(ErrorCode::NoKernel, "{}: no kernel for key {} with arguments ({})", frame.op->name, live_key_name(key), args);
+  fail(ErrorCode::NoKernel, "{}: no kernel for key {} with arguments ({})", frame.op->name,
+       live_key_name(key), args);
 }
 
 void fill_cells(Op& op) {
@@ -62,7 +64,8 @@ BoundSave bind_save(const Op& op, std::string_view text) {
   if (text.ends_with(".dtype")) kind = BoundSave::DTypeOf;
   const std::string_view param = kind == BoundSave::Argument ? text : text.substr(0, text.size() - 6);
   const int index = op.schema.find(param);
-  LAMELLA_CHECK(index >= 0, Schema, "{}: a rule saves \"{}\", which is neither an argument nor a result", op.name, text);
+  LAMELLA_CHECK(index >= 0, Schema, "{}: a rule saves \"{}\", which is neither an argument nor a result",
+                op.name, text);
   return {kind, uint8_t(index)};
 }
 
@@ -70,13 +73,15 @@ std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
   std::vector<BoundFormula> out;
   for (const Formula& f : rules.formulas) {
     BoundFormula b{op.schema.find(f.input), {}, f.one, f.many};
-    LAMELLA_CHECK(b.input >= 0, Schema, "{}: a rule is given for \"{}\", which is no argument", op.name, f.input);
+    LAMELLA_CHECK(b.input >= 0, Schema, "{}: a rule is given for \"{}\", which is no argument", op.name,
+                  f.input);
     for (const std::string_view s : f.saves) b.saves.push_back(bind_save(op, s));
     out.push_back(std::move(b));
   }
   for (const std::string_view input : rules.linear) {
     BoundFormula b{op.schema.find(input), {}, nullptr, nullptr, true};
-    LAMELLA_CHECK(b.input >= 0, Schema, "{}: declared linear in \"{}\", which is no argument", op.name, input);
+    LAMELLA_CHECK(b.input >= 0, Schema, "{}: declared linear in \"{}\", which is no argument", op.name,
+                  input);
     out.push_back(std::move(b));
   }
   return out;
@@ -172,7 +177,8 @@ class TableBuilder {
     Op* base = detail::build_row(def);
     append(table, base);
     if (detail::has_in_place(*base)) append(table, detail::build_form(*base, OpForm::InPlace));
-    if (detail::single_result(*base) && !base->has(kNoOut)) append(table, detail::build_form(*base, OpForm::Out));
+    if (detail::single_result(*base) && !base->has(kNoOut))
+      append(table, detail::build_form(*base, OpForm::Out));
   }
   static void put(OpTable& table, Op* op) {
     const auto it = table.by_name_.find(op->name);
@@ -219,7 +225,8 @@ void OpTable::replace(const OpDef& def) {
   Op* base = detail::build_row(def);
   TableBuilder::put(*next, base);
   if (detail::has_in_place(*base)) TableBuilder::put(*next, detail::build_form(*base, OpForm::InPlace));
-  if (detail::single_result(*base) && !base->has(kNoOut)) TableBuilder::put(*next, detail::build_form(*base, OpForm::Out));
+  if (detail::single_result(*base) && !base->has(kNoOut))
+    TableBuilder::put(*next, detail::build_form(*base, OpForm::Out));
   publish(next.release());
 }
 
@@ -239,8 +246,9 @@ const BoundFormula* Op::vjp_of(int input) const {
 }
 
 std::string_view name(ShapeClass c) {
-  static constexpr std::string_view kNames[] = {"broadcast", "reduce", "along_dim", "contract", "view", "index", "linalg",
-                                                "factory", "random", "dynamic", "composite", "other"};
+  static constexpr std::string_view kNames[] = {"broadcast", "reduce",  "along_dim", "contract",
+                                                "view",      "index",   "linalg",    "factory",
+                                                "random",    "dynamic", "composite", "other"};
   return kNames[int(c)];
 }
 

@@ -1,4 +1,5 @@
-// The operator table: a value behind immutable snapshots. Readers take no lock; writers publish a new snapshot.
+// The operator table: a value behind immutable snapshots. Readers take no lock; writers publish a new
+// snapshot.
 #pragma once
 
 #include <map>
@@ -9,9 +10,9 @@
 
 namespace lamella {
 
-/// NOTE: [snapshots] A snapshot is a vector of row pointers; adding or replacing copies the pointers and one row. Rows and
-/// published snapshots are never freed (a snapshot costs 76 bytes an operator), so a call, a tape or a trace may keep using
-/// the one it began with while another thread registers.
+/// NOTE: [snapshots] A snapshot is a vector of row pointers; adding or replacing copies the pointers and one
+/// row. Rows and published snapshots are never freed (a snapshot costs 76 bytes an operator), so a call, a
+/// tape or a trace may keep using the one it began with while another thread registers.
 class OpTable {
  public:
   const Op& row(uint32_t id) const { return *rows_[id]; }
@@ -27,8 +28,8 @@ class OpTable {
   /// Makes `next` what other threads see from their next call on.
   static void publish(const OpTable* next);
 
-  /// Registers an operator and its in-place and out= forms. Thread-safe. Errors schema: malformed, unknown names in rules, a
-  /// name that exists.
+  /// Registers an operator and its in-place and out= forms. Thread-safe. Errors schema: malformed, unknown
+  /// names in rules, a name that exists.
   static void add(const OpDef& def);
   /// Replaces or adds one operator as `add` would, keeping its id: experiments and mutants from plug-ins.
   static void replace(const OpDef& def);
@@ -41,11 +42,11 @@ class OpTable {
 
 /// What ops/ plugs into dispatch, so that dispatch names no operator: how a shape class runs on a backend.
 struct ClassHooks {
-  Cell backend = nullptr;    ///< CPU and Reference: infer, allocate, launch
-  Cell meta = nullptr;       ///< infer alone
-  Cell in_place = nullptr;   ///< backend cell of name_ forms
-  Cell out = nullptr;        ///< backend cell of name_out forms
-  Cell view = nullptr;       ///< backend cell of view operators
+  Cell backend = nullptr;   ///< CPU and Reference: infer, allocate, launch
+  Cell meta = nullptr;      ///< infer alone
+  Cell in_place = nullptr;  ///< backend cell of name_ forms
+  Cell out = nullptr;       ///< backend cell of name_out forms
+  Cell view = nullptr;      ///< backend cell of view operators
 };
 void set_class_hooks(const ClassHooks& hooks);
 /// How base autograd interprets an operator; set by transforms/.

@@ -1,4 +1,5 @@
-// The dispatch trace: for every operator call each argument's keys, the thread's masks and the cell that was chosen. In every build.
+// The dispatch trace: for every operator call each argument's keys, the thread's masks and the cell that was
+// chosen. In every build.
 #pragma once
 
 #include <functional>

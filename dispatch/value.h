@@ -1,4 +1,5 @@
-// A boxed argument: what `call("cumsum", args)`, tapes and plug-ins pass when types are known only at run time.
+// A boxed argument: what `call("cumsum", args)`, tapes and plug-ins pass when types are known only at run
+// time.
 #pragma once
 
 #include <string>
@@ -8,7 +9,8 @@
 
 namespace lamella {
 
-using Value = std::variant<std::monostate, Tensor, Tensors, int64_t, Dims, double, bool, Scalar, DType, std::string>;
+using Value =
+    std::variant<std::monostate, Tensor, Tensors, int64_t, Dims, double, bool, Scalar, DType, std::string>;
 using Values = std::vector<Value>;
 
 inline bool is_none(const Value& v) { return std::holds_alternative<std::monostate>(v); }

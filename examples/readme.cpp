@@ -16,6 +16,11 @@ int main() {
   const UnaryFunction f = [](const Tensor& t) { return sum(t * t * t); };
   std::cout << "hessian of sum(t^3):  " << str(hessian(f)(w)) << '\n';
 
-  const Function wrong = vmap(Function([&](const Tensors& a) { return Tensors{a[0] + tensor_of({2}, {1, 1})}; }), VmapOptions{});
-  try { wrong({x}); } catch (const Error& e) { std::cout << e.what() << '\n'; }
+  const Function wrong = vmap(Function([&](const Tensors& a) {
+                                return Tensors{a[0] + tensor_of({2}, {1, 1})};
+                              }),
+                              VmapOptions{});
+  try {
+    wrong({x});
+  } catch (const Error& e) { std::cout << e.what() << '\n'; }
 }

@@ -5,6 +5,7 @@
 
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
+#include "lamella/ops/structured.h"
 
 namespace lamella {
 
@@ -71,7 +72,8 @@ struct Rewritten {
 
   explicit Rewritten(const Frame& f) : args(f.args, f.args + f.op->schema.params.size()) {
     const size_t n = args.size();
-    tensors.reserve(n), lists.reserve(n), spans.reserve(n), numbers.reserve(n), dims.reserve(n), ints.reserve(n);
+    tensors.reserve(n), lists.reserve(n), spans.reserve(n), numbers.reserve(n), dims.reserve(n),
+        ints.reserve(n);
   }
   void put(size_t i, Tensor t) { args[i] = &tensors.emplace_back(std::move(t)); }
   void put(size_t i, Tensors ts) {
@@ -101,8 +103,10 @@ void batch_front(BatchCall& b) {
   const int first = op.tensor_params.empty() ? -1 : op.tensor_params[0];
   const bool list = first >= 0 && op.schema.params[size_t(first)].kind == ParamKind::TensorList;
   const int rank = first < 0 || list ? -1 : b.logical_rank(first);
-  // Rank 0 accepts dim 0 and -1 as if it had one dim of size 1: give it that dim, behind the mapped one.
-  const bool padded = rank == 0 && op.shape != ShapeClass::View && op.shape != ShapeClass::Other;
+  // Rank 0 counts as one dim of size 1 where dims are named: give it that dim, behind the mapped one.
+  bool padded = rank == 0 && op.shape != ShapeClass::View && op.shape != ShapeClass::Other;
+  if (op.shape == ShapeClass::Index && rank == 1)
+    for (const uint8_t i : op.tensor_params) padded |= b.logical_rank(i) == 0;
   for (size_t i = 0; i < r.args.size(); ++i) {
     const Param& p = op.schema.params[i];
     const int at = int(i);
@@ -126,9 +130,12 @@ void batch_front(BatchCall& b) {
   Frame lower{&op, r.args.data(), b.results, b.list};
   call(lower);
   if (!padded) return;
-  for (int k = 0; k < op.schema.n_results; ++k) {  // drop the lent dim where the result still has it
-    const bool keeps = op.shape == ShapeClass::Reduce && b.results[k].rank() == 1;
-    if (!keeps) b.results[k] = reshape(b.results[k], {b.size});
+  Inferred logical;
+  infer_frame(b.logical, logical);
+  for (size_t k = 0; k < logical.outs.size(); ++k) {  // drop the lent dim where the result still has it
+    Dims sizes = logical.outs[k].sizes;
+    sizes.insert(0, b.size);
+    if (!std::ranges::equal(b.results[k].sizes(), Ints(sizes))) b.results[k] = reshape(b.results[k], sizes);
   }
 }
 
@@ -144,7 +151,8 @@ void batch_broadcast(BatchCall& b) {
     if (b.frame.none(i) || !b.is_mapped(i)) continue;
     Tensor t = b.front_padded(i, rank);
     // A logical scalar promotes weakly; with its mapped dim it would not.
-    const bool weak = b.logical_rank(i) == 0 && t.dtype() != logical.compute && category(t.dtype()) == category(logical.compute);
+    const bool weak = b.logical_rank(i) == 0 && t.dtype() != logical.compute &&
+                      category(t.dtype()) == category(logical.compute);
     r.put(i, weak ? to(t, logical.compute) : t);
   }
   Frame lower{&op, r.args.data(), b.results, b.list};

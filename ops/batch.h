@@ -5,15 +5,17 @@
 
 namespace lamella {
 
-/// NOTE: [batch rules] `frame` holds the values one level down, with the mapped dim still where the caller put it. A rule
-/// computes physical results with the mapped dim in front and writes them to `results` (or `list`); a result that does not depend on the
-/// lane may be marked not mapped. Logical shapes have been checked before: a rule never raises a static error.
+/// NOTE: [batch rules] `frame` holds the values one level down, with the mapped dim still where the caller
+/// put it. A rule computes physical results with the mapped dim in front and writes them to `results` (or
+/// `list`); a result that does not depend on the lane may be marked not mapped. Logical shapes have been
+/// checked before: a rule never raises a static error.
 struct BatchCall {
   const Frame& frame;
-  const int* dims;            ///< per parameter; kNotMapped for what is not mapped, and for parameters that are no tensor
+  const int*
+      dims;  ///< per parameter; kNotMapped for what is not mapped, and for parameters that are no tensor
   const std::vector<int>* list_dims;  ///< per parameter: mapped dims of the entries of a list
-  int64_t size;               ///< lanes
-  const Frame& logical;       ///< the same call as the user made it: sizes() are logical
+  int64_t size;                       ///< lanes
+  const Frame& logical;               ///< the same call as the user made it: sizes() are logical
   Tensor* results;
   Tensors* list;
   bool mapped[4] = {true, true, true, true};  ///< per result
@@ -23,7 +25,8 @@ struct BatchCall {
   int logical_rank(int i) const { return logical.tensor(i).rank(); }
   /// Parameter i with the mapped dim in front; what is not mapped is expanded.
   Tensor front(int i) const;
-  /// Likewise, with size-1 dims inserted behind the mapped dim until the logical rank is `rank`. What is not mapped stays as it is.
+  /// Likewise, with size-1 dims inserted behind the mapped dim until the logical rank is `rank`. What is not
+  /// mapped stays as it is.
   Tensor front_padded(int i, int rank) const;
   Tensors front_list(int i) const;
 };
@@ -34,8 +37,8 @@ Tensor to_front(const Tensor& t, int from);
 Tensor from_front(const Tensor& t, int to);
 
 namespace ops {
-/// The class rule of everything that takes dims by Dim/Dim[] and shapes by Size: all operands to the front, dims up by one,
-/// sizes prefixed.
+/// The class rule of everything that takes dims by Dim/Dim[] and shapes by Size: all operands to the front,
+/// dims up by one, sizes prefixed.
 void batch_front(BatchCall& b);
 /// The class rule of Broadcast.
 void batch_broadcast(BatchCall& b);

@@ -202,20 +202,20 @@ Values matmul_samples(Draw& d) {
 }  // namespace
 
 void define_contract() {
-  OpTable::add(
-      {.schema = "mm(Tensor a, Tensor b) -> Tensor",
-       .shape = ShapeClass::Contract,
-       .infer = infer_mm,
-       .kernel = kernel(kernels::matmul),
-       .launch = launch_matmul,
-       .jvp = linear_in({"a", "b"}),
-       .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return mm(dy, adjoint(b)); }),
-               wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
-       .batch = batch_matrices,
-       .properties = kNoInPlace,
-       .samples = mm_samples,
-       .doc = "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. "
-              "Errors: dtype when they differ or are bool, shape. Error at most k * 2^-p * |a| |b|."});
+  OpTable::add({.schema = "mm(Tensor a, Tensor b) -> Tensor",
+                .shape = ShapeClass::Contract,
+                .infer = infer_mm,
+                .kernel = kernel(kernels::matmul),
+                .launch = launch_matmul,
+                .jvp = linear_in({"a", "b"}),
+                .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return mm(dy, adjoint(b)); }),
+                        wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
+                .batch = batch_matrices,
+                .properties = kNoInPlace,
+                .samples = mm_samples,
+                .doc =
+                    "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. "
+                    "Errors: dtype when they differ or are bool, shape. Error at most k * 2^-p * |a| |b|."});
   OpTable::add({.schema = "bmm(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Contract,
                 .infer = infer_bmm,

@@ -23,7 +23,9 @@ template <class F> struct PointwiseThunk {
   template <size_t... I> static Tensor value(const RuleArgs& a, std::index_sequence<I...>) {
     return F{}(lamella::detail::from_frame<std::tuple_element_t<I, Args>>(a.saved[I])...);
   }
-  static Tensor value(const RuleArgs& a) { return value(a, std::make_index_sequence<std::tuple_size_v<Args>>{}); }
+  static Tensor value(const RuleArgs& a) {
+    return value(a, std::make_index_sequence<std::tuple_size_v<Args>>{});
+  }
   static Tensor jvp(const RuleArgs& a) { return mul(a.directions[0], value(a)); }
   static Tensor vjp(const RuleArgs& a) { return mul(a.directions[0], conj(value(a))); }
 };
@@ -31,8 +33,8 @@ template <class F> struct PointwiseThunk {
 template <class F> Derivative derivative(std::string_view input, std::vector<std::string_view> saved, F) {
   using T = detail::PointwiseThunk<F>;
   LAMELLA_CHECK(saved.size() == std::tuple_size_v<typename T::Args>, Schema,
-                "derivative(\"{}\"): the formula takes {} values, saves() names {}", input, std::tuple_size_v<typename T::Args>,
-                saved.size());
+                "derivative(\"{}\"): the formula takes {} values, saves() names {}", input,
+                std::tuple_size_v<typename T::Args>, saved.size());
   return {{{input, saved, T::jvp, nullptr}}, {{input, saved, T::vjp, nullptr}}};
 }
 
@@ -51,7 +53,8 @@ inline Values binary(Draw& d, DTypeMask types, Domain a = Domain::Any, Domain b 
 /// Runs the kernel of the frame's operator on these views: what launches end with.
 void run(const Launch& launch, std::span<const View> outs, std::span<const View> ins, Ints ints = {},
          std::span<const Scalar> scalars = {});
-/// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the view.
+/// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the
+/// view.
 View broadcast_view(const Tensor& t, Ints sizes, Dims& strides);
 
 }  // namespace lamella::ops

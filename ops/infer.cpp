@@ -48,8 +48,9 @@ Dims broadcast(const Frame& frame, std::span<const Tensor* const> tensors) {
     for (int d = 0; d < t->rank(); ++d) {
       const int64_t s = t->size(d);
       int64_t& out = sizes[d + shift];
-      LAMELLA_CHECK(s == out || s == 1 || out == 1, Broadcast, "{}: sizes do not broadcast at dim {}: got {}; expected equal sizes or 1",
-                    op_name(frame), d + shift - rank, types(tensors, frame));
+      LAMELLA_CHECK(s == out || s == 1 || out == 1, Broadcast,
+                    "{}: sizes do not broadcast at dim {}: got {}; expected equal sizes or 1", op_name(frame),
+                    d + shift - rank, types(tensors, frame));
       if (s != 1) out = s;
     }
   }
@@ -58,19 +59,22 @@ Dims broadcast(const Frame& frame, std::span<const Tensor* const> tensors) {
 
 int64_t wrap_dim_of_rank(const Frame& frame, std::string_view arg, int64_t dim, int rank) {
   const int r = std::max(rank, 1);
-  LAMELLA_CHECK(-r <= dim && dim < r, DimOutOfRange, "{}: {} = {} is out of range for rank {}; expected {} <= {} < {}",
-                op_name(frame), arg, dim, rank, -r, arg, r);
+  LAMELLA_CHECK(-r <= dim && dim < r, DimOutOfRange,
+                "{}: {} = {} is out of range for rank {}; expected {} <= {} < {}", op_name(frame), arg, dim,
+                rank, -r, arg, r);
   return dim < 0 ? dim + r : dim;
 }
 
 int64_t wrap_dim(const Frame& frame, std::string_view arg, int64_t dim, const Tensor& x) {
   const int r = std::max(x.rank(), 1);
-  LAMELLA_CHECK(-r <= dim && dim < r, DimOutOfRange, "{}: {} = {} is out of range for {}: {}; expected {} <= {} < {}",
-                op_name(frame), arg, dim, arg_name(frame, frame.op->tensor_params[0]), x, -r, arg, r);
+  LAMELLA_CHECK(-r <= dim && dim < r, DimOutOfRange,
+                "{}: {} = {} is out of range for {}: {}; expected {} <= {} < {}", op_name(frame), arg, dim,
+                arg_name(frame, frame.op->tensor_params[0]), x, -r, arg, r);
   return dim < 0 ? dim + r : dim;
 }
 
-Dims wrap_dims(const Frame& frame, std::string_view arg, std::optional<Ints> dims, const Tensor& x, bool empty_is_all) {
+Dims wrap_dims(const Frame& frame, std::string_view arg, std::optional<Ints> dims, const Tensor& x,
+               bool empty_is_all) {
   Dims out;
   if (!dims || (dims->empty() && empty_is_all)) {
     for (int d = 0; d < x.rank(); ++d) out.push_back(d);
@@ -89,8 +93,9 @@ Dims wrap_dims(const Frame& frame, std::string_view arg, std::optional<Ints> dim
 DType default_float(DType d) { return is_inexact(d) ? d : dispatch_state().default_dtype; }
 
 DType result_type(std::span<const Tensor* const> tensors) {
-  // NOTE: [promotion] Three groups: tensors with dims, rank-0 tensors, numbers. A lower group is heard only when its category
-  // is higher; a number then counts as the default dtype of its category (docs/decisions/0009).
+  // NOTE: [promotion] Three groups: tensors with dims, rank-0 tensors, numbers. A lower group is heard only
+  // when its category is higher; a number then counts as the default dtype of its category
+  // (docs/decisions/0009).
   bool seen[3] = {};
   DType types[3] = {};
   for (const Tensor* t : tensors) {
@@ -106,7 +111,8 @@ DType result_type(std::span<const Tensor* const> tensors) {
   for (int g = 0; g < 3; ++g) {
     if (!seen[g]) continue;
     if (!any) out = types[g];
-    else if (category(types[g]) > category(out)) out = is_complex(types[g]) && is_floating(out) ? to_complex(out) : types[g];
+    else if (category(types[g]) > category(out))
+      out = is_complex(types[g]) && is_floating(out) ? to_complex(out) : types[g];
     any = true;
   }
   return out;

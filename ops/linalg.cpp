@@ -222,7 +222,7 @@ void define_cholesky() {
                        "the cotangent is spread evenly over both triangles. Errors: shape, dtype, value when "
                        "a matrix is not positive definite. Backward error at most n * 2^-p * |x|."});
   OpTable::add({.schema = "cholesky(Tensor x, bool upper=False) -> Tensor",
-                .shape = ShapeClass::Composite,
+                .shape = ShapeClass::Linalg,
                 .composite = [](Frame& f) { f.results[0] = linalg_cholesky(f.tensor(0), f.arg<bool>(1)); },
                 .jvp = by_composition(),
                 .vjp = by_composition(),

@@ -5,7 +5,8 @@
 
 namespace lamella {
 
-/// Rank-0 tensor on like's device that promotes only by category: f32 * 2.5 stays f32, i64 * 2.5 becomes the default dtype.
+/// Rank-0 tensor on like's device that promotes only by category: f32 * 2.5 stays f32, i64 * 2.5 becomes the
+/// default dtype.
 Tensor number_like(const Scalar& value, const Tensor& like);
 
 }  // namespace lamella

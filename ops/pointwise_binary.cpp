@@ -17,8 +17,8 @@ void check_no_bool(const Frame& f, const Inferred& inferred) {
 void infer_add(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   const Scalar& alpha = f.arg<Scalar>(2);
-  LAMELLA_CHECK(alpha == Scalar(1) || category(alpha.kind()) <= category(out.compute), DType, "{}: alpha = {} does not fit a result of {}",
-                op_name(f), alpha.str(), out.compute);
+  LAMELLA_CHECK(alpha == Scalar(1) || category(alpha.kind()) <= category(out.compute), DType,
+                "{}: alpha = {} does not fit a result of {}", op_name(f), alpha.str(), out.compute);
   if (op_name(f) == "sub") check_no_bool(f, out);
 }
 
@@ -41,7 +41,9 @@ void launch_div(const Launch& l) {
   const View out = l.outs[0].view_of();
   const View ins[] = {broadcast_view(l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
                       broadcast_view(l.frame.tensor(1), l.outs[0].sizes(), strides[1])};
-  const KernelPair& k = l.frame.none(2) ? l.frame.op->kernel : l.frame.arg<std::string>(2) == "floor" ? floor : trunc;
+  const KernelPair& k = l.frame.none(2)                          ? l.frame.op->kernel
+                        : l.frame.arg<std::string>(2) == "floor" ? floor
+                                                                 : trunc;
   (l.on_reference ? k.reference : k.cpu)({{&out, 1}, ins, l.inferred.compute});
 }
 
@@ -54,31 +56,37 @@ Values add_samples(Draw& d) {
 }  // namespace
 
 void define_pointwise_binary() {
-  OpTable::add({.schema = "add(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_add,
-                .kernel = kernel(kernels::add, alpha_is_one),
-                .launch = launch_add,
-                .jvp = {wrt("a", [](Tensor t) { return t; }),
-                        wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return alpha == Scalar(1) ? t : t * alpha; })},
-                .vjp = {wrt("a", [](Tensor dy) { return dy; }),
-                        wrt("b", saves("alpha"),
-                            [](Tensor dy, Scalar alpha) { return alpha == Scalar(1) ? dy : conj(conj(dy) * alpha); })},
-                .properties = kLinear,
-                .samples = add_samples,
-                .doc = "a + alpha * b, element by element. Correctly rounded when alpha = 1 (one rounding more otherwise)."});
-  OpTable::add({.schema = "sub(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_add,
-                .kernel = kernel(kernels::sub, [](const Frame& f) { return !is_bool(f.tensor(0).dtype()) && alpha_is_one(f); }),
-                .launch = launch_add,
-                .jvp = {wrt("a", [](Tensor t) { return t; }),
-                        wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return -t * alpha; })},
-                .vjp = {wrt("a", [](Tensor dy) { return dy; }),
-                        wrt("b", saves("alpha"), [](Tensor dy, Scalar alpha) { return -conj(conj(dy) * alpha); })},
-                .properties = kLinear,
-                .samples = add_samples,
-                .doc = "a - alpha * b, element by element. Correctly rounded when alpha = 1. Error dtype for two bool tensors."});
+  OpTable::add(
+      {.schema = "add(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_add,
+       .kernel = kernel(kernels::add, alpha_is_one),
+       .launch = launch_add,
+       .jvp = {wrt("a", [](Tensor t) { return t; }),
+               wrt("b", saves("alpha"),
+                   [](Tensor t, Scalar alpha) { return alpha == Scalar(1) ? t : t * alpha; })},
+       .vjp = {wrt("a", [](Tensor dy) { return dy; }),
+               wrt("b", saves("alpha"),
+                   [](Tensor dy, Scalar alpha) { return alpha == Scalar(1) ? dy : conj(conj(dy) * alpha); })},
+       .properties = kLinear,
+       .samples = add_samples,
+       .doc = "a + alpha * b, element by element. Correctly rounded when alpha = 1 (one rounding more "
+              "otherwise)."});
+  OpTable::add(
+      {.schema = "sub(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_add,
+       .kernel = kernel(kernels::sub,
+                        [](const Frame& f) { return !is_bool(f.tensor(0).dtype()) && alpha_is_one(f); }),
+       .launch = launch_add,
+       .jvp = {wrt("a", [](Tensor t) { return t; }),
+               wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return -t * alpha; })},
+       .vjp = {wrt("a", [](Tensor dy) { return dy; }),
+               wrt("b", saves("alpha"), [](Tensor dy, Scalar alpha) { return -conj(conj(dy) * alpha); })},
+       .properties = kLinear,
+       .samples = add_samples,
+       .doc = "a - alpha * b, element by element. Correctly rounded when alpha = 1. Error dtype for two bool "
+              "tensors."});
   OpTable::add({.schema = "mul(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .kernel = kernel(kernels::mul),
@@ -91,22 +99,28 @@ void define_pointwise_binary() {
   OpTable::add({.schema = "div(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_true_div,
-                .kernel = kernel(kernels::div, [](const Frame& f) { return f.none(2) && is_inexact(f.tensor(0).dtype()); }),
+                .kernel = kernel(kernels::div,
+                                 [](const Frame& f) { return f.none(2) && is_inexact(f.tensor(0).dtype()); }),
                 .launch = launch_div,
-                .jvp = {wrt("a", saves("b", "rounding_mode"), [](Tensor t, Tensor b, std::string_view m) {
-                          return m.empty() ? t / b : zeros_like(t / b);
-                        }),
-                        wrt("b", saves("b", "result", "rounding_mode"), [](Tensor t, Tensor b, Tensor y, std::string_view m) {
-                          return m.empty() ? -(t * (y / b)) : zeros_like(t * y);
-                        })},
-                .vjp = {wrt("a", saves("b", "rounding_mode"), [](Tensor dy, Tensor b, std::string_view m) {
-                          return m.empty() ? dy / conj(b) : zeros_like(dy);
-                        }),
-                        wrt("b", saves("b", "result", "rounding_mode"), [](Tensor dy, Tensor b, Tensor y, std::string_view m) {
-                          return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
-                        })},
+                .jvp = {wrt("a", saves("b", "rounding_mode"),
+                            [](Tensor t, Tensor b, std::string_view m) {
+                              return m.empty() ? t / b : zeros_like(t / b);
+                            }),
+                        wrt("b", saves("b", "result", "rounding_mode"),
+                            [](Tensor t, Tensor b, Tensor y, std::string_view m) {
+                              return m.empty() ? -(t * (y / b)) : zeros_like(t * y);
+                            })},
+                .vjp = {wrt("a", saves("b", "rounding_mode"),
+                            [](Tensor dy, Tensor b, std::string_view m) {
+                              return m.empty() ? dy / conj(b) : zeros_like(dy);
+                            }),
+                        wrt("b", saves("b", "result", "rounding_mode"),
+                            [](Tensor dy, Tensor b, Tensor y, std::string_view m) {
+                              return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
+                            })},
                 .samples = [](Draw& d) { return binary(d, kInexact, Domain::Any, Domain::NonZero); },
-                .doc = "a / b in floating point; rounding_mode \"floor\" or \"trunc\" rounds the quotient and keeps integers "
+                .doc = "a / b in floating point; rounding_mode \"floor\" or \"trunc\" rounds the quotient "
+                       "and keeps integers "
                        "(error value for an integer b = 0; derivative zero)."});
 }
 

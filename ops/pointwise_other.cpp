@@ -68,8 +68,8 @@ void infer_clamp(const Frame& f, Inferred& out) {
   LAMELLA_CHECK(f.tensor(1).defined() || f.tensor(2).defined(), Value,
                 "{}: min and max are both None, expected one at least", op_name(f));
   infer_broadcast(f, out);
-  LAMELLA_CHECK(!is_complex(out.compute), DType, "{}: got {}, expected real numbers",
-                op_name(f), out.compute);
+  LAMELLA_CHECK(!is_complex(out.compute), DType, "{}: got {}, expected real numbers", op_name(f),
+                out.compute);
 }
 
 /// min(max(x, min), max): so max wins where min > max, and NaN anywhere gives NaN.

@@ -14,7 +14,6 @@ void infer_real(const Frame& f, Inferred& out) {
   out.outs[0].dtype = to_real(out.compute);
 }
 
-
 /// d(x/|x|): the component of t across the direction y = x/|x|, over |x|; self-adjoint for Re<.,.>; 0 at 0.
 Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
   const Tensor size = abs(x);
@@ -37,34 +36,49 @@ void define_smooth(const Smooth& s) {
                 .kernel = kernel(s.kernel),
                 .jvp = s.derivative.jvp,
                 .vjp = s.derivative.vjp,
-                .samples = s.domain == Domain::Positive ? SampleFn([](Draw& d) { return unary(d, kInexact, Domain::Positive); })
-                                                        : SampleFn([](Draw& d) { return unary(d, kInexact); }),
+                .samples = s.domain == Domain::Positive
+                               ? SampleFn([](Draw& d) { return unary(d, kInexact, Domain::Positive); })
+                               : SampleFn([](Draw& d) { return unary(d, kInexact); }),
                 .doc = s.doc});
 }
 }  // namespace
 
 void define_pointwise_unary() {
-  define_smooth({.schema = "exp(Tensor x) -> Tensor", .kernel = kernels::exp,
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }), .domain = Domain::Any,
+  define_smooth({.schema = "exp(Tensor x) -> Tensor",
+                 .kernel = kernels::exp,
+                 .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }),
+                 .domain = Domain::Any,
                  .doc = "e^x. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "log(Tensor x) -> Tensor", .kernel = kernels::log,
+  define_smooth({.schema = "log(Tensor x) -> Tensor",
+                 .kernel = kernels::log,
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),
-                 .domain = Domain::Positive, .doc = "Natural logarithm; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "sin(Tensor x) -> Tensor", .kernel = kernels::sin,
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }), .domain = Domain::Any,
+                 .domain = Domain::Positive,
+                 .doc = "Natural logarithm; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "sin(Tensor x) -> Tensor",
+                 .kernel = kernels::sin,
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }),
+                 .domain = Domain::Any,
                  .doc = "Sine of x in radians. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "cos(Tensor x) -> Tensor", .kernel = kernels::cos,
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return -sin(x); }), .domain = Domain::Any,
+  define_smooth({.schema = "cos(Tensor x) -> Tensor",
+                 .kernel = kernels::cos,
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return -sin(x); }),
+                 .domain = Domain::Any,
                  .doc = "Cosine of x in radians. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "tanh(Tensor x) -> Tensor", .kernel = kernels::tanh,
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }), .domain = Domain::Any,
+  define_smooth({.schema = "tanh(Tensor x) -> Tensor",
+                 .kernel = kernels::tanh,
+                 .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
+                 .domain = Domain::Any,
                  .doc = "Hyperbolic tangent. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "sqrt(Tensor x) -> Tensor", .kernel = kernels::sqrt,
+  define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
+                 .kernel = kernels::sqrt,
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
-                 .domain = Domain::Positive, .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
-  define_smooth({.schema = "reciprocal(Tensor x) -> Tensor", .kernel = kernels::reciprocal,
+                 .domain = Domain::Positive,
+                 .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
+  define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
+                 .kernel = kernels::reciprocal,
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
-                 .domain = Domain::Positive, .doc = "1 / x. Real: correctly rounded."});
+                 .domain = Domain::Positive,
+                 .doc = "1 / x. Real: correctly rounded."});
   OpTable::add({.schema = "neg(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_no_bool,
@@ -86,12 +100,14 @@ void define_pointwise_unary() {
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .kernel = kernel(kernels::sign),
-                .jvp = {wrt("x", saves("x", "result"), [](Tensor t, Tensor x, Tensor y) {
-                  return is_complex(x.dtype()) ? sign_tangent(t, x, y) : zeros_like(t);
-                })},
-                .vjp = {wrt("x", saves("x", "result"), [](Tensor dy, Tensor x, Tensor y) {
-                  return is_complex(x.dtype()) ? sign_tangent(dy, x, y) : zeros_like(dy);
-                })},
+                .jvp = {wrt("x", saves("x", "result"),
+                            [](Tensor t, Tensor x, Tensor y) {
+                              return is_complex(x.dtype()) ? sign_tangent(t, x, y) : zeros_like(t);
+                            })},
+                .vjp = {wrt("x", saves("x", "result"),
+                            [](Tensor dy, Tensor x, Tensor y) {
+                              return is_complex(x.dtype()) ? sign_tangent(dy, x, y) : zeros_like(dy);
+                            })},
                 .properties = kKinks,
                 .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex, Domain::NonZero); },
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});

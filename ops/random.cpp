@@ -84,17 +84,23 @@ Values split_samples(Draw& d) {
 }  // namespace
 
 void define_random() {
-  OpTable::add({.schema = "next_key() -> Tensor",
-                .shape = ShapeClass::Random,
-                .infer = [](const Frame&, Inferred& out) { out.outs.push_back({{}, DType::U64}); },
-                .launch =
-                    [](const Launch& l) { *static_cast<uint64_t*>(l.outs[0].raw_data()) = default_generator().next(); },
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .properties = kRandom | kTestOnly | kNoOut,
-                .samples = [](Draw&) { return Values{}; },
-                .doc = "A key of the thread's generator, one a call: what random operators without a key draw from. "
-                       "vmap sees it, so that nested lanes draw apart."});
+  OpTable::add(
+      {.schema = "next_key() -> Tensor",
+       .shape = ShapeClass::Random,
+       .infer =
+           [](const Frame&, Inferred& out) {
+             out.outs.push_back({{}, DType::U64});
+           },
+       .launch =
+           [](const Launch& l) {
+             *static_cast<uint64_t*>(l.outs[0].raw_data()) = default_generator().next();
+           },
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .properties = kRandom | kTestOnly | kNoOut,
+       .samples = [](Draw&) { return Values{}; },
+       .doc = "A key of the thread's generator, one a call: what random operators without a key draw from. "
+              "vmap sees it, so that nested lanes draw apart."});
   OpTable::add({.schema = "rand(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::Random,
                 .infer = infer_draw,

@@ -1,4 +1,5 @@
-// How operators run on a backend: infer, allocate (or check), launch. One text for every operator, form and column.
+// How operators run on a backend: infer, allocate (or check), launch. One text for every operator, form and
+// column.
 #include "lamella/ops/structured.h"
 
 #include <algorithm>
@@ -53,7 +54,8 @@ void launch_reduce(const Launch& l) {
   Dims sizes(x.rank(), 1), strides(x.rank(), 0);
   const bool kept = y.rank() == x.rank();
   for (int d = 0, o = 0; d < x.rank(); ++d) {
-    const bool reduced = std::find(l.inferred.ints.begin(), l.inferred.ints.end(), d) != l.inferred.ints.end();
+    const bool reduced =
+        std::find(l.inferred.ints.begin(), l.inferred.ints.end(), d) != l.inferred.ints.end();
     if (!reduced) {
       sizes[d] = y.size(o);
       strides[d] = y.stride(o);
@@ -94,16 +96,18 @@ void infer(const Frame& f, Inferred& out) {
 
 void check_args(const Frame& f, int key) {
   const auto check = [&](const Tensor& t, int i) {
-    LAMELLA_CHECK(t.defined(), Undefined, "{}: argument \"{}\" is an undefined tensor", op_name(f), arg_name(f, i));
-    LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as the other arguments", op_name(f),
-                  arg_name(f, i), name(t.device()), name(Device(key)));
+    LAMELLA_CHECK(t.defined(), Undefined, "{}: argument \"{}\" is an undefined tensor", op_name(f),
+                  arg_name(f, i));
+    LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as the other arguments",
+                  op_name(f), arg_name(f, i), name(t.device()), name(Device(key)));
     LAMELLA_ASSERT(t.impl()->storage || key == int(Device::Meta));  // no wrapper reaches a backend
     LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(t.dtype()), DType,
                   "{}: {} is {}, a dtype of the reference column only", op_name(f), arg_name(f, i), t);
   };
   for (const uint8_t i : f.op->tensor_params) {
     if (f.none(i)) {
-      LAMELLA_CHECK(f.op->schema.params[i].optional, Undefined, "{}: argument \"{}\" is missing", op_name(f), arg_name(f, i));
+      LAMELLA_CHECK(f.op->schema.params[i].optional, Undefined, "{}: argument \"{}\" is missing", op_name(f),
+                    arg_name(f, i));
       continue;
     }
     if (f.op->schema.params[i].kind == ParamKind::TensorList)
@@ -112,7 +116,8 @@ void check_args(const Frame& f, int key) {
   }
 }
 
-/// NOTE: [small tensors run straight] Contiguous operands of one shape and dtype need neither inference nor a plan.
+/// NOTE: [small tensors run straight] Contiguous operands of one shape and dtype need neither inference nor a
+/// plan.
 bool run_line(Frame& f) {
   const Op& op = *f.op;
   if (op.shape != ShapeClass::Broadcast || !op.simple) return false;
@@ -128,11 +133,14 @@ bool run_line(Frame& f) {
   ins[0] = first->data();
   for (size_t i = 1; i < n; ++i) {
     const TensorImpl* t = f.tensor(int(i)).impl();
-    if (!t || !t->storage || t->dtype != first->dtype || !t->contiguous || t->rank != first->rank || t->device != first->device) return false;
+    if (!t || !t->storage || t->dtype != first->dtype || !t->contiguous || t->rank != first->rank ||
+        t->device != first->device)
+      return false;
     if (std::memcmp(t->sizes(), first->sizes(), first->rank * sizeof(int64_t))) return false;
     ins[i] = t->data();
   }
-  Tensor out = make_tensor({first->sizes(), first->rank}, op.infer == infer_compare ? DType::Bool : first->dtype);
+  Tensor out =
+      make_tensor({first->sizes(), first->rank}, op.infer == infer_compare ? DType::Bool : first->dtype);
   line(out.raw_data(), ins, first->numel);
   f.results[0] = std::move(out);
   return true;
@@ -163,20 +171,23 @@ void view_cell(Frame& f, int key) {
 }
 
 void check_target(const Frame& base, std::string_view arg, const Tensor& target, const Shape& result) {
-  LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape, "{}: {} is {}, expected {} to hold the result",
-                op_name(base), arg, target, type_str(target.dtype(), result.sizes));
-  LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType, "{}: a result of {} cannot be stored into {}: {}",
-                op_name(base), result.dtype, arg, target);
+  LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape,
+                "{}: {} is {}, expected {} to hold the result", op_name(base), arg, target,
+                type_str(target.dtype(), result.sizes));
+  LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType,
+                "{}: a result of {} cannot be stored into {}: {}", op_name(base), result.dtype, arg, target);
   const bool converts = arg != "out" || !base.op->has(kExactOut);
-  LAMELLA_CHECK(converts || result.dtype == target.dtype(), DType, "{}: {} is {}, expected dtype {}", op_name(base), arg, target,
-                result.dtype);
+  LAMELLA_CHECK(converts || result.dtype == target.dtype(), DType, "{}: {} is {}, expected dtype {}",
+                op_name(base), arg, target, result.dtype);
   LAMELLA_CHECK(!overlaps_itself(target), Overlap,
-                "{}: {}: {} with strides {} has elements that share memory; clone it before writing", op_name(base), arg,
-                target, Dims(target.strides()));
+                "{}: {}: {} with strides {} has elements that share memory; clone it before writing",
+                op_name(base), arg, target, Dims(target.strides()));
   for (const uint8_t i : base.op->tensor_params) {
-    if (base.none(i) || base.op->schema.params[i].kind != ParamKind::Tensor || !base.tensor(i).defined()) continue;
+    if (base.none(i) || base.op->schema.params[i].kind != ParamKind::Tensor || !base.tensor(i).defined())
+      continue;
     LAMELLA_CHECK(overlap(target, base.tensor(i)) != Overlap::Partial, Overlap,
-                  "{}: {} and {} share part of their memory; clone one of them", op_name(base), arg, arg_name(base, i));
+                  "{}: {} and {} share part of their memory; clone one of them", op_name(base), arg,
+                  arg_name(base, i));
   }
 }
 
@@ -219,8 +230,8 @@ void out_cell(Frame& f, int key) {
   Frame base = f;
   base.op = f.op->base;
   base.args = f.args + 1;
-  LAMELLA_CHECK(int(target.device()) == key, Device, "{}: out is on {}, expected {}", op_name(base), name(target.device()),
-                name(Device(key)));
+  LAMELLA_CHECK(int(target.device()) == key, Device, "{}: out is on {}, expected {}", op_name(base),
+                name(target.device()), name(Device(key)));
   LAMELLA_ASSERT(target.impl()->storage || key == int(Device::Meta));
   write_into(base, target, "out", key);
 }
@@ -229,6 +240,8 @@ void out_cell(Frame& f, int key) {
 
 void infer_frame(const Frame& frame, Inferred& out) { infer(frame, out); }
 
-void install_class_hooks() { set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell}); }
+void install_class_hooks() {
+  set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell});
+}
 
 }  // namespace lamella::ops

@@ -1,7 +1,7 @@
-// Bad input is refused with a typed error that names operator and argument, before anything is written or allocated.
-#include <gtest/gtest.h>
-
+// Bad input is refused with a typed error that names operator and argument, before anything is written or
+// allocated.
 #include <functional>
+#include <gtest/gtest.h>
 
 #include "lamella/lamella.h"
 
@@ -19,7 +19,9 @@ const Tensor& x23() {
   static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
   return x;
 }
-Tensor ints(std::initializer_list<int64_t> sizes, std::initializer_list<double> v) { return tensor_of(sizes, v, DType::I64); }
+Tensor ints(std::initializer_list<int64_t> sizes, std::initializer_list<double> v) {
+  return tensor_of(sizes, v, DType::I64);
+}
 constexpr int64_t kHuge = int64_t{1} << 32;
 
 UnaryFunction escaping() {
@@ -32,95 +34,143 @@ std::vector<Bad> cases() {
   const Tensor wide = expand(tensor_of({1}, {1}, DType::F64), {3});
   return {
       {"negative size", ErrorCode::Shape, "size", [] { zeros({-1}); }},
-      {"-1 twice", ErrorCode::Shape, "view", [=] { view(x, {-1, -1}); }},
+      {"-1 twice", ErrorCode::Shape, "view",
+       [=] {
+         view(x, {-1, -1});
+       }},
       {"count differs", ErrorCode::Shape, "reshape", [=] { reshape(x, {4}); }},
-      {"numel overflow", ErrorCode::Overflow, "size", [] { zeros({kHuge, kHuge}); }},
+      {"numel overflow", ErrorCode::Overflow, "size",
+       [] {
+         zeros({kHuge, kHuge});
+       }},
       {"empty with overflowing strides", ErrorCode::Overflow, "size",
-       [] { zeros({0, 2786357852644344240, 11, 15, 10, 16}); }},
-      {"strides and sizes differ in rank", ErrorCode::Shape, "strides", [=] { make_view(x, IntArg{2}, IntArg{}, 0); }},
+       [] {
+         zeros({0, 2786357852644344240, 11, 15, 10, 16});
+       }},
+      {"strides and sizes differ in rank", ErrorCode::Shape, "strides",
+       [=] { make_view(x, IntArg{2}, IntArg{}, 0); }},
       {"offset 2^63-1", ErrorCode::Storage, "offset", [=] { make_view(x, IntArg{1}, IntArg{1}, INT64_MAX); }},
       {"negative offset", ErrorCode::Storage, "offset", [=] { make_view(x, IntArg{1}, IntArg{1}, -1); }},
       {"negative stride", ErrorCode::Shape, "stride", [=] { make_view(x, IntArg{2}, IntArg{-1}, 3); }},
       {"view past the end", ErrorCode::Storage, "storage", [=] { make_view(x, IntArg{7}, IntArg{1}, 0); }},
-      {"span overflow", ErrorCode::Storage, "storage", [=] { make_view(x, IntArg{3}, IntArg{INT64_MAX / 2}, 0); }},
+      {"span overflow", ErrorCode::Storage, "storage",
+       [=] { make_view(x, IntArg{3}, IntArg{INT64_MAX / 2}, 0); }},
       {"dim out of range", ErrorCode::DimOutOfRange, "cumsum: dim = 2", [=] { cumsum(x, 2); }},
       {"dim below range", ErrorCode::DimOutOfRange, "cumsum: dim = -3", [=] { cumsum(x, -3); }},
       {"dim of rank 0", ErrorCode::DimOutOfRange, "dim = 1", [] { cumsum(ones({}), 1); }},
-      {"duplicate dims", ErrorCode::Shape, "sum", [=] { sum(x, IntArg{0, 0}); }},
-      {"duplicate dims in permute", ErrorCode::Shape, "permute", [=] { permute(x, {0, 0}); }},
-      {"index out of range", ErrorCode::IndexOutOfRange, "gather", [=] { gather(x, 1, ints({2, 1}, {0, 3})); }},
+      {"duplicate dims", ErrorCode::Shape, "sum",
+       [=] {
+         sum(x, IntArg{0, 0});
+       }},
+      {"duplicate dims in permute", ErrorCode::Shape, "permute",
+       [=] {
+         permute(x, {0, 0});
+       }},
+      {"index out of range", ErrorCode::IndexOutOfRange, "gather",
+       [=] {
+         gather(x, 1, ints({2, 1}, {0, 3}));
+       }},
       {"index INT64_MIN", ErrorCode::IndexOutOfRange, "index_select",
        [=] { index_select(x, 0, full({1}, INT64_MIN)); }},
       {"scatter index", ErrorCode::IndexOutOfRange, "scatter_add",
-       [=] { scatter_add(x, 0, ints({1, 3}, {0, 2, 0}), ones({1, 3}, DType::F64)); }},
+       [=] {
+         scatter_add(x, 0, ints({1, 3}, {0, 2, 0}), ones({1, 3}, DType::F64));
+       }},
       {"select index", ErrorCode::IndexOutOfRange, "select", [=] { select(x, 0, 2); }},
       {"empty list", ErrorCode::Shape, "cat", [] { cat(Tensors{}, 0); }},
       {"empty stack", ErrorCode::Shape, "stack", [] { stack(Tensors{}, 0); }},
       {"slice step 0", ErrorCode::Value, "step", [=] { slice(x, 0, 0, 2, 0); }},
       {"arange step 0", ErrorCode::Value, "step", [] { arange(0, 3, 0); }},
-      {"broadcast mismatch", ErrorCode::Broadcast, "add: sizes do not broadcast", [=] { add(x, ones({2}, DType::F64)); }},
+      {"broadcast mismatch", ErrorCode::Broadcast, "add: sizes do not broadcast",
+       [=] { add(x, ones({2}, DType::F64)); }},
       {"out of wrong shape", ErrorCode::Shape, "out", [=] { add_out(zeros({2}, DType::F64), x, x); }},
-      {"out overlaps input", ErrorCode::Overlap, "share", [=] {
+      {"out overlaps input", ErrorCode::Overlap, "share",
+       [=] {
          const Tensor memory = ones({4}, DType::F64);
          add_out(slice(memory, 0, 1, 4), slice(memory, 0, 0, 3), slice(memory, 0, 0, 3));
        }},
       {"in place on expanded", ErrorCode::Overlap, "clone it", [=] { cos_(wide); }},
       {"in place would grow", ErrorCode::Shape, "expected", [=] { add_(ones({3}, DType::F64), x); }},
-      {"float into int", ErrorCode::DType, "cannot be stored", [] { add_(ints({1}, {1}), ones({1}, DType::F64)); }},
-      {"bool minus bool", ErrorCode::DType, "sub", [] { sub(ones({1}, DType::Bool), ones({1}, DType::Bool)); }},
-      {"integer division by zero", ErrorCode::Value, "zero", [] { div(ints({1}, {1}), ints({1}, {0}), "floor"); }},
+      {"float into int", ErrorCode::DType, "cannot be stored",
+       [] { add_(ints({1}, {1}), ones({1}, DType::F64)); }},
+      {"bool minus bool", ErrorCode::DType, "sub",
+       [] { sub(ones({1}, DType::Bool), ones({1}, DType::Bool)); }},
+      {"integer division by zero", ErrorCode::Value, "zero",
+       [] { div(ints({1}, {1}), ints({1}, {0}), "floor"); }},
       {"mixed devices", ErrorCode::Device, "b is on", [=] { add(x, to_device(x, "reference")); }},
       {"undefined tensor", ErrorCode::Undefined, "exp", [] { exp(Tensor()); }},
-      {"moved-from tensor", ErrorCode::Undefined, "mul", [=] {
+      {"moved-from tensor", ErrorCode::Undefined, "mul",
+       [=] {
          Tensor a = clone(x);
          const Tensor b = std::move(a);
          mul(b, a);
        }},
       {"not positive definite", ErrorCode::Value, "positive definite", [] { linalg_cholesky(neg(eye(2))); }},
-      {"batch sizes differ", ErrorCode::MappedSize, "lanes", [=] {
+      {"batch sizes differ", ErrorCode::MappedSize, "lanes",
+       [=] {
          vmap(Function([](const Tensors& v) { return Tensors{v[0] + v[1]}; }), InDims{0, 1})({x, x});
        }},
       {"in_dim out of range", ErrorCode::DimOutOfRange, "in_dims", [=] { vmap(escaping(), 2)(x); }},
-      {"vmap over nothing", ErrorCode::MappedSize, "mapped", [=] {
-         vmap(Function([](const Tensors& v) { return v; }), InDims{kNone})({x});
-       }},
+      {"vmap over nothing", ErrorCode::MappedSize, "mapped",
+       [=] { vmap(Function([](const Tensors& v) { return v; }), InDims{kNone})({x}); }},
       {"out_dim none of a mapped result", ErrorCode::DimOutOfRange, "depends on the lane",
        [=] { vmap(Function([](const Tensors& v) { return v; }), InDims{0}, InDims{kNone})({x}); }},
       {"out_dim out of range", ErrorCode::DimOutOfRange, "out_dims", [=] { vmap(escaping(), 0, 1)(x); }},
-      {"wrapper escapes", ErrorCode::EscapedWrapper, "ended", [=] {
-         vmap(Function([](const Tensors& v) { escaped = v[0]; return v; }), VmapOptions{})({x});
+      {"wrapper escapes", ErrorCode::EscapedWrapper, "ended",
+       [=] {
+         vmap(Function([](const Tensors& v) {
+                escaped = v[0];
+                return v;
+              }),
+              VmapOptions{})({x});
          exp(escaped);
        }},
-      {"grad wrapper escapes", ErrorCode::EscapedWrapper, "ended", [=] {
-         vjp([](const Tensors& v) { escaped = v[0]; return v; }, {x});
+      {"grad wrapper escapes", ErrorCode::EscapedWrapper, "ended",
+       [=] {
+         vjp(
+             [](const Tensors& v) {
+               escaped = v[0];
+               return v;
+             },
+             {x});
          exp(escaped);
        }},
-      {"tangent of other shape", ErrorCode::Shape, "tangent 0", [=] {
-         jvp([](const Tensors& v) { return v; }, {x}, {ones({3}, DType::F64)});
-       }},
-      {"tangent of other dtype", ErrorCode::DType, "tangent 0", [=] {
+      {"tangent of other shape", ErrorCode::Shape, "tangent 0",
+       [=] { jvp([](const Tensors& v) { return v; }, {x}, {ones({3}, DType::F64)}); }},
+      {"tangent of other dtype", ErrorCode::DType, "tangent 0",
+       [=] {
          jvp([](const Tensors& v) { return v; }, {x}, {ones({2, 3}, DType::F32)});
        }},
-      {"grad of several elements", ErrorCode::Shape, "one element", [=] { grad([](const Tensor& t) { return t; })(x); }},
-      {"grad of an integer", ErrorCode::DType, "floating", [] { grad([](const Tensor& t) { return sum(t); })(ints({1}, {1})); }},
-      {"random under vmap", ErrorCode::Randomness, "randomness", [=] {
-         vmap(Function([](const Tensors&) { return Tensors{rand({2})}; }), VmapOptions{})({x});
-       }},
-      {"captured tensor written", ErrorCode::Level, "made outside", [=] {
+      {"grad of several elements", ErrorCode::Shape, "one element",
+       [=] { grad([](const Tensor& t) { return t; })(x); }},
+      {"grad of an integer", ErrorCode::DType, "floating",
+       [] { grad([](const Tensor& t) { return sum(t); })(ints({1}, {1})); }},
+      {"random under vmap", ErrorCode::Randomness, "randomness",
+       [=] { vmap(Function([](const Tensors&) { return Tensors{rand({2})}; }), VmapOptions{})({x}); }},
+      {"captured tensor written", ErrorCode::Level, "made outside",
+       [=] {
          const Tensor outside = zeros({3}, DType::F64);
          vmap(Function([&](const Tensors& v) { return Tensors{outside.add_(v[0])}; }), VmapOptions{})({x});
        }},
       {"argument of grad written", ErrorCode::Level, "argument of grad",
        [=] { grad([](const Tensor& t) { return sum(t.mul_(t)); })(x); }},
       {"boxed: too few", ErrorCode::Schema, "missing", [] { call("mul", {ones({1})}); }},
-      {"boxed: too many", ErrorCode::Schema, "at most", [] { call("exp", {ones({1}), ones({1})}); }},
-      {"boxed: wrong kind", ErrorCode::Schema, "argument \"dim\"", [] { call("cumsum", {ones({1}), std::string("0")}); }},
+      {"boxed: too many", ErrorCode::Schema, "at most",
+       [] {
+         call("exp", {ones({1}), ones({1})});
+       }},
+      {"boxed: wrong kind", ErrorCode::Schema, "argument \"dim\"",
+       [] {
+         call("cumsum", {ones({1}), std::string("0")});
+       }},
       {"boxed: null", ErrorCode::Schema, "None", [] { call("exp", {Value{}}); }},
       {"boxed: unknown operator", ErrorCode::UnknownOperator, "no operator", [] { call("frobnicate", {}); }},
       {"schema: unterminated", ErrorCode::Schema, "position", [] { parse_schema("f(Tensor x"); }},
-      {"schema: long identifier", ErrorCode::Schema, "characters", [] { parse_schema(std::string(10'000'000, 'a')); }},
+      {"schema: long identifier", ErrorCode::Schema, "characters",
+       [] { parse_schema(std::string(10'000'000, 'a')); }},
       {"schema: NUL", ErrorCode::Schema, "position", [] { parse_schema(std::string_view("f(\0)", 4)); }},
-      {"schema: unicode", ErrorCode::Schema, "position", [] { parse_schema("f(Tensor \xc3\xa9) -> Tensor"); }},
+      {"schema: unicode", ErrorCode::Schema, "position",
+       [] { parse_schema("f(Tensor \xc3\xa9) -> Tensor"); }},
   };
 }
 
@@ -146,7 +196,8 @@ INSTANTIATE_TEST_SUITE_P(All, BadInput, testing::Range(0, int(cases().size())));
 TEST(Levels, FortyNestedLevelsWorkAndTheFortyNinthIsRefused) {
   std::function<Tensor(const Tensor&, int)> nest = [&](const Tensor& t, int left) -> Tensor {
     if (left == 0) return t * t;
-    return vmap(UnaryFunction([&](const Tensor& u) { return nest(u, left - 1); }))(unsqueeze(t, 0)).select(0, 0);
+    return vmap(UnaryFunction([&](const Tensor& u) { return nest(u, left - 1); }))(unsqueeze(t, 0))
+        .select(0, 0);
   };
   const Tensor x = tensor_of({2}, {2, 3}, DType::F64);
   EXPECT_EQ(nest(x, 40).to_vector(), (std::vector<double>{4, 9}));
@@ -154,9 +205,7 @@ TEST(Levels, FortyNestedLevelsWorkAndTheFortyNinthIsRefused) {
   try {
     nest(x, kMaxLevels + 1);
     FAIL() << "49 levels were accepted";
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), ErrorCode::LevelLimit);
-  }
+  } catch (const Error& e) { EXPECT_EQ(e.code(), ErrorCode::LevelLimit); }
   EXPECT_EQ(dispatch_state().depth, 0);
 }
 

@@ -1,10 +1,9 @@
 // Every law for every operator: one GoogleTest each, cases drawn by RapidCheck, shrunk by our reducer.
+#include <fstream>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 #include <rapidcheck/detail/TestParams.h>
 #include <rapidcheck/gtest.h>
-
-#include <fstream>
 
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/law.h"
@@ -35,7 +34,8 @@ rc::Gen<Choices> choice_vectors() {
 
 std::string report(const Law& law, const Op& op, const Choices& choices) {
   const Shrunk s = shrink(law, op, choices);
-  return format("{} breaks law {} ({})\n{}\n{}", op.name, law.number, law.statement, s.verdict.message, s.verdict.program);
+  return format("{} breaks law {} ({})\n{}\n{}", op.name, law.number, law.statement, s.verdict.message,
+                s.verdict.program);
 }
 
 class LawTest : public testing::Test {
@@ -68,8 +68,8 @@ class LawTest : public testing::Test {
   for (const Law& law : laws())
     for (const Op* op : OpTable::current().rows()) {
       if (op->form != OpForm::Functional || op->has(kTestOnly) || !law.applies(*op)) continue;
-      testing::RegisterTest("Laws", (std::string(law.id) + "/" + op->name).c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                            [&law, op]() -> LawTest* { return new LawTest(law, *op); });
+      testing::RegisterTest("Laws", (std::string(law.id) + "/" + op->name).c_str(), nullptr, nullptr,
+                            __FILE__, __LINE__, [&law, op]() -> LawTest* { return new LawTest(law, *op); });
     }
   return true;
 }();

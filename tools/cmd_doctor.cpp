@@ -4,6 +4,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/kernels/kernels.h"
+
 #include "commands.h"
 
 namespace {
@@ -14,16 +15,23 @@ void part(const char* name, bool present, const char* have, const char* lack) {
 
 int main_doctor(int argc, char** argv) {
   if (argc > 1) {
-    std::printf("usage: lamella doctor\nPrints the instruction set in use and the optional parts of this build.\n");
+    std::printf(
+        "usage: lamella doctor\nPrints the instruction set in use and the optional parts of this build.\n");
     return std::string_view(argv[1]) == "--help" ? 0 : 2;
   }
   size_t functional = 0;
-  for (const lamella::Op* op : lamella::OpTable::current().rows()) functional += op->form == lamella::OpForm::Functional;
-  std::printf("lamella 0.1.0: %zu operators, %zu with their forms\n", functional, lamella::OpTable::current().size());
-  std::printf("  %-12s %s, %u threads\n", "cpu", lamella::kernels::cpu_isa(), std::thread::hardware_concurrency());
-  part("blas", LAMELLA_HAVE_BLAS, "OpenBLAS", "left out: own matrix kernels (install libopenblas-openmp-dev)");
-  part("zstd", LAMELLA_HAVE_ZSTD, "reads packed reference cases", "left out: reference folders only (install libzstd-dev)");
-  part("tests", LAMELLA_HAVE_TESTS, "GoogleTest and RapidCheck", "left out (install libgtest-dev librapidcheck-dev)");
+  for (const lamella::Op* op : lamella::OpTable::current().rows())
+    functional += op->form == lamella::OpForm::Functional;
+  std::printf("lamella 0.1.0: %zu operators, %zu with their forms\n", functional,
+              lamella::OpTable::current().size());
+  std::printf("  %-12s %s, %u threads\n", "cpu", lamella::kernels::cpu_isa(),
+              std::thread::hardware_concurrency());
+  part("blas", LAMELLA_HAVE_BLAS, "OpenBLAS",
+       "left out: own matrix kernels (install libopenblas-openmp-dev)");
+  part("zstd", LAMELLA_HAVE_ZSTD, "reads packed reference cases",
+       "left out: reference folders only (install libzstd-dev)");
+  part("tests", LAMELLA_HAVE_TESTS, "GoogleTest and RapidCheck",
+       "left out (install libgtest-dev librapidcheck-dev)");
   part("bench", LAMELLA_HAVE_BENCH, "Google Benchmark", "left out (install libbenchmark-dev)");
   part("cuda", LAMELLA_HAVE_CUDA, "compiled", "left out: preset cuda builds it");
   return 0;

@@ -2,22 +2,28 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
-#include "commands.h"
 #include "lamella/dispatch/trace.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/expression.h"
 
+#include "commands.h"
+
 int main_explain(int argc, char** argv) {
-  CLI::App app("Evaluates an expression and prints, for every operator, each argument's keys, the thread's masks and the chosen kernel",
-               "lamella explain");
+  CLI::App app(
+      "Evaluates an expression and prints, for every operator, each argument's keys, the thread's masks and "
+      "the chosen kernel",
+      "lamella explain");
   std::string expression, dtype_name = "f32";
   std::vector<std::string> shapes;
-  app.add_option("expression", expression, "e.g. 'vmap(grad(sum(sin(x) * y)), in=(0, None))' (grammar: docs/expressions.md)")->required();
+  app.add_option("expression", expression,
+                 "e.g. 'vmap(grad(sum(sin(x) * y)), in=(0, None))' (grammar: docs/expressions.md)")
+      ->required();
   app.add_option("--shapes", shapes, "variables: x=8x3 y=3 (s= is rank 0)")->expected(1, 64);
   app.add_option("--dtype", dtype_name, "dtype of the variables");
   CLI11_PARSE(app, argc, argv);
   lamella::DType dtype;
-  LAMELLA_CHECK(lamella::parse_dtype(dtype_name, dtype), Usage, "--dtype: there is no dtype \"{}\"", dtype_name);
+  LAMELLA_CHECK(lamella::parse_dtype(dtype_name, dtype), Usage, "--dtype: there is no dtype \"{}\"",
+                dtype_name);
   const lamella::verify::Bindings variables = lamella::verify::parse_shapes(shapes, dtype);
   lamella::Trace trace;
   const int64_t before = lamella::loop_fallbacks();

@@ -6,12 +6,14 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/draw.h"
+
 #include "commands.h"
 
 namespace {
 using lamella::Op;
 
-std::string rule_text(const std::vector<lamella::BoundFormula>& rules, std::string_view absent, const Op& op) {
+std::string rule_text(const std::vector<lamella::BoundFormula>& rules, std::string_view absent,
+                      const Op& op) {
   if (!absent.empty()) return "none: " + std::string(absent);
   return rules.empty() && op.composite ? "by composition" : "rule";
 }
@@ -36,7 +38,8 @@ std::vector<std::string> dtypes(const Op& op) {
     bool found = false;
     for (const lamella::Value& v : args) {
       if (const auto* t = std::get_if<lamella::Tensor>(&v)) found |= t->defined() && t->dtype() == dtype;
-      if (const auto* ts = std::get_if<lamella::Tensors>(&v)) found |= !ts->empty() && ts->front().dtype() == dtype;
+      if (const auto* ts = std::get_if<lamella::Tensors>(&v))
+        found |= !ts->empty() && ts->front().dtype() == dtype;
       if (const auto* given = std::get_if<lamella::DType>(&v)) found |= *given == dtype;
     }
     if (found) out.emplace_back(lamella::name(dtype));
@@ -62,11 +65,17 @@ int main_ops(int argc, char** argv) {
     }
     const std::string jvp = rule_text(op->jvp, op->no_jvp, *op), vjp = rule_text(op->vjp, op->no_vjp, *op);
     if (json_path.empty())
-      std::printf("%-90s %-10s vjp %s, batch %s\n", str(op->schema).c_str(), std::string(name(op->shape)).c_str(), vjp.c_str(),
-                  batch_text(*op).c_str());
+      std::printf("%-90s %-10s vjp %s, batch %s\n", str(op->schema).c_str(),
+                  std::string(name(op->shape)).c_str(), vjp.c_str(), batch_text(*op).c_str());
     else
-      list.push_back({{"name", op->name}, {"schema", str(op->schema)}, {"shape_class", name(op->shape)},
-                      {"dtypes", dtypes(*op)}, {"jvp", jvp}, {"vjp", vjp}, {"batch", batch_text(*op)}, {"doc", op->doc}});
+      list.push_back({{"name", op->name},
+                      {"schema", str(op->schema)},
+                      {"shape_class", name(op->shape)},
+                      {"dtypes", dtypes(*op)},
+                      {"jvp", jvp},
+                      {"vjp", vjp},
+                      {"batch", batch_text(*op)},
+                      {"doc", op->doc}});
   }
   if (json_path == "-") std::cout << list.dump(1) << '\n';
   else if (!json_path.empty()) std::ofstream(json_path) << list.dump(1) << '\n';

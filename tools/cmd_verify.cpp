@@ -10,10 +10,11 @@
 #include <set>
 #include <unistd.h>
 
-#include "commands.h"
-#include "plugin.h"
 #include "lamella/ops/all.h"
 #include "lamella/verify/runner.h"
+
+#include "commands.h"
+#include "plugin.h"
 
 namespace {
 
@@ -41,9 +42,7 @@ struct SetUpError : std::runtime_error {
 /// Names of operators whose rows appeared or changed while the plug-ins loaded.
 std::set<std::string> load_plugins(const std::vector<std::string>& files) {
   const std::vector<const Op*> before = OpTable::current().rows();
-  for (const std::string& file : files) {
-    lamella::tools::load_plugin(file);
-  }
+  for (const std::string& file : files) { lamella::tools::load_plugin(file); }
   std::set<std::string> changed;
   const std::vector<const Op*>& after = OpTable::current().rows();
   for (size_t i = 0; i < after.size(); ++i)
@@ -72,7 +71,8 @@ std::vector<const Law*> chosen_laws(const Options& o) {
     const size_t before = out.size();
     for (const Law& law : laws())
       if (law.id == id || law.group == id || std::to_string(law.number) == id) out.push_back(&law);
-    if (out.size() == before) throw SetUpError("there is no law or group \"" + id + "\"; see lamella verify --list");
+    if (out.size() == before)
+      throw SetUpError("there is no law or group \"" + id + "\"; see lamella verify --list");
   }
   if (o.laws.empty())
     for (const Law& law : laws()) out.push_back(&law);
@@ -82,8 +82,8 @@ std::vector<const Law*> chosen_laws(const Options& o) {
 void print_list() {
   std::cout << "laws:\n";
   for (const Law& law : laws())
-    std::printf("  %3d  %-28.*s %-11.*s %.*s\n", law.number, int(law.id.size()), law.id.data(), int(law.group.size()),
-                law.group.data(), int(law.statement.size()), law.statement.data());
+    std::printf("  %3d  %-28.*s %-11.*s %.*s\n", law.number, int(law.id.size()), law.id.data(),
+                int(law.group.size()), law.group.data(), int(law.statement.size()), law.statement.data());
   std::cout << "operators:\n ";
   size_t column = 1;
   for (const Op* op : all_operators()) {
@@ -102,8 +102,9 @@ class ProgressBar {
     if (!visible_) return;
     constexpr int kWidth = 40;
     const int done = std::clamp(int(kWidth * p.seconds / seconds_), 0, kWidth);
-    std::fprintf(stderr, "\r[%s%s] %4.0f s  %llu checks  %llu failed ", std::string(size_t(done), '#').c_str(),
-                 std::string(size_t(kWidth - done), '.').c_str(), p.seconds, static_cast<unsigned long long>(p.cases),
+    std::fprintf(stderr, "\r[%s%s] %4.0f s  %llu checks  %llu failed ",
+                 std::string(size_t(done), '#').c_str(), std::string(size_t(kWidth - done), '.').c_str(),
+                 p.seconds, static_cast<unsigned long long>(p.cases),
                  static_cast<unsigned long long>(p.failures));
   }
   void clear() const {
@@ -166,8 +167,8 @@ void print_rates(const Report& report) {
     if (sum.cases + sum.discards == 0) continue;
     std::printf("%3d  %-28.*s %10llu %9llu %9llu %12.0f%s\n", law.number, int(law.id.size()), law.id.data(),
                 static_cast<unsigned long long>(sum.cases), static_cast<unsigned long long>(sum.failures),
-                static_cast<unsigned long long>(sum.discards), double(sum.cases) / std::max(sum.seconds, 1e-9),
-                law.oracle ? "  (f128 oracle)" : "");
+                static_cast<unsigned long long>(sum.discards),
+                double(sum.cases) / std::max(sum.seconds, 1e-9), law.oracle ? "  (f128 oracle)" : "");
   }
   std::printf("\n");
 }
@@ -199,12 +200,16 @@ double plain_rate(const Report& report) {
 }
 
 json to_json(const Report& report, const Options& o) {
-  json out{{"checks", report.total().cases}, {"seed", o.seed}, {"failures", json::array()}, {"operators", json::object()}};
+  json out{{"checks", report.total().cases},
+           {"seed", o.seed},
+           {"failures", json::array()},
+           {"operators", json::object()}};
   for (const Failure& f : report.failures)
     out["failures"].push_back({{"operator", f.op}, {"law", f.law}, {"program", cpp_program(f.program)}});
   for (const auto& [key, t] : report.tallies)
-    out["operators"][key.first][key.second] = {
-        {"cases", t.cases}, {"failures", t.failures}, {"per_second", double(t.cases) / std::max(t.seconds, 1e-9)}};
+    out["operators"][key.first][key.second] = {{"cases", t.cases},
+                                               {"failures", t.failures},
+                                               {"per_second", double(t.cases) / std::max(t.seconds, 1e-9)}};
   return out;
 }
 
@@ -217,7 +222,8 @@ int verify_all(const Options& o) {
     return 0;
   }
   settings().depth = o.depth;
-  const RunOptions run_options{chosen_operators(o, from_plugins), chosen_laws(o), o.time, o.seed, o.processes};
+  const RunOptions run_options{chosen_operators(o, from_plugins), chosen_laws(o), o.time, o.seed,
+                               o.processes};
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
@@ -229,11 +235,15 @@ int verify_all(const Options& o) {
   print_table(report);
   print_rates(report);
   const Tally total = report.total();
-  std::printf("%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at depth >= 2\n",
-              static_cast<unsigned long long>(total.cases), report.seconds, double(total.cases) / report.seconds, o.processes,
-              plain_rate(report), 100.0 * double(total.deep) / double(std::max<uint64_t>(total.cases, 1)));
-  std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(), run_options.laws.size(),
-              static_cast<unsigned long long>(o.seed), stop_requested ? ", interrupted" : "", report.failures.size());
+  std::printf(
+      "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "
+      "depth >= 2\n",
+      static_cast<unsigned long long>(total.cases), report.seconds, double(total.cases) / report.seconds,
+      o.processes, plain_rate(report),
+      100.0 * double(total.deep) / double(std::max<uint64_t>(total.cases, 1)));
+  std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
+              run_options.laws.size(), static_cast<unsigned long long>(o.seed),
+              stop_requested ? ", interrupted" : "", report.failures.size());
   if (!o.json_file.empty()) {
     std::ofstream file(o.json_file);
     file << to_json(report, o).dump(1) << '\n';
@@ -250,23 +260,28 @@ int verify_all(const Options& o) {
 int main_verify(int argc, char** argv) {
   Options o;
   o.seed = uint64_t(std::chrono::system_clock::now().time_since_epoch().count()) / 1000 % 1000000000;
-  CLI::App app{"Checks operators against the laws (docs/laws.md) on drawn cases; prints counterexamples as C++ programs."};
+  CLI::App app{
+      "Checks operators against the laws (docs/laws.md) on drawn cases; prints counterexamples as C++ "
+      "programs."};
   app.name("lamella verify");
-  app.add_option("--op", o.ops, "operators to check (default: all; with --load: those of the plug-ins)")->delimiter(',');
+  app.add_option("--op", o.ops, "operators to check (default: all; with --load: those of the plug-ins)")
+      ->delimiter(',');
   app.add_option("--law", o.laws, "laws to check, by id, number or group (default: all)")->delimiter(',');
-  app.add_option("--depth", o.depth, "deepest stack of transforms")->check(CLI::Range(1, 8))->capture_default_str();
+  app.add_option("--depth", o.depth, "deepest stack of transforms")
+      ->check(CLI::Range(1, 8))
+      ->capture_default_str();
   app.add_option("--time", o.time, "seconds to run")->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--seed", o.seed, "seed of all cases (default: from the clock)");
-  app.add_option("--processes", o.processes, "processes to run in")->check(CLI::Range(1, 64))->capture_default_str();
+  app.add_option("--processes", o.processes, "processes to run in")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
   app.add_option("--json", o.json_file, "also write the report to this file");
   app.add_option("--load", o.plugins, "shared library that defines operators");
   app.add_flag("--list", o.list, "list laws and operators");
   try {
     app.parse(argc, argv);
     return verify_all(o);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  } catch (const SetUpError& e) {
+  } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? 0 : 2; } catch (const SetUpError& e) {
     std::cerr << "lamella verify: " << e.what() << '\n';
     return 2;
   }

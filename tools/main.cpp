@@ -4,6 +4,7 @@
 #include <iostream>
 
 #include "lamella/core/check.h"
+
 #include "commands.h"
 
 namespace {

@@ -14,7 +14,7 @@ struct Meta : TensorExtra {
   static void* operator new(size_t) { return Pool<64>::allocate(); }
   static void operator delete(void* p) { Pool<64>::free(p); }
   NodeOutput from;
-  Tensor grad;     ///< leaves only
+  Tensor grad;  ///< leaves only
   bool leaf = false;
   std::string str() const override { return leaf ? " requires grad" : " with grad history"; }
   ~Meta() override {
@@ -25,7 +25,9 @@ struct Meta : TensorExtra {
 constexpr uint64_t kBit = KeySet::of(kAutogradKey).bits;
 
 Meta* meta_of(const Tensor& t) {
-  return t.defined() && (t.keys() & kBit) && !(t.keys() >> kFirstLevelKey) ? static_cast<Meta*>(t.impl()->extra) : nullptr;
+  return t.defined() && (t.keys() & kBit) && !(t.keys() >> kFirstLevelKey)
+             ? static_cast<Meta*>(t.impl()->extra)
+             : nullptr;
 }
 
 void attach(Tensor& t, NodeOutput from) {
@@ -36,7 +38,8 @@ void attach(Tensor& t, NodeOutput from) {
   t.impl()->keys |= kBit;
 }
 
-/// A handle without history for the record of its own node: saving the result itself would keep the node alive for ever.
+/// A handle without history for the record of its own node: saving the result itself would keep the node
+/// alive for ever.
 Tensor alias_of(const Tensor& t) { return make_view_unchecked(t, t.sizes(), t.strides(), t.impl()->offset); }
 
 /// The arguments of a call that carry history.
@@ -50,7 +53,8 @@ struct Inputs {
     for (const uint8_t i : op.tensor_params) {
       if (f.none(i)) continue;
       if (op.schema.params[i].kind == ParamKind::Tensor) add(f.tensor(i), i, 0);
-      else for (size_t k = 0; k < f.tensors(i).size(); ++k) add(f.tensors(i)[k], i, int(k));
+      else
+        for (size_t k = 0; k < f.tensors(i).size(); ++k) add(f.tensors(i)[k], i, int(k));
     }
   }
   std::span<const TapeInput> found() const { return many.empty() ? std::span(few, n) : std::span(many); }
@@ -94,17 +98,20 @@ void functional(Frame& f) {
     if (is_inexact(f.results[k].dtype())) attach(f.results[k], {node, uint32_t(k)});
 }
 
-/// A write to a tensor with history: memory is written below, and the handle's history becomes that of the functional result.
+/// A write to a tensor with history: memory is written below, and the handle's history becomes that of the
+/// functional result.
 void written(Frame& f) {
   const Tensor target = f.tensor(0);
   Frame base{f.op->base, f.args + (f.op->form == OpForm::Out ? 1 : 0), nullptr};
   Meta* meta = meta_of(target);
-  LAMELLA_CHECK(!meta || !meta->leaf, Value, "{}: {} is a leaf that requires grad; write to a clone of it", base.op->name, target);
+  LAMELLA_CHECK(!meta || !meta->leaf, Value, "{}: {} is a leaf that requires grad; write to a clone of it",
+                base.op->name, target);
   const bool shared = target.impl()->storage && !target.impl()->storage->unique();
   const bool view = target.impl()->storage && (target.impl()->offset != 0 || shared);
   const Inputs inputs(base);
   LAMELLA_CHECK(inputs.n == 0 || !view || meta, Value,
-                "{}: {} shares its memory with other tensors; a value that carries history cannot be written into it; clone it",
+                "{}: {} shares its memory with other tensors; a value that carries history cannot be written "
+                "into it; clone it",
                 base.op->name, target);
   Tensor result;
   base.results = &result;

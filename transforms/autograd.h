@@ -1,11 +1,13 @@
-// Base autograd: tensors that require grad, and backward. The same nodes as the grad level, outside all levels.
+// Base autograd: tensors that require grad, and backward. The same nodes as the grad level, outside all
+// levels.
 #pragma once
 
 #include "lamella/dispatch/value.h"
 
 namespace lamella {
 
-/// A tensor sharing x's memory that requires grad: a leaf. Errors: dtype unless floating or complex; level for a wrapped tensor.
+/// A tensor sharing x's memory that requires grad: a leaf. Errors: dtype unless floating or complex; level
+/// for a wrapped tensor.
 Tensor requires_grad(const Tensor& x);
 bool is_grad_required(const Tensor& x);
 
@@ -13,9 +15,10 @@ struct BackwardOptions {
   bool create_graph = false;  ///< the gradients themselves carry derivatives
 };
 
-/// Adds d root / d leaf to every leaf root depends on. `cotangent` is 1 by default and then root must have one element. The graph stays
-/// usable as long as handles to it exist, so backward may be called again. Errors: shape, value (a saved tensor was written in place
-/// since), not_differentiable when root does not require grad.
+/// Adds d root / d leaf to every leaf root depends on. `cotangent` is 1 by default and then root must have
+/// one element. The graph stays usable as long as handles to it exist, so backward may be called again.
+/// Errors: shape, value (a saved tensor was written in place since), not_differentiable when root does not
+/// require grad.
 void backward(const Tensor& root, const Tensor& cotangent = {}, BackwardOptions options = {});
 
 /// What backward has added up in a leaf; undefined before the first backward.

@@ -35,9 +35,14 @@ class NodeIndex {
   }
 
  private:
-  struct Slot { const Node* node; uint32_t at; };
+  struct Slot {
+    const Node* node;
+    uint32_t at;
+  };
   size_t mask() const { return slots_.size() - 1; }
-  size_t home(const Node* node) const { return (reinterpret_cast<uintptr_t>(node) >> 6) * 0x9E3779B97F4A7C15u >> 20 & mask(); }
+  size_t home(const Node* node) const {
+    return (reinterpret_cast<uintptr_t>(node) >> 6) * 0x9E3779B97F4A7C15u >> 20 & mask();
+  }
   void put(Slot s) {
     size_t i = home(s.node);
     while (slots_[i].node) i = (i + 1) & mask();
@@ -109,7 +114,8 @@ class Backward {
         if (!s.tensor) return nullptr;
         const Storage* memory = memory_of(s.tensor);
         LAMELLA_CHECK(!memory || memory->version.load(std::memory_order_relaxed) == s.version, Value,
-                      "backward: a value that {} saved was written in place later (version {} now, {} then); clone it first",
+                      "backward: a value that {} saved was written in place later (version {} now, {} then); "
+                      "clone it first",
                       n.op->name, memory->version.load(), s.version);
         handle = Tensor(Ref<TensorImpl>::share(s.tensor));
         return &handle;
@@ -141,13 +147,15 @@ class Backward {
       Tensor handles[12];
       Ints ints[12];
       const void* pointers[12];
-      for (size_t k = 0; k < formula->saves.size(); ++k) pointers[k] = saved(n, formula->saves[k], handles[k], ints[k]);
+      for (size_t k = 0; k < formula->saves.size(); ++k)
+        pointers[k] = saved(n, formula->saves[k], handles[k], ints[k]);
       const RuleArgs args{cts, pointers};
       if (formula->many) {
         const Tensors all = formula->many(args);
         const int param = e.input;
         for (; i < n.n_edges && n.edges[i].input == param; ++i)
-          if (all[n.edges[i].element].defined()) add(n.edges[i].node, n.edges[i].output, all[n.edges[i].element]);
+          if (all[n.edges[i].element].defined())
+            add(n.edges[i].node, n.edges[i].output, all[n.edges[i].element]);
         --i;
         continue;
       }
@@ -176,8 +184,8 @@ class Backward {
 };
 }  // namespace
 
-Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents, std::span<const NodeOutput> targets,
-                     void (*on_leaf)(Node&, const Tensor&)) {
+Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
+                     std::span<const NodeOutput> targets, void (*on_leaf)(Node&, const Tensor&)) {
   Backward b(targets, on_leaf);
   for (size_t i = 0; i < roots.size(); ++i)
     if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);

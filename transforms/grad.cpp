@@ -37,7 +37,8 @@ class Grad final : public Interpreter {
     const Below at_level(key_);
     return static_cast<GradWrapper*>(current_wrapper(f, t, key_, serial_, take));
   }
-  /// Result as the pullback needs it: the value, and the node it came from (null when it does not depend on the inputs).
+  /// Result as the pullback needs it: the value, and the node it came from (null when it does not depend on
+  /// the inputs).
   NodeOutput output(const Tensor t, Tensor& value) const {
     static const Frame kReturn{nullptr, nullptr, nullptr};
     value = t;
@@ -121,8 +122,8 @@ class Grad final : public Interpreter {
         }
       args[i] = &spans.emplace_back(list.data(), list.size());
     }
-    LAMELLA_CHECK(inputs.size() <= 255, Value, "{}: got {} inputs that carry derivatives, expected at most 255", op.name,
-                  inputs.size());
+    LAMELLA_CHECK(inputs.size() <= 255, Value,
+                  "{}: got {} inputs that carry derivatives, expected at most 255", op.name, inputs.size());
     finish(f, args.data(), inputs);
   }
 
@@ -134,7 +135,8 @@ class Grad final : public Interpreter {
     NodeRef node;
     Tensor* results = f.results;
     const size_t n = size_t(op.schema.n_results);
-    LAMELLA_ASSERT(op.schema.result_kind == ResultKind::Tensors);  // operators that return lists are composites
+    LAMELLA_ASSERT(op.schema.result_kind ==
+                   ResultKind::Tensors);  // operators that return lists are composites
     Tensor wrapped[4];
     for (size_t k = 0; k < n; ++k) {
       if (!is_inexact(results[k].dtype())) continue;
@@ -150,8 +152,8 @@ class Grad final : public Interpreter {
 void check_inputs(const Tensors& inputs, std::string_view what) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     LAMELLA_CHECK(inputs[i].defined(), Undefined, "{}: input {} is an undefined tensor", what, i);
-    LAMELLA_CHECK(is_inexact(inputs[i].dtype()), DType, "{}: input {} is {}, expected floating point or complex", what, i,
-                  inputs[i]);
+    LAMELLA_CHECK(is_inexact(inputs[i].dtype()), DType,
+                  "{}: input {} is {}, expected floating point or complex", what, i, inputs[i]);
   }
 }
 
@@ -164,8 +166,8 @@ struct Pullback::State {
 
 Tensors Pullback::operator()(const Tensors& cotangents) const {
   const State& s = *state_;
-  LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} cotangents, expected {}", cotangents.size(),
-                s.like_outputs.size());
+  LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} cotangents, expected {}",
+                cotangents.size(), s.like_outputs.size());
   for (size_t i = 0; i < cotangents.size(); ++i) {
     const Tensor &ct = cotangents[i], &y = s.like_outputs[i];
     if (!ct.defined()) continue;
@@ -213,7 +215,8 @@ struct GradResult {
 GradResult grad_at(const AuxFunction& f, const std::vector<int>& argnums, const Tensors& inputs) {
   Tensors chosen;
   for (const int i : argnums) {
-    LAMELLA_CHECK(i >= 0 && size_t(i) < inputs.size(), Usage, "grad: argnums names argument {} of {}", i, inputs.size());
+    LAMELLA_CHECK(i >= 0 && size_t(i) < inputs.size(), Usage, "grad: argnums names argument {} of {}", i,
+                  inputs.size());
     chosen.push_back(inputs[size_t(i)]);
   }
   check_inputs(chosen, "grad");
@@ -224,10 +227,10 @@ GradResult grad_at(const AuxFunction& f, const std::vector<int>& argnums, const 
         return f(full);
       },
       chosen);
-  LAMELLA_CHECK(r.values.size() == 1 && r.values[0].numel() == 1, Shape, "grad: the function returned {}, expected one element",
-                str(Value(r.values)));
-  LAMELLA_CHECK(is_floating(r.values[0].dtype()), DType, "grad: the function returned {}, expected real floating point",
-                r.values[0]);
+  LAMELLA_CHECK(r.values.size() == 1 && r.values[0].numel() == 1, Shape,
+                "grad: the function returned {}, expected one element", str(Value(r.values)));
+  LAMELLA_CHECK(is_floating(r.values[0].dtype()), DType,
+                "grad: the function returned {}, expected real floating point", r.values[0]);
   return {r.values[0], r.pullback({ones_like(r.values[0])}), r.aux};
 }
 
@@ -237,7 +240,8 @@ AuxFunction without_aux(ScalarFunction f) {
 }  // namespace
 
 Function grad(ScalarFunction f, std::vector<int> argnums) {
-  return [f = without_aux(std::move(f)), argnums](const Tensors& xs) { return grad_at(f, argnums, xs).grads; };
+  return
+      [f = without_aux(std::move(f)), argnums](const Tensors& xs) { return grad_at(f, argnums, xs).grads; };
 }
 
 UnaryFunction grad(UnaryFunction f) {

@@ -8,13 +8,14 @@
 
 namespace lamella {
 
-/// Maps cotangents of the results to cotangents of the inputs. Counted and self-contained: outlives the level that made it, may run any number of
-/// times, under other levels and on other threads.
+/// Maps cotangents of the results to cotangents of the inputs. Counted and self-contained: outlives the level
+/// that made it, may run any number of times, under other levels and on other threads.
 class Pullback {
  public:
   struct State;
   explicit Pullback(std::shared_ptr<const State> state) : state_(std::move(state)) {}
-  /// One cotangent per result (undefined: zero), of its shape and dtype; returns one per input, zeros where nothing depends on it.
+  /// One cotangent per result (undefined: zero), of its shape and dtype; returns one per input, zeros where
+  /// nothing depends on it.
   Tensors operator()(const Tensors& cotangents) const;
 
  private:
@@ -31,12 +32,13 @@ using ScalarFunction = std::function<Tensor(const Tensors&)>;
 /// A function that also returns values to be handed through, not differentiated.
 using AuxFunction = std::function<std::pair<Tensors, Tensors>(const Tensors&)>;
 
-/// f's values and the map u -> J^H u (for real inputs J^T u). Errors: dtype when an input is neither floating nor complex.
+/// f's values and the map u -> J^H u (for real inputs J^T u). Errors: dtype when an input is neither floating
+/// nor complex.
 VjpResult vjp(const Function& f, const Tensors& inputs);
 VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs);
 
-/// The gradient of a scalar-valued real f with respect to the inputs in `argnums`. Errors: shape when f's value has more than one
-/// element, dtype when it is not real floating point.
+/// The gradient of a scalar-valued real f with respect to the inputs in `argnums`. Errors: shape when f's
+/// value has more than one element, dtype when it is not real floating point.
 Function grad(ScalarFunction f, std::vector<int> argnums = {0});
 UnaryFunction grad(UnaryFunction f);
 /// Value first, then the gradients.

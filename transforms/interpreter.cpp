@@ -26,13 +26,13 @@ void Interpreter::written(Frame& frame) {
   Frame base{frame.op->base, frame.args + (frame.op->form == OpForm::Out ? 1 : 0), &result};
   lamella::call(base);
   const std::string& op = base.op->name;
-  LAMELLA_CHECK(std::ranges::equal(target.sizes(), result.sizes()), Shape, "{}: {} is {}, expected {} to hold the result", op,
-                arg, target, result);
-  LAMELLA_CHECK(can_store(result.dtype(), target.dtype()), DType, "{}: a result of {} cannot be stored into {}: {}", op,
-                result.dtype(), arg, target);
+  LAMELLA_CHECK(std::ranges::equal(target.sizes(), result.sizes()), Shape,
+                "{}: {} is {}, expected {} to hold the result", op, arg, target, result);
+  LAMELLA_CHECK(can_store(result.dtype(), target.dtype()), DType,
+                "{}: a result of {} cannot be stored into {}: {}", op, result.dtype(), arg, target);
   LAMELLA_CHECK(!overlaps_itself(target), Overlap,
-                "{}: {}: {} with strides {} has elements that share memory; clone it before writing", op, arg, target,
-                Dims(target.strides()));
+                "{}: {}: {} with strides {} has elements that share memory; clone it before writing", op, arg,
+                target, Dims(target.strides()));
   if (result.dtype() != target.dtype()) result = to(result, target.dtype());
   if (!wraps(target) && wraps(result)) promote(base, target);
   if (wraps(target)) return assign(base, target, result);
@@ -40,16 +40,18 @@ void Interpreter::written(Frame& frame) {
   copy_(target, result);
 }
 
-/// NOTE: [promotion of fresh storage] A tensor made inside the level without its values (zeros) may be written with values of
-/// the level as long as no view of it exists: its header becomes a wrapper, so every handle sees the value (decision 0005).
+/// NOTE: [promotion of fresh storage] A tensor made inside the level without its values (zeros) may be
+/// written with values of the level as long as no view of it exists: its header becomes a wrapper, so every
+/// handle sees the value (decision 0005).
 void Interpreter::promote(const Frame& frame, const Tensor& target) {
   TensorImpl* impl = target.impl();
   LAMELLA_CHECK(impl->storage && impl->storage->birth >= serial_ && !impl->extra, Level,
-                "{}: {} was made outside {} and cannot hold a value of it; return the value instead", frame.op->name, target,
-                live_key_name(key_));
-  LAMELLA_CHECK(impl->storage->unique(), Level,
-                "{}: {} was made inside {} without its values and has views; start from a value of it, such as x * 0",
+                "{}: {} was made outside {} and cannot hold a value of it; return the value instead",
                 frame.op->name, target, live_key_name(key_));
+  LAMELLA_CHECK(
+      impl->storage->unique(), Level,
+      "{}: {} was made inside {} without its values and has views; start from a value of it, such as x * 0",
+      frame.op->name, target, live_key_name(key_));
   Tensor plain;
   if (impl->storage->embedded) {
     plain = clone(target);
@@ -67,7 +69,8 @@ ReplacingWrapper* current_wrapper(const Frame& frame, const Tensor& t, int key, 
   if (!(t.keys() >> key & 1)) return nullptr;
   auto* w = wrapper_at<ReplacingWrapper>(t, key, serial);
   if (!w) raise_escaped(frame, key);
-  if (!w->view) [[likely]] return w;
+  if (!w->view) [[likely]]
+    return w;
   auto* base = static_cast<ReplacingWrapper*>(w->view->base.impl()->extra);
   if (base->generation == w->view->generation) return w;
   const Reaching reaching(key);
@@ -98,8 +101,8 @@ void note_view(const Frame& frame, const Tensor& result, int key, uint64_t seria
 }
 
 namespace {
-/// Every view operator is linear and copies elements: its transpose puts `value` at the elements of the base it shows, and the
-/// transpose of ones marks them. No operator is named.
+/// Every view operator is linear and copies elements: its transpose puts `value` at the elements of the base
+/// it shows, and the transpose of ones marks them. No operator is named.
 Tensor write_through(const ViewOf& view, const Tensor& value) {
   std::vector<Tensor> inputs{view.base};
   for (const ViewStep& step : view.steps) {
@@ -118,11 +121,13 @@ Tensor write_through(const ViewOf& view, const Tensor& value) {
 }
 }  // namespace
 
-void replace_value(const Frame& frame, const Tensor& target, const Tensor& value, int key, uint64_t serial, Take take) {
+void replace_value(const Frame& frame, const Tensor& target, const Tensor& value, int key, uint64_t serial,
+                   Take take) {
   ReplacingWrapper* w = current_wrapper(frame, target, key, serial, take);
   const Tensor& root = w->view ? w->view->base : target;
   auto* base = static_cast<ReplacingWrapper*>(root.impl()->extra);
-  LAMELLA_CHECK(!base->argument, Level, "{}: {} is an argument of {}: its memory belongs to the caller; clone it before writing",
+  LAMELLA_CHECK(!base->argument, Level,
+                "{}: {} is an argument of {}: its memory belongs to the caller; clone it before writing",
                 frame.op->name, target, live_key_name(key));
   if (w->view) take(root, write_through(*w->view, value));
   take(target, value);

@@ -1,13 +1,14 @@
-// What vmap, grad and jvp share: forms derived from functional calls, views replayed after writes, escape checks.
+// What vmap, grad and jvp share: forms derived from functional calls, views replayed after writes, escape
+// checks.
 #pragma once
 
 #include "lamella/dispatch/call.h"
 
 namespace lamella {
 
-/// NOTE: [views and writes] Under grad and jvp a write replaces the value a wrapper holds; nothing saved is overwritten. A view
-/// remembers its base and how it was made; a write to a view goes to the base as well, and other views of the base are
-/// replayed when they are next read (decision 0005).
+/// NOTE: [views and writes] Under grad and jvp a write replaces the value a wrapper holds; nothing saved is
+/// overwritten. A view remembers its base and how it was made; a write to a view goes to the base as well,
+/// and other views of the base are replayed when they are next read (decision 0005).
 struct ViewStep {
   const Op* op;
   Values args;  ///< args[0] is replaced by the value the step applies to
@@ -26,7 +27,8 @@ struct ReplacingWrapper : Wrapper {
 };
 
 /// Wrapped tensor at `level` with the sizes, strides and dtype of `shape_of`.
-template <class W> Tensor make_wrapper(const Tensor& value, int key, uint64_t serial, Ints sizes, Ints strides) {
+template <class W>
+Tensor make_wrapper(const Tensor& value, int key, uint64_t serial, Ints sizes, Ints strides) {
   TensorImpl* impl = TensorImpl::create();
   W* w;
   if constexpr (sizeof(W) <= TensorImpl::kSuffix) {
@@ -53,9 +55,11 @@ class Interpreter : public Transform {
  protected:
   /// A functional (or view) call with at least one argument of this level; keys from `key` up are masked.
   virtual void functional(Frame& frame) = 0;
-  /// Makes `target`, a tensor this level wraps, stand for `value` (of its shape and dtype), for all who hold it.
+  /// Makes `target`, a tensor this level wraps, stand for `value` (of its shape and dtype), for all who hold
+  /// it.
   virtual void assign(const Frame& frame, const Tensor& target, const Tensor& value) = 0;
-  /// A heap-made wrapper around `plain`, a tensor this level did not know: what promotion puts into its header.
+  /// A heap-made wrapper around `plain`, a tensor this level did not know: what promotion puts into its
+  /// header.
   virtual Wrapper* shell(const Tensor& plain) = 0;
   bool wraps(const Tensor& t) const { return t.keys() >> key_ & 1; }
 
@@ -80,7 +84,9 @@ struct OpenLevel {
 /// Lets calls reach level `key` again inside its own rule, for a scope: replaying views.
 class Reaching {
  public:
-  explicit Reaching(int key) : saved_(dispatch_state().exclude) { dispatch_state().exclude &= ~KeySet::of(key).bits; }
+  explicit Reaching(int key) : saved_(dispatch_state().exclude) {
+    dispatch_state().exclude &= ~KeySet::of(key).bits;
+  }
   ~Reaching() { dispatch_state().exclude = saved_; }
   Reaching(const Reaching&) = delete;
 
@@ -88,12 +94,15 @@ class Reaching {
   uint64_t saved_;
 };
 
-/// The wrapper of t at the interpreter's level, up to date. Null when t is not wrapped. Error escaped_wrapper.
+/// The wrapper of t at the interpreter's level, up to date. Null when t is not wrapped. Error
+/// escaped_wrapper.
 using Take = void (*)(const Tensor& to, const Tensor& from);
 ReplacingWrapper* current_wrapper(const Frame& frame, const Tensor& t, int key, uint64_t serial, Take take);
 /// Notes that `result` is `frame.op` applied to the wrapped `frame.tensor(0)`.
 void note_view(const Frame& frame, const Tensor& result, int key, uint64_t serial);
-/// The write of NOTE: [views and writes]. `take(to, from)` gives the wrapped `to` the content of `from`, wrapped or plain.
-void replace_value(const Frame& frame, const Tensor& target, const Tensor& value, int key, uint64_t serial, Take take);
+/// The write of NOTE: [views and writes]. `take(to, from)` gives the wrapped `to` the content of `from`,
+/// wrapped or plain.
+void replace_value(const Frame& frame, const Tensor& target, const Tensor& value, int key, uint64_t serial,
+                   Take take);
 
 }  // namespace lamella

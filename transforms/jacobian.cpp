@@ -40,7 +40,8 @@ UnaryFunction jacfwd(UnaryFunction f) {
     const Function push = [&](const Tensors& t) {
       return jvp([&](const Tensors& xs) { return Tensors{f(xs[0])}; }, {x}, t).tangents;
     };
-    const Tensor columns = single(vmap(push, InDims{0}, InDims{-1}), basis_like(x));  // [sizes of y, numel of x]
+    const Tensor columns =
+        single(vmap(push, InDims{0}, InDims{-1}), basis_like(x));  // [sizes of y, numel of x]
     return reshape(columns, joined(columns.sizes().first(columns.sizes().size() - 1), x.sizes()));
   };
 }

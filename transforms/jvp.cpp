@@ -169,7 +169,9 @@ class Jvp final : public Interpreter {
 
   /// Tangents have the result's type: broadcast inputs and promoted dtypes are brought up to it.
   static Tensor fit_tangent(const Tensor& t, const Tensor& result) {
-    Tensor out = t.dtype() == result.dtype() ? t : to(is_complex(t.dtype()) && !is_complex(result.dtype()) ? real(t) : t, result.dtype());
+    Tensor out = t.dtype() == result.dtype()
+                     ? t
+                     : to(is_complex(t.dtype()) && !is_complex(result.dtype()) ? real(t) : t, result.dtype());
     return std::ranges::equal(out.sizes(), result.sizes()) ? out : expand(out, result.sizes());
   }
 
@@ -185,15 +187,18 @@ class Jvp final : public Interpreter {
 }  // namespace
 
 JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents) {
-  LAMELLA_CHECK(primals.size() == tangents.size(), Shape, "jvp: got {} primals and {} tangents", primals.size(), tangents.size());
+  LAMELLA_CHECK(primals.size() == tangents.size(), Shape, "jvp: got {} primals and {} tangents",
+                primals.size(), tangents.size());
   Jvp transform;
   for (size_t i = 0; i < primals.size(); ++i) {
     const Tensor &x = primals[i], &t = tangents[i];
     LAMELLA_CHECK(x.defined(), Undefined, "jvp: primal {} is an undefined tensor", i);
     if (!t.defined()) continue;
-    LAMELLA_CHECK(is_inexact(x.dtype()), DType, "jvp: primal {} is {}, expected floating point or complex", i, x);
+    LAMELLA_CHECK(is_inexact(x.dtype()), DType, "jvp: primal {} is {}, expected floating point or complex", i,
+                  x);
     LAMELLA_CHECK(x.dtype() == t.dtype(), DType, "jvp: tangent {} is {}, expected {}", i, t, x);
-    LAMELLA_CHECK(std::ranges::equal(x.sizes(), t.sizes()), Shape, "jvp: tangent {} is {}, expected {}", i, t, x);
+    LAMELLA_CHECK(std::ranges::equal(x.sizes(), t.sizes()), Shape, "jvp: tangent {} is {}, expected {}", i, t,
+                  x);
   }
   const OpenLevel open(transform);
   Tensors wrapped;

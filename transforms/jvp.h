@@ -10,8 +10,8 @@ struct JvpResult {
   Tensors tangents;  ///< one per value, of its shape and dtype
 };
 
-/// f's values and J t. An undefined tangent is zero. Errors: shape and dtype when a tangent does not match its primal, dtype when an input
-/// with a tangent is neither floating nor complex.
+/// f's values and J t. An undefined tangent is zero. Errors: shape and dtype when a tangent does not match
+/// its primal, dtype when an input with a tangent is neither floating nor complex.
 JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents);
 
 }  // namespace lamella

@@ -34,7 +34,8 @@ void queued_node(RefCounted* n) { Node::destroy(static_cast<Node*>(n)); }
 
 Node* Node::create(int edges, int saved) {
   const size_t bytes = node_bytes(edges, saved);
-  void* block = bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  void* block =
+      bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
   if (!block) throw std::bad_alloc();
   Node* node = new (block) Node;
   node->destroy_queued = queued_node;
@@ -43,7 +44,8 @@ Node* Node::create(int edges, int saved) {
   return node;
 }
 
-/// A saved tensor may be the last handle of another node, so freeing one node can free a chain: the outermost call drains it.
+/// A saved tensor may be the last handle of another node, so freeing one node can free a chain: the outermost
+/// call drains it.
 void Node::destroy(Node* node) {
   if (dying) return dying->push_back(node);
   std::vector<Node*> work{node};
@@ -94,14 +96,15 @@ Value own_argument(const Frame& f, int i) {
 void save(Node::Saved& s, const Frame& f, BoundSave what) {
   s.what = what;
   s.version = 0;
-  s.is_tensor = what.kind == BoundSave::Result ||
-                (what.kind == BoundSave::Argument && f.op->schema.params[what.index].kind == ParamKind::Tensor);
+  s.is_tensor = what.kind == BoundSave::Result || (what.kind == BoundSave::Argument &&
+                                                   f.op->schema.params[what.index].kind == ParamKind::Tensor);
   if (s.is_tensor) {
     const Tensor& t = what.kind == BoundSave::Result ? f.results[what.index] : f.tensor(what.index);
     s.tensor = t.impl();
     if (!s.tensor) return;
     s.tensor->retain();
-    if (const Storage* memory = memory_of(s.tensor)) s.version = memory->version.load(std::memory_order_relaxed);
+    if (const Storage* memory = memory_of(s.tensor))
+      s.version = memory->version.load(std::memory_order_relaxed);
     return;
   }
   if (what.kind == BoundSave::Argument) s.value = new Value(own_argument(f, what.index));
@@ -110,8 +113,9 @@ void save(Node::Saved& s, const Frame& f, BoundSave what) {
 }
 
 const Tensor& input_value(const Frame& f, const TapeInput& in) {
-  return f.op->schema.params[size_t(in.param)].kind == ParamKind::Tensor ? f.tensor(in.param)
-                                                                        : f.tensors(in.param)[size_t(in.element)];
+  return f.op->schema.params[size_t(in.param)].kind == ParamKind::Tensor
+             ? f.tensor(in.param)
+             : f.tensors(in.param)[size_t(in.element)];
 }
 
 /// Only broadcasting operators sum and cast; others' formulas return the input's shape and dtype themselves.
@@ -145,7 +149,8 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs) {
     from->retain();
     node->order = std::max(node->order, from->order + 1);
     const bool fix = op.schema.params[size_t(in.param)].kind == ParamKind::Tensor && needs_fix(f, in, first);
-    node->edges[node->n_edges++] = {from, uint8_t(in.from->output), uint8_t(in.param), uint16_t(in.element), fix};
+    node->edges[node->n_edges++] = {from, uint8_t(in.from->output), uint8_t(in.param), uint16_t(in.element),
+                                    fix};
   }
   for (int i = 0; i < plan.n; ++i) save(node->saved[node->n_saved++], f, plan.what[i]);
   return NodeRef::adopt(node);

@@ -8,17 +8,19 @@ namespace lamella {
 struct Node;
 using NodeRef = Ref<Node>;
 
-/// What a node was computed from: result `output` of `node`, given as parameter `input` (entry `element` of a list).
+/// What a node was computed from: result `output` of `node`, given as parameter `input` (entry `element` of a
+/// list).
 struct Edge {
   Node* node;  ///< counted
   uint8_t output, input;
   uint16_t element;
-  bool fix;    ///< the input's sizes or dtype differ from the result's
+  bool fix;  ///< the input's sizes or dtype differ from the result's
 };
 
-/// NOTE: [nodes] One operator call: the row it used (pinned: rows are never freed), edges to what carries derivatives, and only what
-/// the needed formulas declare. `order` exceeds that of every node it depends on, so running nodes by descending order is a topological
-/// sort without a global counter. Nodes free each other through a work list, never by recursion.
+/// NOTE: [nodes] One operator call: the row it used (pinned: rows are never freed), edges to what carries
+/// derivatives, and only what the needed formulas declare. `order` exceeds that of every node it depends on,
+/// so running nodes by descending order is a topological sort without a global counter. Nodes free each other
+/// through a work list, never by recursion.
 struct Node : RefCounted {
   struct Saved {
     BoundSave what;
@@ -58,10 +60,10 @@ const Storage* memory_of(const TensorImpl* impl);
 /// Records the call `values` (arguments and results as seen one level down).
 NodeRef record(const Frame& values, std::span<const TapeInput> inputs);
 
-/// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules as ordinary calls.
-/// `on_leaf`, if given, receives the cotangent of each leaf that is no target.
-Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents, std::span<const NodeOutput> targets,
-                     void (*on_leaf)(Node&, const Tensor&) = nullptr);
+/// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules
+/// as ordinary calls. `on_leaf`, if given, receives the cotangent of each leaf that is no target.
+Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
+                     std::span<const NodeOutput> targets, void (*on_leaf)(Node&, const Tensor&) = nullptr);
 
 /// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
 Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);
@@ -78,7 +80,8 @@ class FrameSaves {
   DType dtypes_[12];
 };
 
-/// `t` summed over dims the input was broadcast along and cast to the input's dtype (the real part for a real input).
+/// `t` summed over dims the input was broadcast along and cast to the input's dtype (the real part for a real
+/// input).
 Tensor fit_cotangent(const Tensor& t, Ints sizes, DType dtype);
 
 }  // namespace lamella

@@ -93,11 +93,12 @@ class Vmap final : public Interpreter {
     return mapped_value(target);
   }
 
-  /// NOTE: [vmap's short way] Pointwise operands of one logical shape and dtype, mapped dim in front, need neither inference nor a
-  /// rule: the physical call is the batched call.
+  /// NOTE: [vmap's short way] Pointwise operands of one logical shape and dtype, mapped dim in front, need
+  /// neither inference nor a rule: the physical call is the batched call.
   bool fast(Frame& f) {
     const Op& op = *f.op;
-    if (op.shape != ShapeClass::Broadcast || !op.simple || force_loop || op.batch || op.composite) return false;
+    if (op.shape != ShapeClass::Broadcast || !op.simple || force_loop || op.batch || op.composite)
+      return false;
     const size_t n = op.tensor_params.size();
     if (n == 0 || n > 3 || op.tensor_params[n - 1] != n - 1 || op.has(kRandom)) return false;
     const void* args[8];
@@ -163,7 +164,8 @@ class Vmap final : public Interpreter {
     BatchCall call{lower, dims.data(), list_dims.data(), size_, f, results, &list};
     if (op.is_view()) return view(f, call);
     Inferred logical;
-    if (op.shape != ShapeClass::Dynamic) ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
+    if (op.shape != ShapeClass::Dynamic)
+      ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
     rule(call);
     for (int k = 0; k < op.schema.n_results; ++k)
       f.results[k] = call.mapped[k] ? wrap_result(results[k]) : results[k];
@@ -192,46 +194,60 @@ class Vmap final : public Interpreter {
   void loop(BatchCall& b) {
     ++fallbacks;
     const Op& op = *b.frame.op;
-    LAMELLA_CHECK(op.schema.result_kind == ResultKind::Tensors, NoKernel, "{}: no batch rule, and it returns a list", op.name);
+    LAMELLA_CHECK(op.schema.result_kind == ResultKind::Tensors, NoKernel,
+                  "{}: no batch rule, and it returns a list", op.name);
+    if (size_ == 0) return no_lanes(b);
     std::vector<Tensors> lanes(size_t(op.schema.n_results));
-    const int64_t n = std::max<int64_t>(size_, 1);  // an empty batch runs one lane of zeros for its shape
-    for (int64_t lane = 0; lane < n; ++lane) {
+    for (int64_t lane = 0; lane < size_; ++lane) {
       Values args = own(b.frame);
       for (const uint8_t i : op.tensor_params) {
         if (b.frame.none(i)) continue;
         if (op.schema.params[i].kind == ParamKind::Tensor) {
-          if (b.is_mapped(i)) args[i] = take_lane(b.frame.tensor(i), b.dims[i], lane);
+          if (b.is_mapped(i)) args[i] = select(b.frame.tensor(i), b.dims[i], lane);
           continue;
         }
         Tensors& list = std::get<Tensors>(args[i]);
         for (size_t k = 0; k < list.size(); ++k)
-          if (b.list_dims[i][k] != kNotMapped) list[k] = take_lane(list[k], b.list_dims[i][k], lane);
+          if (b.list_dims[i][k] != kNotMapped) list[k] = select(list[k], b.list_dims[i][k], lane);
       }
       const Tensors results = call_boxed(op, args);
       for (size_t k = 0; k < results.size(); ++k) lanes[k].push_back(results[k]);
     }
-    for (size_t k = 0; k < lanes.size(); ++k) {
-      b.results[k] = stack(lanes[k], 0);
-      if (size_ == 0) b.results[k] = slice(b.results[k], 0, 0, 0);
+    for (size_t k = 0; k < lanes.size(); ++k) b.results[k] = stack(lanes[k], 0);
+  }
+
+  /// Nothing runs for an empty batch: shapes and dtypes come from the shape function, on logical shapes.
+  void no_lanes(BatchCall& b) const {
+    const Op& op = *b.frame.op;
+    LAMELLA_CHECK(op.shape != ShapeClass::Dynamic, NoKernel,
+                  "{}: its shape depends on values, and an empty batch has none", op.name);
+    const int first = op.tensor_params[0];
+    const bool list = op.schema.params[size_t(first)].kind == ParamKind::TensorList;
+    const Tensor& like = list ? b.logical.tensors(first)[0] : b.logical.tensor(first);
+    const Tensor& plain = list ? b.frame.tensors(first)[0] : b.frame.tensor(first);
+    Inferred logical;
+    if (op.is_view())
+      logical.outs.push_back({op.view(b.logical, {like.sizes(), like.strides(), 0}).sizes, like.dtype()});
+    else ops::infer_frame(b.logical, logical);
+    for (size_t k = 0; k < logical.outs.size(); ++k) {
+      Dims sizes = logical.outs[k].sizes;
+      sizes.insert(0, 0);
+      b.results[k] = new_zeros(plain, sizes, logical.outs[k].dtype);
     }
   }
 
-  Tensor take_lane(const Tensor& t, int dim, int64_t lane) const {
-    if (size_ > 0) return select(t, dim, lane);
-    Dims sizes(t.sizes());
-    sizes.erase(dim);
-    return new_zeros(t, sizes);
-  }
-
-  /// NOTE: [randomness] One key a call, whatever the batch size: `different` folds the lane into it, `same` shares it, so that a loop
-  /// that runs lane i in LaneScope(i) draws the same bits.
+  /// NOTE: [randomness] One key a call, whatever the batch size: `different` folds the lane into it, `same`
+  /// shares it, so that a loop that runs lane i in LaneScope(i) draws the same bits.
   void random(Frame& f) {
     const int at = f.op->schema.find("key");
     const Tensor given = at < 0 ? Tensor() : f.tensor(at);
-    if (const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr)  // keys of the lanes: streams of their own
+    if (const VmapWrapper* w =
+            given.defined() ? wrapper(f, given) : nullptr)  // keys of the lanes: streams of their own
       return with_key(f, at, to_front(w->value, w->dim), true);
-    LAMELLA_CHECK(randomness_ != Randomness::Error || given.defined(), Randomness,
-                  "{}: random numbers under vmap need a choice: randomness same or different, or a mapped key", f.op->name);
+    LAMELLA_CHECK(
+        randomness_ != Randomness::Error || given.defined(), Randomness,
+        "{}: random numbers under vmap need a choice: randomness same or different, or a mapped key",
+        f.op->name);
     if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
     const Tensor base = next_key();  // one level down: lanes of outer vmaps get keys of their own first
     const Tensor keys = lamella::fold_in(unsqueeze(base, 0), to(arange(size_), DType::U64));
@@ -253,14 +269,14 @@ class Vmap final : public Interpreter {
 };
 
 int dim_for(const InDims& dims, size_t i, size_t n, std::string_view what) {
-  LAMELLA_CHECK(dims.size() == 1 || dims.size() == n, MappedSize, "vmap: got {} {} for {} tensors, expected 1 or {}",
-                dims.size(), what, n, n);
+  LAMELLA_CHECK(dims.size() == 1 || dims.size() == n, MappedSize,
+                "vmap: got {} {} for {} tensors, expected 1 or {}", dims.size(), what, n, n);
   return dims.size() == 1 ? dims[0] : dims[i];
 }
 
 int wrap_mapped(int dim, int rank, std::string_view what, const Tensor& t) {
-  LAMELLA_CHECK(-rank <= dim && dim < rank, DimOutOfRange, "vmap: {} = {} is out of range for {}; expected {} <= dim < {}", what,
-                dim, t, -rank, rank);
+  LAMELLA_CHECK(-rank <= dim && dim < rank, DimOutOfRange,
+                "vmap: {} = {} is out of range for {}; expected {} <= dim < {}", what, dim, t, -rank, rank);
   return dim < 0 ? dim + rank : dim;
 }
 
@@ -279,8 +295,8 @@ Mapped mapped_dims(const Tensors& xs, const VmapOptions& o) {
     m.dims[i] = wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
     const int64_t n = xs[i].size(m.dims[i]);
     LAMELLA_CHECK(m.size < 0 || n == m.size, MappedSize,
-                  "vmap: mapped sizes differ: argument {} ({}) has {} lanes, argument {} ({}) has {}", i, xs[i], n, first,
-                  xs[first], m.size);
+                  "vmap: mapped sizes differ: argument {} ({}) has {} lanes, argument {} ({}) has {}", i,
+                  xs[i], n, first, xs[first], m.size);
     if (m.size < 0) first = i;
     m.size = n;
   }
@@ -305,7 +321,8 @@ Function vmap(Function f, VmapOptions options) {
       const int d = dim_for(o.out_dims, i, ys.size(), "out_dims");
       Tensor value = transform.mapped_value(ys[i]);
       if (d == kNone) {
-        LAMELLA_CHECK(!value.defined(), DimOutOfRange, "vmap: out_dims of result {} is none, but it depends on the lane", i);
+        LAMELLA_CHECK(!value.defined(), DimOutOfRange,
+                      "vmap: out_dims of result {} is none, but it depends on the lane", i);
         continue;
       }
       const int at = wrap_mapped(d, ys[i].rank() + 1, "out_dims", ys[i]);
@@ -321,7 +338,8 @@ Function vmap(Function f, VmapOptions options) {
 }
 
 UnaryFunction vmap(UnaryFunction f, int in_dim, int out_dim) {
-  Function g = vmap([f = std::move(f)](const Tensors& xs) { return Tensors{f(xs[0])}; }, InDims{in_dim}, InDims{out_dim});
+  Function g = vmap([f = std::move(f)](const Tensors& xs) { return Tensors{f(xs[0])}; }, InDims{in_dim},
+                    InDims{out_dim});
   return [g = std::move(g)](const Tensor& x) { return g({x})[0]; };
 }
 

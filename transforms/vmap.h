@@ -18,21 +18,23 @@ using InDims = std::vector<int>;
 enum class Randomness : uint8_t { Error, Same, Different };
 
 struct VmapOptions {
-  InDims in_dims = {0};     ///< one for all arguments, or one per argument
-  InDims out_dims = {0};    ///< likewise for results; kNone: the result must not depend on the lane
+  InDims in_dims = {0};   ///< one for all arguments, or one per argument
+  InDims out_dims = {0};  ///< likewise for results; kNone: the result must not depend on the lane
   Randomness randomness = Randomness::Error;
-  int64_t size = -1;        ///< lanes, when no argument is mapped
+  int64_t size = -1;  ///< lanes, when no argument is mapped
 };
 
-/// vmap(f)(x...) stacks f over the mapped dims: equal to the loop over lanes in values, shapes, strides and in whether it raises.
-/// Errors: mapped_size (lanes disagree, none mapped), dim_out_of_range (in_dims, out_dims), randomness; and whatever f raises.
+/// vmap(f)(x...) stacks f over the mapped dims: equal to the loop over lanes in values, shapes, strides and
+/// in whether it raises. Errors: mapped_size (lanes disagree, none mapped), dim_out_of_range (in_dims,
+/// out_dims), randomness; and whatever f raises.
 Function vmap(Function f, VmapOptions options = {});
 inline Function vmap(Function f, InDims in_dims, InDims out_dims = {0}) {
   return vmap(std::move(f), VmapOptions{std::move(in_dims), std::move(out_dims)});
 }
 UnaryFunction vmap(UnaryFunction f, int in_dim = 0, int out_dim = 0);
 
-/// While alive on this thread, vmap runs every operator as a loop over lanes instead of its batch rule: the oracle.
+/// While alive on this thread, vmap runs every operator as a loop over lanes instead of its batch rule: the
+/// oracle.
 class ForceLoop {
  public:
   ForceLoop();

@@ -5,7 +5,6 @@
 #include <cstring>
 
 #include "lamella/dispatch/call.h"
-#include "lamella/ops/functions.h"
 
 namespace lamella::verify {
 
@@ -32,22 +31,15 @@ Tensor& entry(Values& args, const Case::Slot& slot) {
   return std::get<Tensor>(v);
 }
 
-/// NOTE: [input spaces] An operator on symmetric matrices is checked as a function of all matrices by way of their symmetric
-/// part: differences, rules and stacks then speak of the same function.
 struct Applied {
   const Op* op;
   Values args;
   std::vector<Case::Slot> slots;
   bool smooth;
 
-  Tensor into_input_space(const Case::Slot& slot, const Tensor& x) const {
-    if (!op->has(kSymmetricInput) || slot.param != 0 || x.rank() < 2) return x;
-    return (x + conj(transpose(x, -1, -2))) * 0.5;
-  }
-
   Tensors operator()(const Tensors& xs) const {
     Values full = args;
-    for (size_t k = 0; k < slots.size(); ++k) entry(full, slots[k]) = into_input_space(slots[k], xs[k]);
+    for (size_t k = 0; k < slots.size(); ++k) entry(full, slots[k]) = xs[k];
     Tensors ys = call_boxed(*op, full);
     if (smooth) std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });
     return ys;
@@ -58,7 +50,9 @@ struct Applied {
 Tensor Case::at(const Slot& slot) const { return entry(const_cast<Values&>(args), slot); }
 
 Function Case::function(std::vector<Slot> slots) const { return Applied{&op, args, std::move(slots), false}; }
-Function Case::smooth_function(std::vector<Slot> slots) const { return Applied{&op, args, std::move(slots), true}; }
+Function Case::smooth_function(std::vector<Slot> slots) const {
+  return Applied{&op, args, std::move(slots), true};
+}
 
 Tensors Case::values(const std::vector<Slot>& slots) const {
   Tensors out;
@@ -121,7 +115,8 @@ namespace {
 std::string number(double v) {
   if (std::isnan(v)) return "NAN";
   if (std::isinf(v)) return v < 0 ? "-INFINITY" : "INFINITY";
-  if (v == std::trunc(v) && std::fabs(v) < 1e6) return std::signbit(v) && v == 0 ? "-0.0" : format("{}", int64_t(v));
+  if (v == std::trunc(v) && std::fabs(v) < 1e6)
+    return std::signbit(v) && v == 0 ? "-0.0" : format("{}", int64_t(v));
   char text[40];
   std::snprintf(text, sizeof text, "%a", v);
   return text;
@@ -134,12 +129,13 @@ std::string ints(Ints v) {
 }
 
 std::string cpp_name(DType d) {
-  static constexpr const char* kNames[] = {"Bool", "U8",  "U16",  "U32", "U64", "I8",   "I16",  "I32", "I64",
+  static constexpr const char* kNames[] = {"Bool", "U8",   "U16", "U32", "U64", "I8",   "I16",  "I32", "I64",
                                            "F16",  "BF16", "F32", "F64", "C64", "C128", "F128", "C256"};
   return std::string("DType::") + kNames[int(d)];
 }
 
-/// "tensor_of({3}, {1, 2, 3}, DType::F64)": `n` elements at `data`, as a tensor of `sizes`; `part` 1 takes imaginary parts.
+/// "tensor_of({3}, {1, 2, 3}, DType::F64)": `n` elements at `data`, as a tensor of `sizes`; `part` 1 takes
+/// imaginary parts.
 std::string literal(const void* data, int64_t n, Ints sizes, DType d, int part = 0) {
   std::string values;
   visit_dtype(d, [&]<class Tag>(Tag) {
@@ -168,7 +164,8 @@ bool exceeds_double(const void* data, int64_t n, DType d) {
 
 std::string dense(const std::string& name, const void* data, int64_t n, Ints sizes, DType d) {
   if (is_complex(d))
-    return format("  Tensor {} = complex({},\n      {});\n", name, literal(data, n, sizes, d), literal(data, n, sizes, d, 1));
+    return format("  Tensor {} = complex({},\n      {});\n", name, literal(data, n, sizes, d),
+                  literal(data, n, sizes, d, 1));
   if (!exceeds_double(data, n, d)) return format("  Tensor {} = {};\n", name, literal(data, n, sizes, d));
   std::string words;
   for (int64_t i = 0; i < n; ++i) {
@@ -178,7 +175,8 @@ std::string dense(const std::string& name, const void* data, int64_t n, Ints siz
     words += text;
   }
   return format("  Tensor {} = make_tensor(Dims({}), {});\n", name, ints(sizes), cpp_name(d)) +
-         "  {\n    const uint64_t words[] = {" + words + "};\n    std::memcpy(" + name + ".raw_data(), words, sizeof words);\n  }\n";
+         "  {\n    const uint64_t words[] = {" + words + "};\n    std::memcpy(" + name +
+         ".raw_data(), words, sizeof words);\n  }\n";
 }
 
 std::string value_text(const Value& v, size_t& next, const std::vector<std::string>& names) {
@@ -200,9 +198,11 @@ std::string value_text(const Value& v, size_t& next, const std::vector<std::stri
         else if constexpr (std::is_same_v<T, bool>) return x ? "true" : "false";
         else if constexpr (std::is_same_v<T, Scalar>) {
           if (x.kind() == DType::C128)
-            return format("Scalar(c128({}, {}))", number(x.to_complex().real()), number(x.to_complex().imag()));
+            return format("Scalar(c128({}, {}))", number(x.to_complex().real()),
+                          number(x.to_complex().imag()));
           if (x.kind() == DType::F64) return format("Scalar(double({}))", number(x.to_double()));
-          return x.kind() == DType::Bool ? format("Scalar({})", x.to_int() != 0) : format("Scalar({})", x.to_int());
+          return x.kind() == DType::Bool ? format("Scalar({})", x.to_int() != 0)
+                                         : format("Scalar({})", x.to_int());
         } else if constexpr (std::is_same_v<T, DType>) return cpp_name(x);
         else return "std::string(\"" + x + "\")";
       },
@@ -216,7 +216,8 @@ std::string cpp_tensor(const std::string& name, const Tensor& t) {
   const int64_t n = extent(t);
   const int64_t flat[] = {n};
   return dense(name + "_memory", t.raw_data(), n, flat, t.dtype()) +
-         format("  Tensor {} = make_view({}_memory, Dims({}), Dims({}), 0);\n", name, name, ints(t.sizes()), ints(t.strides()));
+         format("  Tensor {} = make_view({}_memory, Dims({}), Dims({}), 0);\n", name, name, ints(t.sizes()),
+                ints(t.strides()));
 }
 
 std::string cpp_declarations(const Values& args) {
@@ -236,7 +237,8 @@ std::string cpp_declarations(const Values& args) {
 std::string cpp_call(const Op& op, const Values& args, const std::vector<std::string>& names) {
   size_t given = args.size();
   while (given > 0 && op.schema.params[given - 1].has_default &&
-         !std::holds_alternative<Tensor>(args[given - 1]) && !std::holds_alternative<Tensors>(args[given - 1]) &&
+         !std::holds_alternative<Tensor>(args[given - 1]) &&
+         !std::holds_alternative<Tensors>(args[given - 1]) &&
          str(args[given - 1]) == str(op.schema.params[given - 1].default_value))
     --given;
   std::string out = "call(\"" + op.name + "\", Values{";
@@ -265,7 +267,8 @@ std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots, bo
   const std::string call = cpp_call(c.op, c.args, names);
   if (!smooth) return "[&](const Tensors& xs) { return " + call + "; }";
   return "[&](const Tensors& xs) {\n    Tensors ys = " + call +
-         ";\n    std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });\n    return ys;\n  }";
+         ";\n    std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });\n    return "
+         "ys;\n  }";
 }
 
 std::string cpp_list(const std::vector<std::string>& names) {
@@ -276,7 +279,8 @@ std::string cpp_list(const std::vector<std::string>& names) {
 
 std::string cpp_program(const std::string& body) {
   return "#include <cmath>\n#include <cstring>\n#include <iostream>\n\n#include \"lamella/lamella.h\"\n\n"
-         "using namespace lamella;\n\nint main() {\n" + body + "}\n";
+         "using namespace lamella;\n\nint main() {\n" +
+         body + "}\n";
 }
 
 }  // namespace lamella::verify

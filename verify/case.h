@@ -1,4 +1,5 @@
-// One decoded case: an operator with valid arguments, drawn from a vector of choices. Total: every vector decodes.
+// One decoded case: an operator with valid arguments, drawn from a vector of choices. Total: every vector
+// decodes.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@ namespace lamella::verify {
 
 using Choices = std::vector<uint32_t>;
 
-/// Arguments are at full arity. Laws draw what else they need (tangents, in_dims, stacks) from `draw`, after the arguments.
+/// Arguments are at full arity. Laws draw what else they need (tangents, in_dims, stacks) from `draw`, after
+/// the arguments.
 class Case {
  public:
   Case(const Op& op, const Choices& choices, const DrawOptions& options);
@@ -49,13 +51,15 @@ class Case {
   std::vector<Slot> inexact_, tensors_;
 };
 
-/// C++ that builds `args` exactly (layouts and all), as declarations a0, a1, …: the head of every printed counterexample.
+/// C++ that builds `args` exactly (layouts and all), as declarations a0, a1, …: the head of every printed
+/// counterexample.
 std::string cpp_declarations(const Values& args);
 /// Likewise for tensors of a law's own under the names it gives: tangents, cotangents, results wanted.
 std::string cpp_tensor(const std::string& name, const Tensor& t);
 /// `call("cumsum", {a0, int64_t{1}})`, of type Tensors: the call in C++; `names` replace a0, a1, … in order.
 std::string cpp_call(const Op& op, const Values& args, const std::vector<std::string>& names = {});
-/// A lambda of the tensors in `slots`, as Case::function (or smooth_function) is: "[&](const Tensors& xs) { … }".
+/// A lambda of the tensors in `slots`, as Case::function (or smooth_function) is: "[&](const Tensors& xs) { …
+/// }".
 std::string cpp_function(const Case& c, const std::vector<Case::Slot>& slots, bool smooth = false);
 /// a0, a1, … of the tensors in `slots`.
 std::vector<std::string> cpp_names(const Case& c, const std::vector<Case::Slot>& slots);

@@ -94,7 +94,8 @@ std::string differs(const Tensor& got, const Tensor& want) { return differs(got,
 std::string differs(const Tensors& got, const Tensors& want) {
   if (got.size() != want.size()) return format("got {} results, expected {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k)
-    if (std::string d = differs(got[k], want[k]); !d.empty()) return got.size() > 1 ? format("result {}: {}", k, d) : d;
+    if (std::string d = differs(got[k], want[k]); !d.empty())
+      return got.size() > 1 ? format("result {}: {}", k, d) : d;
   return "";
 }
 
@@ -156,5 +157,7 @@ double unit_roundoff(DType d) {
     default: return 0;
   }
 }
+
+double smallest_number(DType d) { return double(range_of(d).smallest); }
 
 }  // namespace lamella::verify

@@ -7,17 +7,21 @@
 
 namespace lamella::verify {
 
-/// Empty when shapes, dtypes and every element agree bit by bit (NaN equals NaN); else names the first difference.
+/// Empty when shapes, dtypes and every element agree bit by bit (NaN equals NaN); else names the first
+/// difference.
 std::string differs(const Tensor& got, const Tensor& want);
 /// Likewise; -0 equals 0 unless `signed_zero`.
 std::string differs(const Tensor& got, const Tensor& want, bool signed_zero);
 std::string differs(const Tensors& got, const Tensors& want);
 
-/// Empty when |got - want| <= bound element by element (NaN and infinities must agree in place and sign); `want` may be f128/c256 on the
-/// reference column and `bound` an f64 tensor of the same sizes. Names the worst entry, both numbers in hex and decimal, and the bound.
+/// Empty when |got - want| <= bound element by element (NaN and infinities must agree in place and sign);
+/// `want` may be f128/c256 on the reference column and `bound` an f64 tensor of the same sizes. Names the
+/// worst entry, both numbers in hex and decimal, and the bound.
 std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound);
 
 /// Unit roundoff of a dtype's arithmetic plus one output rounding: 2^-53, 2^-24, 2^-11, 2^-8; 0 for integers.
 double unit_roundoff(DType d);
+/// The smallest positive number of a floating or complex dtype.
+double smallest_number(DType d);
 
 }  // namespace lamella::verify

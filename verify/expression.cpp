@@ -5,8 +5,8 @@
 #include <charconv>
 #include <optional>
 
-#include "lamella/ops/functions.h"
 #include "lamella/dispatch/call.h"
+#include "lamella/ops/functions.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
 
@@ -36,7 +36,9 @@ class Parser {
   }
 
  private:
-  void skip() { while (at_ < text_.size() && text_[at_] == ' ') ++at_; }
+  void skip() {
+    while (at_ < text_.size() && text_[at_] == ' ') ++at_;
+  }
   bool take(char c) {
     skip();
     if (at_ >= text_.size() || text_[at_] != c) return false;
@@ -44,7 +46,8 @@ class Parser {
     return true;
   }
   [[noreturn]] void refuse(std::string_view expected) {
-    fail(ErrorCode::Schema, "expression: got \"{}\" at position {}, expected {}", text_.substr(at_, 12), at_, expected);
+    fail(ErrorCode::Schema, "expression: got \"{}\" at position {}, expected {}", text_.substr(at_, 12), at_,
+         expected);
   }
   static Expr call(std::string name, std::vector<Expr> args) {
     Expr e;
@@ -185,7 +188,8 @@ class Evaluator {
     if (name == "False") return false;
     DType d;
     if (parse_dtype(name, d)) return d;
-    fail(ErrorCode::Usage, "expression: there is no variable \"{}\"; declare it with --shapes {}=2x3", name, name);
+    fail(ErrorCode::Usage, "expression: there is no variable \"{}\"; declare it with --shapes {}=2x3", name,
+         name);
   }
   Value list(const Expr& e) {
     Tensors tensors;
@@ -299,7 +303,9 @@ class Evaluator {
       xs[k] = x;
       return f(xs)[0];
     };
-    const UnaryFunction g = e.name == "jacrev" ? jacrev(one) : e.name == "jacfwd" ? jacfwd(one) : hessian(one);
+    const UnaryFunction g = e.name == "jacrev"   ? jacrev(one)
+                            : e.name == "jacfwd" ? jacfwd(one)
+                                                 : hessian(one);
     return g(a.values[k]);
   }
 

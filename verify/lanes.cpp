@@ -82,7 +82,8 @@ Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool ro
   }
   Dims strides = strides_in_order(sizes, order);
   const bool repeated = memory == 3 && d.flag() && size > 0;
-  const Tensor base = make_tensor(repeated ? Ints(example.sizes()) : Ints(sizes), example.dtype(), example.device());
+  const Tensor base =
+      make_tensor(repeated ? Ints(example.sizes()) : Ints(sizes), example.dtype(), example.device());
   if (repeated) {
     strides = contiguous_strides(example.sizes());
     strides.insert(dim, 0);
@@ -96,7 +97,9 @@ Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool ro
 
 bool structured(const Tensor& t) {
   const int r = t.rank();
-  if (r < 2 || t.size(-1) != t.size(-2) || t.numel() == 0 || !is_inexact(t.dtype()) || t.device() != Device::CPU) return false;
+  if (r < 2 || t.size(-1) != t.size(-2) || t.numel() == 0 || !is_inexact(t.dtype()) ||
+      t.device() != Device::CPU)
+    return false;
   return visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     if constexpr (std::is_integral_v<T>) return false;
@@ -104,7 +107,8 @@ bool structured(const Tensor& t) {
       bool all = true;  // of the first two matrices: enough to tell a sample's kind
       const int64_t batch = r > 2 && t.size(0) > 1 ? t.stride(0) : 0;
       for (const int64_t start : {int64_t{0}, batch})
-        all &= is_structured(static_cast<const T*>(t.raw_data()) + start, t.strides().subspan(size_t(r - 2)), t.size(-1));
+        all &= is_structured(static_cast<const T*>(t.raw_data()) + start, t.strides().subspan(size_t(r - 2)),
+                             t.size(-1));
       return all;
     }
   });
@@ -136,14 +140,16 @@ Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapp
   return b;
 }
 
-Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped, int64_t size) {
+Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped,
+                 int64_t size) {
   return draw_batch(c.draw, c.values(slots), mapped, size, may_rotate(c));
 }
 
 std::vector<bool> draw_mapped(Draw& d, size_t n) {
   std::vector<bool> out(n, true);
   for (size_t k = 0; k < n; ++k) out[k] = !d.one_in(3);
-  if (n > 0 && std::none_of(out.begin(), out.end(), [](bool m) { return m; })) out[d.below(uint32_t(n))] = true;
+  if (n > 0 && std::none_of(out.begin(), out.end(), [](bool m) { return m; }))
+    out[d.below(uint32_t(n))] = true;
   return out;
 }
 
@@ -157,7 +163,8 @@ Tensor lane(const Tensor& x, int dim, int64_t i) {
 
 Tensors lane(const Batch& b, int64_t i) {
   Tensors out;
-  for (size_t k = 0; k < b.xs.size(); ++k) out.push_back(b.in_dims[k] == kNone ? b.xs[k] : lane(b.xs[k], b.in_dims[k], i));
+  for (size_t k = 0; k < b.xs.size(); ++k)
+    out.push_back(b.in_dims[k] == kNone ? b.xs[k] : lane(b.xs[k], b.in_dims[k], i));
   return out;
 }
 
@@ -202,8 +209,12 @@ Tensor stacked(const Tensors& lanes, int dim) {
 
 Agreement agreement(const Op& op) {
   switch (op.shape) {
-    case ShapeClass::Broadcast: case ShapeClass::View: case ShapeClass::Index: case ShapeClass::Factory:
-    case ShapeClass::Dynamic: case ShapeClass::Random: return op.composite ? Agreement::Rounding : Agreement::Bitwise;
+    case ShapeClass::Broadcast:
+    case ShapeClass::View:
+    case ShapeClass::Index:
+    case ShapeClass::Factory:
+    case ShapeClass::Dynamic:
+    case ShapeClass::Random: return op.composite ? Agreement::Rounding : Agreement::Bitwise;
     default: return Agreement::Rounding;
   }
 }
@@ -215,7 +226,8 @@ std::vector<c128> values_of(const Tensor& t) {
     using T = typename Tag::type;
     const T* data = static_cast<const T*>(t.raw_data());
     each_element(t, [&](int64_t offset) {
-      if constexpr (is_complex_type<T>) out.emplace_back(double(data[offset].real()), double(data[offset].imag()));
+      if constexpr (is_complex_type<T>)
+        out.emplace_back(double(data[offset].real()), double(data[offset].imag()));
       else out.emplace_back(double(data[offset]), 0.0);
     });
   });
@@ -223,7 +235,8 @@ std::vector<c128> values_of(const Tensor& t) {
 }
 
 bool close(double got, double want, double bound) {
-  if (!std::isfinite(got) || !std::isfinite(want)) return got == want || (std::isnan(got) && std::isnan(want));
+  if (!std::isfinite(got) || !std::isfinite(want))
+    return got == want || (std::isnan(got) && std::isnan(want));
   return std::abs(got - want) <= bound;
 }
 }  // namespace
@@ -257,12 +270,12 @@ Status status_of(const std::function<void()>& f) {
   try {
     f();
     return {};
-  } catch (const Error& e) {
-    return {true, e.code(), e.what()};
-  }
+  } catch (const Error& e) { return {true, e.code(), e.what()}; }
 }
 
-std::string str(const Status& s) { return s.raised ? format("error {}: {}", name(s.code), s.text) : "no error"; }
+std::string str(const Status& s) {
+  return s.raised ? format("error {}: {}", name(s.code), s.text) : "no error";
+}
 
 InDims draw_out_dims(Draw& d, const Tensors& lane_results) {
   InDims out;
@@ -282,13 +295,14 @@ InDims some_negative(Draw& d, const InDims& dims, const Tensors& xs) {
 
 std::string cpp_dims(const InDims& dims) {
   std::string out;
-  for (const int d : dims) out += (out.empty() ? "" : ", ") + (d == kNone ? std::string("kNone") : std::to_string(d));
+  for (const int d : dims)
+    out += (out.empty() ? "" : ", ") + (d == kNone ? std::string("kNone") : std::to_string(d));
   return "InDims{" + out + "}";
 }
 
 std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, const Tensors& xs) {
-  return cpp_declarations(c.with(slots, xs)) + "  const Function f0 = " + cpp_function(c, slots) + ";\n  const Tensors xs" +
-         cpp_list(cpp_names(c, slots)) + ";\n";
+  return cpp_declarations(c.with(slots, xs)) + "  const Function f0 = " + cpp_function(c, slots) +
+         ";\n  const Tensors xs" + cpp_list(cpp_names(c, slots)) + ";\n";
 }
 
 }  // namespace lamella::verify

@@ -1,4 +1,5 @@
-// Batches of examples and the loop over their lanes: what laws compare vmap with. Lanes are cut by stride arithmetic, never by operators.
+// Batches of examples and the loop over their lanes: what laws compare vmap with. Lanes are cut by stride
+// arithmetic, never by operators.
 #pragma once
 
 #include "lamella/verify/law.h"
@@ -19,11 +20,13 @@ int64_t draw_lanes(Draw& d);
 bool structured(const Tensor& t);
 /// Whether moving elements about leaves the tensors of a case valid arguments.
 bool may_rotate(const Case& c);
-/// `size` distinct variations of each example along a drawn dim in a drawn memory order: scaled, and with elements moved about
-/// if they may `rotate`. `dense`: the elements of each lane lie together.
-Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate, bool dense = false);
+/// `size` distinct variations of each example along a drawn dim in a drawn memory order: scaled, and with
+/// elements moved about if they may `rotate`. `dense`: the elements of each lane lie together.
+Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate,
+                 bool dense = false);
 /// As above, for the tensors in `slots` of a case.
-Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped, int64_t size);
+Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vector<bool>& mapped,
+                 int64_t size);
 /// A drawn non-empty choice among n (empty for n = 0).
 std::vector<bool> draw_mapped(Draw& d, size_t n);
 
@@ -31,7 +34,8 @@ std::vector<bool> draw_mapped(Draw& d, size_t n);
 Tensor lane(const Tensor& x, int dim, int64_t i);
 /// What f sees in lane i.
 Tensors lane(const Batch& b, int64_t i);
-/// A tensor of the type and strides of a lane, holding `example`: stands for the lanes that an empty batch does not have.
+/// A tensor of the type and strides of a lane, holding `example`: stands for the lanes that an empty batch
+/// does not have.
 Tensor in_layout_of_lane(const Tensor& x, int dim, const Tensor& example);
 /// `x` seen with dim `from` moved to `to`, both non-negative.
 Tensor moved(const Tensor& x, int from, int to);
@@ -41,11 +45,13 @@ Tensor stacked(const Tensors& lanes, int dim);
 /// How closely two computations of one thing must agree.
 enum class Agreement : uint8_t {
   Bitwise,  ///< the same kernels on the same elements
-  Rounding  ///< sums may be ordered differently: a few roundings of the largest element; bitwise where results are integers
+  Rounding  ///< sums may be ordered differently: a few roundings of the largest element; bitwise where
+            ///< results are integers
 };
 /// Of an operator's lanes, by its shape class.
 Agreement agreement(const Op& op);
-/// How far Rounding lets results differ: `count` roundings of the largest element, or of `least` if that is larger.
+/// How far Rounding lets results differ: `count` roundings of the largest element, or of `least` if that is
+/// larger.
 struct Roundings {
   double count = 64, least = 0;
 };
@@ -65,7 +71,8 @@ std::string str(const Status& s);
 
 /// Out dims for results of these ranks, negative half of the time.
 InDims draw_out_dims(Draw& d, const Tensors& lane_results);
-/// `dims`, some entries counted from the end instead; `rank_of(i)` is the rank of the tensor entry i belongs to.
+/// `dims`, some entries counted from the end instead; `rank_of(i)` is the rank of the tensor entry i belongs
+/// to.
 InDims some_negative(Draw& d, const InDims& dims, const Tensors& xs);
 
 /// "InDims{0, kNone}"

@@ -15,7 +15,8 @@ const std::vector<Law>& laws() {
     add_vmap_laws(list);
     add_compose_laws(list);
     add_state_laws(list);
-    std::stable_sort(list.begin(), list.end(), [](const Law& a, const Law& b) { return a.number < b.number; });
+    std::stable_sort(list.begin(), list.end(),
+                     [](const Law& a, const Law& b) { return a.number < b.number; });
     return list;
   }();
   return all;
@@ -34,7 +35,8 @@ struct StateBefore {
 
   std::string changed() const {
     const DispatchState& now = dispatch_state();
-    if (now.depth != state.depth) return format("{} levels are live after the check, {} before", now.depth, state.depth);
+    if (now.depth != state.depth)
+      return format("{} levels are live after the check, {} before", now.depth, state.depth);
     if (now.exclude != state.exclude) return "masked keys differ after the check";
     if (now.modes != state.modes || now.ambient != state.ambient) return "live modes differ after the check";
     return "";
@@ -46,8 +48,7 @@ Verdict raised(const Law& law, const Op& op, const Choices& choices, const std::
   try {
     const Case c(op, choices, law.options);
     program = cpp_declarations(c.args) + "  " + cpp_call(op, c.args) + ";\n";
-  } catch (const std::exception&) {
-  }
+  } catch (const std::exception&) {}
   return Verdict::fail("raised: " + what, program);
 }
 }  // namespace
@@ -58,9 +59,7 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices) {
   try {
     Case c(op, choices, law.options);
     verdict = law.check(c);
-  } catch (const std::exception& e) {
-    verdict = raised(law, op, choices, e.what());
-  }
+  } catch (const std::exception& e) { verdict = raised(law, op, choices, e.what()); }
   if (std::string change = before.changed(); !change.empty()) {
     verdict = Verdict::fail(change, verdict.program);
     dispatch_state().depth = before.state.depth;  // the next check starts afresh
@@ -78,11 +77,17 @@ Settings& settings() {
 
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
 bool stays_on_device(const Op& op) { return takes_tensors(op) && op.schema.find("device") < 0; }
-bool has_jvp(const Op& op) { return takes_tensors(op) && op.no_jvp.empty() && (op.composite || !op.jvp.empty()); }
-bool has_vjp(const Op& op) { return takes_tensors(op) && op.no_vjp.empty() && (op.composite || !op.vjp.empty()); }
+bool has_jvp(const Op& op) {
+  return takes_tensors(op) && op.no_jvp.empty() && (op.composite || !op.jvp.empty());
+}
+bool has_vjp(const Op& op) {
+  return takes_tensors(op) && op.no_vjp.empty() && (op.composite || !op.vjp.empty());
+}
 
-std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got, const std::string& want) {
-  return cpp_declarations(c.args) + more + "  const Tensors got = " + got + ";\n  const Tensors want = " + want +
+std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got,
+                         const std::string& want) {
+  return cpp_declarations(c.args) + more + "  const Tensors got = " + got +
+         ";\n  const Tensors want = " + want +
          ";\n  for (size_t k = 0; k < got.size(); ++k)\n"
          "    std::cout << \"got      \" << str(got[k]) << \"\\nexpected \" << str(want[k]) << '\\n';\n";
 }

@@ -24,7 +24,7 @@ struct Law {
   std::string_view group;      ///< value, layout, shape, forms, derivative, vmap, compose, random, dispatch
   std::string_view statement;  ///< one sentence that can be false
   DrawOptions options;
-  bool oracle = false;         ///< evaluates in f128: slow
+  bool oracle = false;  ///< evaluates in f128: slow
   bool (*applies)(const Op&);
   Verdict (*check)(Case&);
 };
@@ -66,8 +66,10 @@ bool takes_tensors(const Op& op);
 /// Likewise, and the results stay there: the oracle can run it.
 bool stays_on_device(const Op& op);
 
-/// Program text: "declarations; got = …; want = …;" and both printed. `more` follows the declarations of the arguments.
-std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got, const std::string& want);
+/// Program text: "declarations; got = …; want = …;" and both printed. `more` follows the declarations of the
+/// arguments.
+std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got,
+                         const std::string& want);
 /// Declares prefix0, prefix1, …; undefined tensors too.
 std::string cpp_tensors(const std::string& prefix, const Tensors& ts);
 /// "{prefix0, prefix1}"

@@ -13,7 +13,9 @@ namespace {
 bool differentiable(const Op& op) { return has_jvp(op) && has_vjp(op) && !op.has(kRandom); }
 
 /// A composite that crosses columns says that it cannot be transformed.
-bool declined(const Op& op, const Status& s) { return op.composite && s.raised && s.code == ErrorCode::NoKernel; }
+bool declined(const Op& op, const Status& s) {
+  return op.composite && s.raised && s.code == ErrorCode::NoKernel;
+}
 
 // Laws 43 and 44: derivatives of each lane, four ways.
 
@@ -51,7 +53,8 @@ Tensors mapped_derivative(const PerLane& p) {
   dims.insert(dims.end(), p.directions.in_dims.begin(), p.directions.in_dims.end());
   const size_t n = p.xs.xs.size();
   const Function lane_derivative = [&](const Tensors& ts) {
-    return derivative_of(p.f, {ts.begin(), ts.begin() + long(n)}, {ts.begin() + long(n), ts.end()}, p.forward);
+    return derivative_of(p.f, {ts.begin(), ts.begin() + long(n)}, {ts.begin() + long(n), ts.end()},
+                         p.forward);
   };
   return vmap(lane_derivative, {dims, {0}, Randomness::Error, p.xs.size})(all);
 }
@@ -72,7 +75,8 @@ Tensors derivative_of_mapped(const PerLane& p) {
   return out;
 }
 
-/// Lane by lane. With `shared`, what is not mapped is one tensor: its tangent is lane 0's, its gradients add up.
+/// Lane by lane. With `shared`, what is not mapped is one tensor: its tangent is lane 0's, its gradients add
+/// up.
 Tensors looped_derivative(const PerLane& p, bool shared) {
   std::vector<Tensors> lanes;
   for (int64_t i = 0; i < p.xs.size; ++i) {
@@ -97,7 +101,8 @@ Tensors looped_derivative(const PerLane& p, bool shared) {
 std::string per_lane_program(const Case& c, const PerLane& p, bool outside) {
   std::string out = cpp_setting(c, p.slots, p.xs.xs) + cpp_tensors("u", p.directions.xs);
   out += "  // in_dims " + cpp_dims(p.xs.in_dims) + "; u: " + cpp_dims(p.directions.in_dims) + "; " +
-         (p.forward ? "jvp" : "vjp") + (outside ? " of vmap(f0)" : " of f0 under vmap") + " against the loop over lanes\n";
+         (p.forward ? "jvp" : "vjp") + (outside ? " of vmap(f0)" : " of f0 under vmap") +
+         " against the loop over lanes\n";
   return out;
 }
 
@@ -182,8 +187,8 @@ bool near_kink(const Stack& s, const Tensors& xs, const Tensors& want, double er
   return spread > error / 4;
 }
 
-/// The slow part of a comparison that looks wrong: how far rounding of the inputs moves the result, how exact the differences
-/// are, and whether the point is a kink.
+/// The slow part of a comparison that looks wrong: how far rounding of the inputs moves the result, how exact
+/// the differences are, and whether the point is a kink.
 Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   const Tensors xs = referenced(s.inputs());
   const Tensors coarse = s.numeric()(xs), want = s.numeric(0.5)(xs);
@@ -191,7 +196,8 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   for (const Tensor& w : want) scale = std::max(scale, largest(w));
   if (c.op.has(kKinks) && near_kink(s, xs, want, distance(referenced(got), want))) return Verdict::discard();
   double moved_by = 0;
-  for (const uint32_t phase : {1u, 2u, 3u}) moved_by = std::max(moved_by, distance(s.numeric(0.5)(nudged(xs, 0x1p-40, phase)), want));
+  for (const uint32_t phase : {1u, 2u, 3u})
+    moved_by = std::max(moved_by, distance(s.numeric(0.5)(nudged(xs, 0x1p-40, phase)), want));
   const double bound = 4 * distance(coarse, want) + 512 * s.roundoff() * (scale + moved_by * 0x1p40);
   if (bound > 0x1p-8 * scale) return Verdict::discard();  // ill-conditioned here
   const std::string d = any_outside(got, want, constant_bounds(want, bound / scale));
@@ -200,7 +206,8 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
 
 /// Composites that cross columns have no reading in one of them.
 bool declined_by_column(const Op& op, const Status& s) {
-  return op.composite && s.raised && (s.code == ErrorCode::DType || s.code == ErrorCode::Device || s.code == ErrorCode::NoKernel);
+  return op.composite && s.raised &&
+         (s.code == ErrorCode::DType || s.code == ErrorCode::Device || s.code == ErrorCode::NoKernel);
 }
 
 Verdict check_stack(Case& c, const Stack::Options& options) {
@@ -219,9 +226,14 @@ Verdict check_stack(Case& c, const Stack::Options& options) {
   return d.empty() ? Verdict::pass(s.depth()) : judge(c, s, got);
 }
 
-Verdict any_stack(Case& c) { return check_stack(c, {}); }
-Verdict captures(Case& c) { return check_stack(c, {.min_depth = 2, .max_depth = 3, .captures = true}); }
-Verdict no_confusion(Case& c) { return check_stack(c, {.min_depth = 2, .max_depth = 3, .shares = true}); }
+int deepest() { return settings().depth; }
+Verdict any_stack(Case& c) { return check_stack(c, {.max_depth = deepest()}); }
+Verdict captures(Case& c) {
+  return check_stack(c, {.min_depth = std::min(2, deepest()), .max_depth = deepest(), .captures = true});
+}
+Verdict no_confusion(Case& c) {
+  return check_stack(c, {.min_depth = std::min(2, deepest()), .max_depth = deepest(), .shares = true});
+}
 
 }  // namespace
 
@@ -230,12 +242,14 @@ void add_compose_laws(std::vector<Law>& laws) {
   const DrawOptions lanes{.dtypes = kWide | mask(DType::F32), .tame = true, .max_numel = 16};
   const DrawOptions tiny{.dtypes = kWide, .tame = true, .max_numel = 4};
   laws.push_back({43, "derivatives_per_lane", "compose",
-                  "vmap of a derivative is the loop of derivatives, and the derivative of a vmap too.", lanes, false, differentiable,
-                  per_lane});
-  laws.push_back({46, "stacks", "compose", "A stack of transforms is its loops and difference quotients.", tiny, true, differentiable,
-                  any_stack});
-  laws.push_back({48, "captures", "compose", "Inner transforms may use values of outer levels.", tiny, true, differentiable, captures});
-  laws.push_back({68, "no_confusion", "compose", "One value may carry derivatives of several levels without mixing them.", tiny, true,
+                  "vmap of a derivative is the loop of derivatives, and the derivative of a vmap too.", lanes,
+                  false, differentiable, per_lane});
+  laws.push_back({46, "stacks", "compose", "A stack of transforms is its loops and difference quotients.",
+                  tiny, true, differentiable, any_stack});
+  laws.push_back({48, "captures", "compose", "Inner transforms may use values of outer levels.", tiny, true,
+                  differentiable, captures});
+  laws.push_back({68, "no_confusion", "compose",
+                  "One value may carry derivatives of several levels without mixing them.", tiny, true,
                   differentiable, no_confusion});
 }
 

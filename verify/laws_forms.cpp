@@ -1,8 +1,8 @@
 // Laws of an operator's forms: meta, in-place, out= and boxed calls agree with the functional one.
 #include <cstring>
 
-#include "lamella/verify/compare.h"
 #include "lamella/dispatch/call.h"
+#include "lamella/verify/compare.h"
 #include "lamella/verify/law.h"
 
 namespace lamella::verify {
@@ -44,7 +44,8 @@ bool has_meta(const Op& op) { return stays_on_device(op) && op.shape != ShapeCla
 bool every(const Op&) { return true; }
 
 Tensor to_meta(const Tensor& t) {
-  return make_view_unchecked(make_tensor({}, t.dtype(), Device::Meta), t.sizes(), t.strides(), t.impl()->offset);
+  return make_view_unchecked(make_tensor({}, t.dtype(), Device::Meta), t.sizes(), t.strides(),
+                             t.impl()->offset);
 }
 
 Values to_meta(const Values& args) {
@@ -63,10 +64,17 @@ Tensor mutated_tensor(Case& c, const Tensor& t) {
   const uint32_t w = c.draw.word();
   const int d = sizes.empty() ? 0 : int(w / 8 % uint32_t(sizes.size()));
   switch (w % 5) {
-    case 0: if (!sizes.empty()) sizes[d] += 1; else sizes.push_back(2); break;
+    case 0:
+      if (!sizes.empty()) sizes[d] += 1;
+      else sizes.push_back(2);
+      break;
     case 1: sizes.push_back(2); break;
-    case 2: if (!sizes.empty()) sizes.erase(d); break;
-    case 3: if (!sizes.empty()) sizes[d] = 0; break;
+    case 2:
+      if (!sizes.empty()) sizes.erase(d);
+      break;
+    case 3:
+      if (!sizes.empty()) sizes[d] = 0;
+      break;
     default: dtype = DType(w / 8 % uint32_t(DType::F128)); break;
   }
   if (is_integer(t.dtype()) && dtype == t.dtype()) return c.draw.index(sizes, 1);  // indices stay valid
@@ -101,7 +109,8 @@ std::string type_differs(const Tensors& got, const Tensors& want, bool strides) 
   if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor &a = got[k], &b = want[k];
-    if (a.dtype() != b.dtype() || !std::ranges::equal(a.sizes(), b.sizes())) return format("result {} is {}, expected {}", k, a, b);
+    if (a.dtype() != b.dtype() || !std::ranges::equal(a.sizes(), b.sizes()))
+      return format("result {} is {}, expected {}", k, a, b);
     if (strides && b.numel() > 0 && !std::ranges::equal(a.strides(), b.strides()))
       return format("result {} has strides {}, expected {}", k, Dims(a.strides()), Dims(b.strides()));
   }
@@ -115,15 +124,18 @@ Verdict meta_agrees(Case& c) {
   const Outcome real = attempt(c.op, c.args), meta = attempt(c.op, to_meta(c.args));
   std::string d;
   if (real.raised && !meta.raised && from_values(real.code)) return Verdict::discard();
-  if (real.raised != meta.raised || (real.raised && real.code != meta.code)) d = format("meta: {}; cpu: {}", meta.str(), real.str());
+  if (real.raised != meta.raised || (real.raised && real.code != meta.code))
+    d = format("meta: {}; cpu: {}", meta.str(), real.str());
   else if (!real.raised) d = type_differs(meta.results, real.results, c.op.is_view());
   if (d.empty()) return Verdict::pass();
   std::vector<std::string> names = cpp_names(c, c.tensors());
   for (std::string& n : names) n = "meta(" + n + ")";
   return Verdict::fail(d, cpp_declarations(c.args) +
-                              "  const auto meta = [](const Tensor& t) {\n    return make_view_unchecked(make_tensor({}, t.dtype(), "
+                              "  const auto meta = [](const Tensor& t) {\n    return "
+                              "make_view_unchecked(make_tensor({}, t.dtype(), "
                               "Device::Meta), t.sizes(), t.strides(), 0);\n  };\n  std::cout << str(" +
-                              cpp_call(c.op, c.args) + "[0]) << '\\n' << str(" + cpp_call(c.op, c.args, names) + "[0]);\n");
+                              cpp_call(c.op, c.args) + "[0]) << '\\n' << str(" +
+                              cpp_call(c.op, c.args, names) + "[0]);\n");
 }
 
 /// Whether the functional result may go into `target`; else the error the form must raise.
@@ -143,7 +155,8 @@ std::string must_raise(const Outcome& o, ErrorCode code) {
 /// Compares what a form wrote with the functional result; the same dtype only, conversions are another law's.
 std::string form_differs(const Outcome& o, const Tensor& target, const Tensor& want) {
   if (o.raised) return "raised " + o.str();
-  if (o.results.size() != 1 || !o.results[0].is_same(target)) return "the result is not the tensor written to";
+  if (o.results.size() != 1 || !o.results[0].is_same(target))
+    return "the result is not the tensor written to";
   return target.dtype() == want.dtype() ? differs(target, want) : "";
 }
 
@@ -166,10 +179,12 @@ Verdict in_place_equals(Case& c) {
   const std::optional<ErrorCode> refused = refusal(want, x);
   std::string d = refused ? must_raise(o, *refused) : form_differs(o, target, want);
   if (refused && d.empty()) d = differs(target, x);  // nothing may be written
-  if (!refused && d.empty() && target.impl()->storage->version.load() == version) d = "the version did not change";
+  if (!refused && d.empty() && target.impl()->storage->version.load() == version)
+    d = "the version did not change";
   if (d.empty()) return Verdict::pass();
-  return Verdict::fail(d, head + "  const Tensor want = " + cpp_call(c.op, c.args) + "[0];\n  " + cpp_call(form, c.args) +
-                              ";\n  std::cout << \"got      \" << str(a0) << \"\\nexpected \" << str(want) << '\\n';\n");
+  return Verdict::fail(
+      d, head + "  const Tensor want = " + cpp_call(c.op, c.args) + "[0];\n  " + cpp_call(form, c.args) +
+             ";\n  std::cout << \"got      \" << str(a0) << \"\\nexpected \" << str(want) << '\\n';\n");
 }
 
 Verdict out_equals(Case& c) {
@@ -198,8 +213,9 @@ Verdict out_equals(Case& c) {
   if (d.empty()) return Verdict::pass();
   std::vector<std::string> names;
   for (size_t k = 0; k < c.tensors().size(); ++k) names.push_back("a" + std::to_string(k + 1));
-  return Verdict::fail(d, head + "  const Tensor want = " + cpp_call(c.op, c.args, names) + "[0];\n  " + cpp_call(form, args) +
-                              ";\n  std::cout << \"got      \" << str(a0) << \"\\nexpected \" << str(want) << '\\n';\n");
+  return Verdict::fail(
+      d, head + "  const Tensor want = " + cpp_call(c.op, c.args, names) + "[0];\n  " + cpp_call(form, args) +
+             ";\n  std::cout << \"got      \" << str(a0) << \"\\nexpected \" << str(want) << '\\n';\n");
 }
 
 /// A call as typed code makes it: a frame on the stack that points at the caller's values.
@@ -262,18 +278,41 @@ Verdict boxed_equals(Case& c) {
 }  // namespace
 
 void add_form_laws(std::vector<Law>& laws) {
-  laws.push_back({6, "meta_agrees", "forms",
-                  "On the meta device an operator gives the same shapes and dtypes and refuses the same arguments.",
-                  {.tame = true}, false, has_meta, meta_agrees});
-  laws.push_back({7, "in_place_equals", "forms",
+  laws.push_back(
+      {6,
+       "meta_agrees",
+       "forms",
+       "On the meta device an operator gives the same shapes and dtypes and refuses the same arguments.",
+       {.tame = true},
+       false,
+       has_meta,
+       meta_agrees});
+  laws.push_back({7,
+                  "in_place_equals",
+                  "forms",
                   "op_(x) leaves in x, bit by bit, what op(x) returns, or raises where that does not fit.",
-                  {}, false, has_in_place, in_place_equals});
-  laws.push_back({8, "out_equals", "forms",
-                  "op_out writes, bit by bit, what op returns, or raises where that does not fit and writes nothing.",
-                  {}, false, has_out, out_equals});
-  laws.push_back({55, "boxed_equals", "dispatch",
-                  "Boxed calls, with defaults left out and arguments by name, equal unboxed calls bit by bit.",
-                  {}, false, every, boxed_equals});
+                  {},
+                  false,
+                  has_in_place,
+                  in_place_equals});
+  laws.push_back(
+      {8,
+       "out_equals",
+       "forms",
+       "op_out writes, bit by bit, what op returns, or raises where that does not fit and writes nothing.",
+       {},
+       false,
+       has_out,
+       out_equals});
+  laws.push_back(
+      {55,
+       "boxed_equals",
+       "dispatch",
+       "Boxed calls, with defaults left out and arguments by name, equal unboxed calls bit by bit.",
+       {},
+       false,
+       every,
+       boxed_equals});
 }
 
 }  // namespace lamella::verify

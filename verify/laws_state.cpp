@@ -1,4 +1,5 @@
-// Laws of dispatch and of the thread's state: who is called, what is left behind, randomness, dead levels, threads.
+// Laws of dispatch and of the thread's state: who is called, what is left behind, randomness, dead levels,
+// threads.
 #include <cstring>
 #include <optional>
 #include <thread>
@@ -39,10 +40,14 @@ void loop_lanes(std::span<const Lanes> levels, Generator& g, const std::function
 
 std::string random_program(const Case& c, std::span<const Lanes> levels) {
   static constexpr const char* kModes[] = {"Error", "Same", "Different"};
-  std::string call = "Function([=](const Tensors&) { return " + cpp_call(c.op, c.args) + "; })", out = cpp_declarations(c.args);
+  std::string call = "Function([=](const Tensors&) { return " + cpp_call(c.op, c.args) + "; })",
+              out = cpp_declarations(c.args);
   for (size_t k = levels.size(); k-- > 0;)
-    call = "vmap(" + call + format(", VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}})", kModes[int(levels[k].mode)], levels[k].size);
-  return out + "  std::cout << str(" + call + "({})[0]) << \"\\n\";  // expected: the loop over lanes in LaneScope\n";
+    call = "vmap(" + call +
+           format(", VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}})", kModes[int(levels[k].mode)],
+                  levels[k].size);
+  return out + "  std::cout << str(" + call +
+         "({})[0]) << \"\\n\";  // expected: the loop over lanes in LaneScope\n";
 }
 
 Verdict ambient_lanes(Case& c) {
@@ -65,11 +70,13 @@ Verdict ambient_lanes(Case& c) {
   const Status s = status_of([&] { ys = f({}); });
   std::string wrong;
   if (refused) {
-    if (!s.raised || s.code != ErrorCode::Randomness) wrong = "a level refuses random numbers; expected error randomness, got " + str(s);
+    if (!s.raised || s.code != ErrorCode::Randomness)
+      wrong = "a level refuses random numbers; expected error randomness, got " + str(s);
   } else if (s.raised) {
     wrong = str(s);
   } else {
-    if (g.counter() != start + 1) wrong = format("one call moved the counter from {} to {}", start, g.counter());
+    if (g.counter() != start + 1)
+      wrong = format("one call moved the counter from {} to {}", start, g.counter());
     g.set_counter(start);
     int64_t n = 0;
     const int64_t inner = depth > 1 ? levels[1].size : 1;
@@ -98,7 +105,10 @@ Verdict keyed_lanes(Case& c) {
   if (default_generator().counter() != counter) wrong = "a call with keys moved the generator";
   for (int64_t i = 0; i < size && wrong.empty(); ++i) wrong = differs(lane(y, 0, i), f(lane(b, i))[0]);
   if (wrong.empty()) return Verdict::pass(1);
-  return Verdict::fail(wrong, cpp_setting(c, slots, b.xs) + "  // vmap over " + cpp_dims(b.in_dims) + " against the loop over keys\n", 1);
+  return Verdict::fail(
+      wrong,
+      cpp_setting(c, slots, b.xs) + "  // vmap over " + cpp_dims(b.in_dims) + " against the loop over keys\n",
+      1);
 }
 
 // Law 52.
@@ -127,7 +137,8 @@ uint64_t draw_keys(Draw& d) {
 /// Puts odd keys on tensors and into the thread's state, and takes them back.
 class OddKeys {
  public:
-  OddKeys(Case& c) : state_(dispatch_state()), exclude_(state_.exclude), modes_(state_.modes), ambient_(state_.ambient) {
+  OddKeys(Case& c)
+      : state_(dispatch_state()), exclude_(state_.exclude), modes_(state_.modes), ambient_(state_.ambient) {
     for (Value& v : c.args) {
       if (auto* t = std::get_if<Tensor>(&v); t && t->defined()) put(*t, draw_keys(c.draw));
       if (auto* ts = std::get_if<Tensors>(&v))
@@ -153,7 +164,8 @@ class OddKeys {
     saved_.insert(saved_.begin(), {t.impl(), t.impl()->keys});
     t.impl()->keys = keys;
     carried = 0;
-    for (const auto& entry : saved_) carried |= entry.first->keys;  // a tensor may be given twice: its last keys count
+    for (const auto& entry : saved_)
+      carried |= entry.first->keys;  // a tensor may be given twice: its last keys count
   }
   DispatchState& state_;
   uint64_t exclude_, modes_, ambient_;
@@ -179,8 +191,11 @@ Verdict dispatch_model(Case& c) {
       const ScopedObserver scope(observed ? &observer : nullptr);
       call(frame);
     }
-    if (recorded_key != want) wrong = format("keys {}, exclude {}: cell {} was called, expected {}", seen, odd.exclude, recorded_key, want);
-    if (observed && (observer.chosen != want || observer.open != 0)) wrong += format(" (the observer saw {})", observer.chosen);
+    if (recorded_key != want)
+      wrong = format("keys {}, exclude {}: cell {} was called, expected {}", seen, odd.exclude, recorded_key,
+                     want);
+    if (observed && (observer.chosen != want || observer.open != 0))
+      wrong += format(" (the observer saw {})", observer.chosen);
   }
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(wrong, "  // " + c.op.name + ": " + wrong + "\n", 1);
@@ -197,12 +212,15 @@ struct Subject {
 
 std::optional<Subject> draw_subject(Case& c) {
   if (!c.inexact().empty() && has_jvp(c.op) && has_vjp(c.op) && !c.draw.one_in(3)) {
-    const Stack s(c, {.min_depth = 1, .max_depth = 3, .captures = c.draw.flag(), .max_cost = 1e9});
+    const Stack s(
+        c, {.min_depth = 1, .max_depth = settings().depth, .captures = c.draw.flag(), .max_cost = 1e9});
     if (s.valid()) return Subject{s.function(), s.inputs(), s.cpp(), s.depth()};
   }
   const std::vector<Case::Slot>& slots = c.tensors();
   if (slots.empty()) return std::nullopt;
-  if (c.draw.one_in(4)) return Subject{c.function(slots), c.values(slots), cpp_setting(c, slots, c.values(slots)) + "  f0(xs);\n", 0};
+  if (c.draw.one_in(4))
+    return Subject{c.function(slots), c.values(slots), cpp_setting(c, slots, c.values(slots)) + "  f0(xs);\n",
+                   0};
   const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), 1 + c.draw.below(3));
   const std::string program = cpp_setting(c, slots, b.xs) + "  vmap(f0, " + cpp_dims(b.in_dims) + ")(xs);\n";
   return Subject{vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size}), b.xs, program, 1};
@@ -234,9 +252,11 @@ struct Snapshot {
     if (now.modes != state.modes || now.ambient != state.ambient) return "modes or ambient keys differ";
     if (now.table != state.table) return "another table is pinned";
     if (now.observer != state.observer) return "another observer is installed";
-    if (now.default_dtype != state.default_dtype || now.create_graph != state.create_graph) return "a setting differs";
+    if (now.default_dtype != state.default_dtype || now.create_graph != state.create_graph)
+      return "a setting differs";
     for (int k = 0; k < kMaxLevels; ++k)
-      if (now.levels[k].transform != state.levels[k].transform) return format("level {} is not what it was", k);
+      if (now.levels[k].transform != state.levels[k].transform)
+        return format("level {} is not what it was", k);
     if (detail::birth_serial != birth) return "new storage is given another serial";
     if (memory_stats().storages != memory.storages)
       return format("{} storages are alive, {} before", memory_stats().storages, memory.storages);
@@ -249,7 +269,8 @@ Verdict state_restored(Case& c) {
   if (!s) return Verdict::discard();
   const uint32_t word = c.draw.word();
   Tensors first;
-  if (status_of([&] { first = s->f(s->xs); }).raised) return Verdict::discard();  // other laws' subject; also warms caches
+  if (status_of([&] { first = s->f(s->xs); }).raised)
+    return Verdict::discard();  // other laws' subject; also warms caches
   const Snapshot before = Snapshot::take();
   Thrower thrower;
   const auto run = [&] {
@@ -265,9 +286,7 @@ Verdict state_restored(Case& c) {
   bool raised = false;
   try {
     run();
-  } catch (const Planted&) {
-    raised = true;
-  }
+  } catch (const Planted&) { raised = true; }
   wrong = before.changed();
   if (!raised) wrong = "the exception did not reach the caller";
   if (wrong.empty()) wrong = disagrees(s->f(s->xs), first, Agreement::Bitwise);
@@ -314,10 +333,13 @@ Verdict dead_levels(Case& c) {
   if (s.code == ErrorCode::EscapedWrapper && s.raised) return Verdict::pass(1);
   if (handed_on || (c.op.composite && s.raised && s.code == ErrorCode::NoKernel)) return Verdict::pass(1);
   static constexpr const char* kKinds[] = {"vmap", "jvp", "vjp"};
-  return Verdict::fail(format("an argument is wrapped by a {} that has ended{}; expected error escaped_wrapper, got ", kKinds[kind],
-                              reused ? ", and its key is in use again" : "") + str(s),
-                       cpp_declarations(c.args) + "  // tensor " + std::to_string(slot.param) + " kept from inside " + kKinds[kind] +
-                           ", then: " + cpp_call(c.op, c.args) + "\n", 1);
+  return Verdict::fail(
+      format("an argument is wrapped by a {} that has ended{}; expected error escaped_wrapper, got ",
+             kKinds[kind], reused ? ", and its key is in use again" : "") +
+          str(s),
+      cpp_declarations(c.args) + "  // tensor " + std::to_string(slot.param) + " kept from inside " +
+          kKinds[kind] + ", then: " + cpp_call(c.op, c.args) + "\n",
+      1);
 }
 
 // Law 57.
@@ -342,13 +364,12 @@ Verdict threads_are_apart(Case& c) {
       try {
         for (int round = 0; round < 3 && wrong[k].empty(); ++round)
           wrong[k] = disagrees(subjects[k].f(subjects[k].xs), want[k], Agreement::Bitwise);
-      } catch (const std::exception& e) {
-        wrong[k] = e.what();
-      }
+      } catch (const std::exception& e) { wrong[k] = e.what(); }
     });
   for (std::thread& t : threads) t.join();
   for (size_t k = 0; k < wrong.size(); ++k)
-    if (!wrong[k].empty()) return Verdict::fail(format("thread {} of {}: ", k, wrong.size()) + wrong[k], subjects[k].program, 1);
+    if (!wrong[k].empty())
+      return Verdict::fail(format("thread {} of {}: ", k, wrong.size()) + wrong[k], subjects[k].program, 1);
   return Verdict::pass(subjects[0].depth);
 }
 
@@ -356,18 +377,24 @@ Verdict threads_are_apart(Case& c) {
 
 void add_state_laws(std::vector<Law>& laws) {
   const DrawOptions small{.tame = true, .max_numel = 8}, plain{};
-  const DrawOptions wide{.dtypes = mask(DType::F64) | mask(DType::F32) | mask(DType::C128), .tame = true, .max_numel = 8};
-  laws.push_back({49, "random_lanes", "random", "Random operators under vmap draw what the loop draws in its lane scopes.", plain, false,
+  const DrawOptions wide{
+      .dtypes = mask(DType::F64) | mask(DType::F32) | mask(DType::C128), .tame = true, .max_numel = 8};
+  laws.push_back({49, "random_lanes", "random",
+                  "Random operators under vmap draw what the loop draws in its lane scopes.", plain, false,
                   random_op, ambient_lanes});
-  laws.push_back({49, "random_keys", "random", "vmap over keys is the loop over keys.", plain, false, random_op, keyed_lanes});
-  laws.push_back({52, "dispatch_model", "dispatch", "The highest key of arguments and modes that is not masked is called.", small, false,
+  laws.push_back({49, "random_keys", "random", "vmap over keys is the loop over keys.", plain, false,
+                  random_op, keyed_lanes});
+  laws.push_back({52, "dispatch_model", "dispatch",
+                  "The highest key of arguments and modes that is not masked is called.", small, false,
                   any_op, dispatch_model});
-  laws.push_back({53, "state_restored", "dispatch", "Return and exception leave levels, masks and memory as they were.", wide, false,
-                  tensor_op, state_restored});
-  laws.push_back({56, "dead_levels", "dispatch", "A wrapper whose level has ended raises escaped_wrapper.", small, false, tensor_op,
-                  dead_levels});
-  laws.push_back({57, "threads_are_apart", "dispatch", "Stacks on several threads at once compute what they compute one by one.", wide,
-                  false, tensor_op, threads_are_apart});
+  laws.push_back({53, "state_restored", "dispatch",
+                  "Return and exception leave levels, masks and memory as they were.", wide, false, tensor_op,
+                  state_restored});
+  laws.push_back({56, "dead_levels", "dispatch", "A wrapper whose level has ended raises escaped_wrapper.",
+                  small, false, tensor_op, dead_levels});
+  laws.push_back({57, "threads_are_apart", "dispatch",
+                  "Stacks on several threads at once compute what they compute one by one.", wide, false,
+                  tensor_op, threads_are_apart});
 }
 
 }  // namespace lamella::verify

@@ -10,7 +10,8 @@ namespace lamella::verify {
 
 namespace {
 
-/// 2^(half the exponent range): beyond it, sums and squares inside a kernel may overflow although the result does not.
+/// 2^(half the exponent range): beyond it, sums and squares inside a kernel may overflow although the result
+/// does not.
 double half_range(DType d) {
   switch (to_real(d)) {
     case DType::F16: return 0x1p7;
@@ -27,7 +28,8 @@ bool has_nonfinite(const Tensor& t) {
 
 std::string value_program(const Case& c, const Tensor& wide, const Tensor& got, size_t k) {
   const Tensor want = narrow(wide, got.dtype());
-  return cpp_got_want(c, cpp_tensor("w", want), "{" + cpp_call(c.op, c.args) + "[" + std::to_string(k) + "]}", "{w}");
+  return cpp_got_want(c, cpp_tensor("w", want), "{" + cpp_call(c.op, c.args) + "[" + std::to_string(k) + "]}",
+                      "{w}");
 }
 
 /// Random numbers depend on their dtype: the reference draws in the same one.
@@ -48,7 +50,8 @@ Verdict matches_reference(Case& c) {
   const Tensors got = call_boxed(c.op, c.args);
   Oracle oracle(c, c.inexact());
   const Tensors& want = oracle.values();
-  if (got.size() != want.size()) return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+  if (got.size() != want.size())
+    return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
   double u = 0;
   for (const Tensor& y : got) u = std::max(u, unit_roundoff(y.dtype()));
   const Bounds bounds = u > 0 ? oracle.value_bounds(u) : Bounds();
@@ -91,7 +94,8 @@ Tensor exact_parts(const Tensor& wide, const Tensor& got) {
   const size_t bytes = size_t(itemsize(to_real(got.dtype())));
   for (size_t i = 0; i < exact.size(); ++i)
     if (!few_bits(exact[i], got.dtype()))
-      std::memcpy(static_cast<char*>(want.raw_data()) + i * bytes, static_cast<char*>(mine.raw_data()) + i * bytes, bytes);
+      std::memcpy(static_cast<char*>(want.raw_data()) + i * bytes,
+                  static_cast<char*>(mine.raw_data()) + i * bytes, bytes);
   return want;
 }
 
@@ -99,7 +103,8 @@ Verdict equals_where_exact(Case& c) {
   if (c.op.has(kRandom)) return Verdict::discard();
   const Tensors got = call_boxed(c.op, c.args);
   const Tensors want = reference_forward(c.op, to_reference(c.args));
-  if (got.size() != want.size()) return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+  if (got.size() != want.size())
+    return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
   for (size_t k = 0; k < got.size(); ++k)
     if (const std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty())
       return Verdict::fail(d, value_program(c, want[k], got[k], k));
@@ -155,15 +160,31 @@ Verdict empty_is_right(Case& c) {
 }  // namespace
 
 void add_value_laws(std::vector<Law>& laws) {
-  laws.push_back({1, "matches_reference", "value",
+  laws.push_back({1,
+                  "matches_reference",
+                  "value",
                   "Results lie within k units of roundoff times their condition of the f128 reference.",
-                  {.dtypes = kInexact}, true, stays_on_device, matches_reference});
-  laws.push_back({2, "equals_where_exact", "value",
+                  {.dtypes = kInexact},
+                  true,
+                  stays_on_device,
+                  matches_reference});
+  laws.push_back({2,
+                  "equals_where_exact",
+                  "value",
                   "On small integers, results that need no rounding equal the reference bit by bit.",
-                  {.exact = true}, true, stays_on_device, equals_where_exact});
-  laws.push_back({13, "empty_is_right", "value",
-                  "With a size of 0, results have the right shape and reductions give their identity element.",
-                  {.exact = true, .empty = true}, true, stays_on_device, empty_is_right});
+                  {.exact = true},
+                  true,
+                  stays_on_device,
+                  equals_where_exact});
+  laws.push_back(
+      {13,
+       "empty_is_right",
+       "value",
+       "With a size of 0, results have the right shape and reductions give their identity element.",
+       {.exact = true, .empty = true},
+       true,
+       stays_on_device,
+       empty_is_right});
 }
 
 }  // namespace lamella::verify

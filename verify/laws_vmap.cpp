@@ -17,12 +17,21 @@ bool has_fallback(const Op& op) {
 }
 
 /// A composite that crosses columns says that it cannot be transformed: that is an answer, not a difference.
-bool declined(const Op& op, const Status& s) { return op.composite && s.raised && s.code == ErrorCode::NoKernel; }
+bool declined(const Op& op, const Status& s) {
+  return op.composite && s.raised && s.code == ErrorCode::NoKernel;
+}
 
-std::string vmap_program(const Case& c, const Slots& slots, const Batch& b, const InDims& in, const InDims& out) {
-  return cpp_setting(c, slots, b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" + cpp_dims(in) + ", " + cpp_dims(out) +
-         ", Randomness::Error, " + std::to_string(b.size) + "});\n" +
-         "  for (const Tensor& y : f1(xs)) std::cout << str(y) << \"\\n\";  // expected: the loop of f0 over the lanes\n";
+/// The operator itself, for all arguments: also those outside its input space.
+Function plain_function(const Case& c, const Slots& slots) {
+  return [&c, slots](const Tensors& xs) { return call_boxed(c.op, c.with(slots, xs)); };
+}
+
+std::string vmap_program(const Case& c, const Slots& slots, const Batch& b, const InDims& in,
+                         const InDims& out) {
+  return cpp_setting(c, slots, b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" + cpp_dims(in) + ", " +
+         cpp_dims(out) + ", Randomness::Error, " + std::to_string(b.size) + "});\n" +
+         "  for (const Tensor& y : f1(xs)) std::cout << str(y) << \"\\n\";  // expected: the loop of f0 over "
+         "the lanes\n";
 }
 
 /// The tensors of a lane; for an empty batch, of the lane it would have.
@@ -36,9 +45,10 @@ Tensors lane_or_example(const Case& c, const Slots& slots, const Batch& b, int64
 
 /// What the loop returns: one entry a lane, or the single example of an empty batch.
 std::vector<Tensors> loop_over(const Case& c, const Slots& slots, const Batch& b) {
-  const Function f = c.function(slots);
+  const Function f = plain_function(c, slots);
   std::vector<Tensors> out;
-  for (int64_t i = 0; i < std::max<int64_t>(b.size, 1); ++i) out.push_back(f(lane_or_example(c, slots, b, i)));
+  for (int64_t i = 0; i < std::max<int64_t>(b.size, 1); ++i)
+    out.push_back(f(lane_or_example(c, slots, b, i)));
   return out;
 }
 
@@ -51,8 +61,8 @@ bool stackable(const std::vector<Tensors>& lanes) {
   return true;
 }
 
-std::string lanes_differ(const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes, int64_t size,
-                         Agreement how) {
+std::string lanes_differ(const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes,
+                         int64_t size, Agreement how) {
   if (ys.size() != lanes[0].size()) return format("{} results, expected {}", ys.size(), lanes[0].size());
   for (size_t k = 0; k < ys.size(); ++k) {
     const Tensor& one = lanes[0][k];
@@ -74,7 +84,8 @@ std::string strides_differ(const Tensor& seen, const Tensor& want, size_t k) {
   if (want.numel() == 0 || !std::ranges::equal(seen.sizes(), want.sizes())) return "";
   for (int d = 0; d < want.rank(); ++d)
     if (want.size(d) > 1 && seen.stride(d) != want.stride(d))
-      return format("result {} has logical strides {}, in the loop {}", k, Dims(seen.strides()), Dims(want.strides()));
+      return format("result {} has logical strides {}, in the loop {}", k, Dims(seen.strides()),
+                    Dims(want.strides()));
   return "";
 }
 
@@ -83,16 +94,21 @@ Verdict compare_with_loop(Case& c, const Slots& slots, const Batch& b) {
   std::vector<Tensors> lanes;
   const Status loop = status_of([&] { lanes = loop_over(c, slots, b); });
   if (loop.raised || !stackable(lanes)) return Verdict::discard();  // the status law's subject
+  if (b.size == 0 && c.op.shape == ShapeClass::Dynamic)
+    return Verdict::discard();  // no lane says how large results are
   const InDims out_dims = draw_out_dims(c.draw, lanes[0]);
-  const Function f = c.function(slots);
+  const Function f = plain_function(c, slots);
   std::string difference;
   const Function seen = [&](const Tensors& xs) {
     Tensors ys = f(xs);
-    for (size_t k = 0; k < ys.size() && difference.empty(); ++k) difference = strides_differ(ys[k], lanes[0][k], k);
+    for (size_t k = 0; k < ys.size() && difference.empty(); ++k)
+      difference = strides_differ(ys[k], lanes[0][k], k);
     return ys;
   };
   Tensors ys;
-  const Status status = status_of([&] { ys = vmap(seen, {b.in_dims, out_dims, Randomness::Error, b.size})(b.xs); });
+  const Status status = status_of([&] {
+    ys = vmap(seen, {b.in_dims, out_dims, Randomness::Error, b.size})(b.xs);
+  });
   if (declined(c.op, status)) return Verdict::discard();
   if (status.raised) difference = "the loop raises nothing, vmap raises " + str(status);
   else if (difference.empty()) difference = lanes_differ(ys, out_dims, lanes, b.size, agreement(c.op));
@@ -100,9 +116,13 @@ Verdict compare_with_loop(Case& c, const Slots& slots, const Batch& b) {
   return Verdict::fail(difference, vmap_program(c, slots, b, b.in_dims, out_dims), 1);
 }
 
+/// The shape of nonzero's result depends on values, and an empty batch has none.
+bool has_no_shape(const Case& c, int64_t lanes) { return lanes == 0 && c.op.shape == ShapeClass::Dynamic; }
+
 Verdict equals_loop(Case& c) {
   const Slots& slots = c.tensors();
   const int64_t size = draw_lanes(c.draw);
+  if (has_no_shape(c, size)) return Verdict::discard();
   const std::vector<bool> mapped = draw_mapped(c.draw, slots.size());
   return compare_with_loop(c, slots, draw_batch(c, slots, mapped, size));
 }
@@ -128,7 +148,9 @@ Verdict odd_sizes(Case& c) {
   const std::vector<bool> mapped = draw_mapped(c.draw, slots.size());
   const Tensor x = c.at(slots[c.draw.below(uint32_t(slots.size()))]);
   int64_t size = c.draw.below(2);
-  if (c.draw.flag() && x.rank() > 0) size = x.size(int(c.draw.below(uint32_t(x.rank()))));  // a mapped dim that looks like another
+  if (c.draw.flag() && x.rank() > 0)
+    size = x.size(int(c.draw.below(uint32_t(x.rank()))));  // a mapped dim that looks like another
+  if (has_no_shape(c, size)) return Verdict::discard();
   return compare_with_loop(c, slots, draw_batch(c, slots, mapped, size));
 }
 
@@ -142,9 +164,11 @@ Verdict dims_are_moves(Case& c) {
     front.xs[k] = moved(b.xs[k], b.in_dims[k], 0);
     front.in_dims[k] = 0;
   }
-  const Function f = c.function(slots);
+  const Function f = plain_function(c, slots);
   Tensors plain, general;
-  const Status first = status_of([&] { plain = vmap(f, {front.in_dims, {0}, Randomness::Error, b.size})(front.xs); });
+  const Status first = status_of([&] {
+    plain = vmap(f, {front.in_dims, {0}, Randomness::Error, b.size})(front.xs);
+  });
   if (first.raised) return Verdict::discard();
   const InDims in = some_negative(c.draw, b.in_dims, b.xs);
   InDims out;
@@ -165,13 +189,14 @@ Verdict levels_swap(Case& c) {
   const int64_t outer = 1 + c.draw.below(3), inner = 1 + c.draw.below(3);
   const Batch one = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), inner);
   const Batch two = draw_batch(c.draw, one.xs, draw_mapped(c.draw, slots.size()), outer, may_rotate(c));
-  InDims outer_first(slots.size()), inner_first(slots.size());  // dims in the doubly stacked tensors, with the other one taken out
+  InDims outer_first(slots.size()),
+      inner_first(slots.size());  // dims in the doubly stacked tensors, with the other one taken out
   for (size_t k = 0; k < slots.size(); ++k) {
     const int p = two.in_dims[k], q = one.in_dims[k];
     inner_first[k] = q == kNone ? kNone : q + (p != kNone && p <= q);
     outer_first[k] = p == kNone ? kNone : p - (q != kNone && q < p);
   }
-  const Function f = c.function(slots);
+  const Function f = plain_function(c, slots);
   const auto nested = [&](const InDims& in, int64_t size, const InDims& in_outer, int64_t outer_size) {
     return vmap(vmap(f, {in, {0}, Randomness::Error, size}), {in_outer, {0}, Randomness::Error, outer_size});
   };
@@ -181,7 +206,8 @@ Verdict levels_swap(Case& c) {
   std::string difference;
   if (sa.raised != sb.raised) difference = str(sa) + " in one order, " + str(sb) + " in the other";
   if (sa.raised && sb.raised) return Verdict::discard();
-  for (size_t k = 0; k < a.size() && difference.empty(); ++k) difference = disagrees(moved(b[k], 1, 0), a[k], agreement(c.op));
+  for (size_t k = 0; k < a.size() && difference.empty(); ++k)
+    difference = disagrees(moved(b[k], 1, 0), a[k], agreement(c.op));
   for (int64_t i = 0; i < outer && difference.empty(); ++i) {
     const Batch row{inner, lane(two, i), one.in_dims};
     Tensors in_row;
@@ -191,11 +217,12 @@ Verdict levels_swap(Case& c) {
     if (!difference.empty()) difference = format("outer lane {}, inner: ", i) + difference;
   }
   if (difference.empty()) return Verdict::pass(2);
-  const std::string program = cpp_setting(c, slots, two.xs) + "  const Function f1 = vmap(f0, " + cpp_dims(one.in_dims) + ");\n" +
-                              "  const Function f2 = vmap(f1, " + cpp_dims(two.in_dims) + ");\n" +
-                              "  const Function g1 = vmap(f0, " + cpp_dims(outer_first) + ");\n" +
-                              "  const Function g2 = vmap(g1, " + cpp_dims(inner_first) + ");\n" +
-                              "  std::cout << str(f2(xs)[0]) << \"\\n\" << str(g2(xs)[0]) << \"\\n\";  // equal up to a transposition\n";
+  const std::string program =
+      cpp_setting(c, slots, two.xs) + "  const Function f1 = vmap(f0, " + cpp_dims(one.in_dims) + ");\n" +
+      "  const Function f2 = vmap(f1, " + cpp_dims(two.in_dims) + ");\n" + "  const Function g1 = vmap(f0, " +
+      cpp_dims(outer_first) + ");\n" + "  const Function g2 = vmap(g1, " + cpp_dims(inner_first) + ");\n" +
+      "  std::cout << str(f2(xs)[0]) << \"\\n\" << str(g2(xs)[0]) << \"\\n\";  // equal up to a "
+      "transposition\n";
   return Verdict::fail(difference, program, 2);
 }
 
@@ -203,7 +230,7 @@ Verdict levels_swap(Case& c) {
 Verdict rule_is_fallback(Case& c) {
   const Slots& slots = c.tensors();
   const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
-  const Function mapped = vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size});
+  const Function mapped = vmap(plain_function(c, slots), {b.in_dims, {0}, Randomness::Error, b.size});
   Tensors rule, fallback;
   const Status first = status_of([&] { rule = mapped(b.xs); });
   const Status second = status_of([&] {
@@ -223,8 +250,8 @@ Verdict identity(Case& c) {
   const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
   InDims out = b.in_dims;
   for (int& d : out) d = d == kNone ? 0 : d;
-  const Tensors ys = vmap([](const Tensors& xs) { return xs; }, {some_negative(c.draw, b.in_dims, b.xs), out,
-                                                                 Randomness::Error, b.size})(b.xs);
+  const Tensors ys = vmap([](const Tensors& xs) { return xs; },
+                          {some_negative(c.draw, b.in_dims, b.xs), out, Randomness::Error, b.size})(b.xs);
   for (size_t k = 0; k < ys.size(); ++k) {
     Tensor want = b.xs[k];
     if (b.in_dims[k] == kNone) {
@@ -232,7 +259,9 @@ Verdict identity(Case& c) {
       want = stacked(Tensors(size_t(b.size), want), 0);
     }
     const std::string d = disagrees(ys[k], want, Agreement::Bitwise);
-    if (!d.empty()) return Verdict::fail(format("vmap of the identity, tensor {}: {}", k, d), cpp_setting(c, slots, b.xs), 1);
+    if (!d.empty())
+      return Verdict::fail(format("vmap of the identity, tensor {}: {}", k, d), cpp_setting(c, slots, b.xs),
+                           1);
   }
   return Verdict::pass(1);
 }
@@ -246,7 +275,7 @@ Verdict composition(Case& c) {
   const Slots& slots = c.tensors();
   const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
   const uint32_t which = c.draw.below(3);
-  const Function g = c.function(slots);
+  const Function g = plain_function(c, slots);
   const Function f = [which](const Tensors& ys) {
     Tensors zs;
     for (const Tensor& y : ys) zs.push_back(after(y, which));
@@ -257,11 +286,14 @@ Verdict composition(Case& c) {
   if (status_of([&] { between = vmap(g, first)(b.xs); }).raised) return Verdict::discard();
   const Tensors want = vmap(f, {{-1}, {0}, Randomness::Error, b.size})(between);
   Tensors got;
-  const Status s =
-      status_of([&] { got = vmap([&](const Tensors& xs) { return f(g(xs)); }, {b.in_dims, {0}, Randomness::Error, b.size})(b.xs); });
+  const Status s = status_of([&] {
+    got =
+        vmap([&](const Tensors& xs) { return f(g(xs)); }, {b.in_dims, {0}, Randomness::Error, b.size})(b.xs);
+  });
   const std::string d = s.raised ? "vmap(f of g) raises " + str(s) : disagrees(got, want, agreement(c.op));
   if (d.empty()) return Verdict::pass(1);
-  return Verdict::fail("vmap(f of g) differs from vmap f of vmap g: " + d, vmap_program(c, slots, b, b.in_dims, {0}), 1);
+  return Verdict::fail("vmap(f of g) differs from vmap f of vmap g: " + d,
+                       vmap_program(c, slots, b, b.in_dims, {0}), 1);
 }
 
 // Law 38. A valid call is spoilt in one place; vmap must raise what the loop raises.
@@ -293,7 +325,8 @@ void spoil_type(Case& c) {
   const size_t at = d.below(uint32_t(c.args.size()));
   Value& v = c.args[at];
   if (std::holds_alternative<int64_t>(v)) v = d.range(-5, 5);
-  if (auto* dims = std::get_if<Dims>(&v)) dims->empty() || d.flag() ? dims->push_back(d.range(-4, 4)) : void((*dims)[0] = d.range(-4, 4));
+  if (auto* dims = std::get_if<Dims>(&v))
+    dims->empty() || d.flag() ? dims->push_back(d.range(-4, 4)) : void((*dims)[0] = d.range(-4, 4));
   if (!std::holds_alternative<Tensor>(v) && !std::holds_alternative<Tensors>(v)) return;
   if (c.tensors().empty()) return;
   const Case::Slot slot = c.tensors()[d.below(uint32_t(c.tensors().size()))];
@@ -326,6 +359,7 @@ Verdict status_is_loops(Case& c) {
   const uint32_t spoilt = c.draw.below(3);
   if (spoilt == 1) spoil_type(c);
   const int64_t size = draw_lanes(c.draw);
+  if (has_no_shape(c, size)) return Verdict::discard();
   const Batch b = draw_batch(c.draw, c.values(slots), draw_mapped(c.draw, slots.size()), size, may_rotate(c));
   if (spoilt == 2) spoil_value(c.draw, b);
   Status loop;
@@ -334,12 +368,15 @@ Verdict status_is_loops(Case& c) {
   else loop = c.op.composite ? status_of([&] { loop_over(c, slots, b); }) : status_on_meta(c, slots, b);
   const bool by_value = loop.code == ErrorCode::Value || loop.code == ErrorCode::IndexOutOfRange;
   if (size == 0 && loop.raised && (loop.code == ErrorCode::NoKernel || by_value)) return Verdict::discard();
-  const Status got = status_of([&] { vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size})(b.xs); });
+  const Status got = status_of([&] {
+    vmap(plain_function(c, slots), {b.in_dims, {0}, Randomness::Error, b.size})(b.xs);
+  });
   if (declined(c.op, got)) return Verdict::discard();
   const bool uneven = !loop.raised && size > 0 && !stackable(lanes);  // then stacking is what raises
   const bool same = uneven ? got.raised : got.raised == loop.raised && (!got.raised || got.code == loop.code);
   if (same) return Verdict::pass(1);
-  return Verdict::fail(format("loop over {} lanes: {}; vmap: {}", size, uneven ? "lanes of different shapes" : str(loop), str(got)),
+  return Verdict::fail(format("loop over {} lanes: {}; vmap: {}", size,
+                              uneven ? "lanes of different shapes" : str(loop), str(got)),
                        vmap_program(c, slots, b, b.in_dims, {0}), 1);
 }
 
@@ -347,23 +384,33 @@ Verdict status_is_loops(Case& c) {
 
 void add_vmap_laws(std::vector<Law>& laws) {
   const DrawOptions any{.tame = true}, exact{.exact = true}, small{.exact = true, .max_numel = 8};
-  laws.push_back({37, "vmap_equals_loop", "vmap", "vmap(f) stacks f over the lanes, in values and logical strides.", any, false,
-                  batchable, equals_loop});
-  laws.push_back({37, "vmap_equals_loop_exactly", "vmap", "On small integers vmap(f) is the stacked loop, bit by bit.", exact, false,
-                  not_random, equals_loop});
-  laws.push_back({38, "vmap_status", "vmap", "vmap(f) raises if and only if the loop does, with the same code.", exact, false, batchable,
+  laws.push_back({37, "vmap_equals_loop", "vmap",
+                  "vmap(f) stacks f over the lanes, in values and logical strides.", any, false, batchable,
+                  equals_loop});
+  laws.push_back({37, "vmap_equals_loop_exactly", "vmap",
+                  "On small integers vmap(f) is the stacked loop, bit by bit.", exact, false, not_random,
+                  equals_loop});
+  laws.push_back({38, "vmap_status", "vmap",
+                  "vmap(f) raises if and only if the loop does, with the same code.", exact, false, batchable,
                   status_is_loops});
-  laws.push_back({39, "vmap_dims", "vmap", "Mapping dim d is mapping dim 0 of the moved tensor; out_dims likewise.", exact, false,
+  laws.push_back({39, "vmap_dims", "vmap",
+                  "Mapping dim d is mapping dim 0 of the moved tensor; out_dims likewise.", exact, false,
                   batchable, dims_are_moves});
-  laws.push_back({40, "vmap_subsets", "vmap", "Every subset of the arguments may be mapped.", small, false, batchable, every_subset});
-  laws.push_back({41, "vmap_sizes", "vmap", "Batches of 0, 1 and as many lanes as another dim has are batches like others.", exact,
+  laws.push_back({40, "vmap_subsets", "vmap", "Every subset of the arguments may be mapped.", small, false,
+                  batchable, every_subset});
+  laws.push_back({41, "vmap_sizes", "vmap",
+                  "Batches of 0, 1 and as many lanes as another dim has are batches like others.", exact,
                   false, batchable, odd_sizes});
-  laws.push_back({42, "vmap_levels_swap", "compose", "Nested vmaps commute up to the order of the result's dims.", small, false,
-                  batchable, levels_swap});
-  laws.push_back({45, "vmap_rule_is_fallback", "vmap", "The batch rule agrees with the lane-by-lane fallback.", exact, false,
-                  has_fallback, rule_is_fallback});
-  laws.push_back({66, "vmap_identity", "vmap", "vmap of the identity is the identity.", exact, false, batchable, identity});
-  laws.push_back({67, "vmap_composes", "vmap", "vmap(f of g) is vmap(f) of vmap(g).", exact, false, batchable, composition});
+  laws.push_back({42, "vmap_levels_swap", "compose",
+                  "Nested vmaps commute up to the order of the result's dims.", small, false, batchable,
+                  levels_swap});
+  laws.push_back({45, "vmap_rule_is_fallback", "vmap",
+                  "The batch rule agrees with the lane-by-lane fallback.", exact, false, has_fallback,
+                  rule_is_fallback});
+  laws.push_back({66, "vmap_identity", "vmap", "vmap of the identity is the identity.", exact, false,
+                  batchable, identity});
+  laws.push_back({67, "vmap_composes", "vmap", "vmap(f of g) is vmap(f) of vmap(g).", exact, false, batchable,
+                  composition});
 }
 
 }  // namespace lamella::verify

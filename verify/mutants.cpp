@@ -1,13 +1,12 @@
 // Choosing operators for planted bugs, and running the laws against each in a process of its own.
 #include "lamella/verify/mutants.h"
 
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
@@ -134,23 +133,27 @@ int cases_to_notice(const Law& law, const Op& row, const MutantOptions& o) {
   return 0;
 }
 
-/// In the child: writes "try LAW", "caught LAW CASES" lines.
-void run_laws(const Planted& p, const MutantOptions& o, int fd) {
+std::vector<const Law*> laws_for(const Op& op) {
+  std::vector<const Law*> out;
+  for (const Law& law : laws())
+    if (law.applies(op)) out.push_back(&law);
+  std::stable_sort(out.begin(), out.end(), [](const Law* a, const Law* b) { return a->oracle < b->oracle; });
+  return out;
+}
+
+/// In the child: writes "try LAW 0" and "caught LAW CASES" lines, from law `from` on.
+void run_laws(const Planted& p, const MutantOptions& o, size_t from, int fd) {
   const auto say = [fd](const std::string& line) {
     [[maybe_unused]] const ssize_t n = write(fd, line.data(), line.size());
   };
   const OpTable* table = planted_table(p);
   const ScopedTable pinned(table);
-  const Op& row = table->row(p.op->id);
-  std::vector<const Law*> order;
-  for (const Law& law : laws())
-    if (law.applies(*p.op)) order.push_back(&law);
-  std::stable_sort(order.begin(), order.end(), [](const Law* a, const Law* b) { return a->oracle < b->oracle; });
-  for (const Law* law : order) {
-    say("try " + std::string(law->id) + "\n");
-    const int n = cases_to_notice(*law, row, o);
+  const std::vector<const Law*> order = laws_for(*p.op);
+  for (size_t k = from; k < order.size(); ++k) {
+    say("try " + std::string(order[k]->id) + " 0\n");
+    const int n = cases_to_notice(*order[k], table->row(p.op->id), o);
     if (n == 0) continue;
-    say("caught " + std::string(law->id) + " " + std::to_string(n) + "\n");
+    say("caught " + std::string(order[k]->id) + " " + std::to_string(n) + "\n");
     if (o.first_only) return;
   }
 }
@@ -170,16 +173,17 @@ std::vector<Planted> choose_mutants(const MutantOptions& options) {
   return out;
 }
 
-MutantResult run_mutant(const Planted& p, const MutantOptions& options) {
-  MutantResult result{p.id(), std::string(p.mutant->group), std::string(p.mutant->what), {}, {}, {}};
+namespace {
+/// One child; returns how many laws it tried, and notes what it said and how it died.
+size_t run_child(const Planted& p, const MutantOptions& options, size_t from, MutantResult& result, bool& died) {
   int ends[2];
   LAMELLA_CHECK(pipe(ends) == 0, Usage, "mutate: no pipe");
   const pid_t child = fork();
   LAMELLA_CHECK(child >= 0, Usage, "mutate: no process");
   if (child == 0) {
     close(ends[0]);
-    alarm(60);  // a bug may loop for ever
-    run_laws(p, options, ends[1]);
+    alarm(30);  // a bug may loop for ever
+    run_laws(p, options, from, ends[1]);
     _exit(0);
   }
   close(ends[1]);
@@ -187,20 +191,33 @@ MutantResult run_mutant(const Planted& p, const MutantOptions& options) {
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);
-  std::string word, law, last;
-  while (lines >> word >> law) {
-    last = law;
-    if (word == "try") continue;
+  std::string word, law;
+  size_t tried = 0;
+  for (int n = 0; lines >> word >> law >> n;) {
+    tried += word == "try";
+    if (word != "caught") continue;
     result.caught_by.push_back(law);
-    int n = 0;
-    lines >> n;
     result.cases.push_back(n);
   }
-  if (WIFSIGNALED(status)) {
-    result.caught_by.push_back((WTERMSIG(status) == SIGALRM ? "time-out in " : "crash in ") + last);
-    result.cases.push_back(1);
+  died = WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
+  if (died) {
+    const bool hung = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
+    result.caught_by.push_back(law);
+    result.cases.push_back(hung ? -2 : -1);
   }
-  if (!result.killed()) result.reason = format("no law failed within {} cases and {} ms each", options.cases, options.law_ms);
+  return tried;
+}
+}  // namespace
+
+MutantResult run_mutant(const Planted& p, const MutantOptions& options) {
+  MutantResult result{p.id(), std::string(p.mutant->group), std::string(p.mutant->what), {}, {}, {}};
+  size_t from = 0;
+  for (bool died = true; died;) {  // the laws after one that crashes have their turn
+    from += run_child(p, options, from, result, died);
+    if (options.first_only && result.killed()) break;
+  }
+  if (!result.killed())
+    result.reason = format("no law failed within {} cases and {} ms each", options.cases, options.law_ms);
   return result;
 }
 

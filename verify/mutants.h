@@ -24,7 +24,8 @@ void add_batch_mutants(std::vector<Mutant>&);
 void add_dispatch_mutants(std::vector<Mutant>&);
 void add_kernel_mutants(std::vector<Mutant>&);
 
-/// The right row of the operator a mutant is planted in: what wrong rules and kernels call. One bug lives at a time.
+/// The right row of the operator a mutant is planted in: what wrong rules and kernels call. One bug lives at
+/// a time.
 extern const Op* right_row;
 
 /// One bug in one operator.
@@ -35,18 +36,19 @@ struct Planted {
 };
 
 struct MutantOptions {
-  std::vector<std::string> ops;  ///< operators to plant in; empty: `per_mutant` for each mutant, of different shape classes
+  std::vector<std::string>
+      ops;  ///< operators to plant in; empty: `per_mutant` for each mutant, of different shape classes
   int per_mutant = 2;
-  int cases = 400;               ///< a law, at most
+  int cases = 400;  ///< a law, at most
   int law_ms = 40, oracle_ms = 150;
-  bool first_only = false;       ///< stop at the first law that notices
+  bool first_only = false;  ///< stop at the first law that notices
   uint64_t seed = 1;
 };
 
 struct MutantResult {
   std::string id, group, what;
-  std::vector<std::string> caught_by;  ///< law ids; "crash in ..." where the process died
-  std::vector<int> cases;              ///< checks each of them needed
+  std::vector<std::string> caught_by;  ///< law ids
+  std::vector<int> cases;              ///< checks each of them needed; -1: the process died, -2: it hung
   std::string reason;                  ///< why it survived
   bool killed() const { return !caught_by.empty(); }
 };

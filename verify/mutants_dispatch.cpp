@@ -1,8 +1,10 @@
-// Wrong dispatch: cells that skip a level, serve levels in the wrong order, leave masks behind or call something else.
+// Wrong dispatch: cells that skip a level, serve levels in the wrong order, leave masks behind or call
+// something else.
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cstring>
+#include <set>
+#include <thread>
 
 #include "lamella/verify/mutants.h"
 
@@ -12,7 +14,9 @@ namespace {
 
 constexpr int kOutermost = kFirstLevelKey;
 
-bool runs(const Op& op) { return !op.composite && !op.has(kRandom) && takes_tensors(op) && op.cells[int(Device::CPU)]; }
+bool runs(const Op& op) {
+  return !op.composite && !op.has(kRandom) && takes_tensors(op) && op.cells[int(Device::CPU)];
+}
 bool computes(const Op& op) { return runs(op) && !op.view && op.schema.result_kind == ResultKind::Tensors; }
 bool random_op(const Op& op) { return op.has(kRandom); }
 bool takes_two(const Op& op) { return runs(op) && op.simple && op.tensor_params.size() >= 2; }
@@ -76,32 +80,39 @@ void dead_level_served(Frame& f, int key) {
   dead || !live.transform ? call_unwrapped(f, key) : right_cell(f, key);
 }
 
-std::atomic<int> inside{0};
-
-/// A buffer that is not the thread's own: whoever comes second finds it overwritten.
-void scratch_shared(Frame& f, int key) {
-  struct Guard {
-    const int others = inside.fetch_add(1);
-    ~Guard() { inside.fetch_sub(1); }
-  } guard;
+/// Something a kernel needs is set up on the first thread that calls it, and on no other.
+void first_thread_only(Frame& f, int key) {
+  static std::atomic<std::thread::id> first;
+  std::thread::id none;
+  first.compare_exchange_strong(none, std::this_thread::get_id());
   right_cell(f, key);
-  const auto until = std::chrono::steady_clock::now() + std::chrono::microseconds(30);
-  bool clash = guard.others > 0;
-  while (!clash && std::chrono::steady_clock::now() < until) clash = inside.load() > 1;
   const Tensor& y = f.results[0];
-  if (clash && y.defined() && y.numel() > 0 && y.is_contiguous()) std::memset(y.raw_data(), 1, size_t(y.numel() * itemsize(y.dtype())));
+  if (first == std::this_thread::get_id() || y.numel() == 0 || !y.is_contiguous()) return;
+  std::memset(y.raw_data(), 1, size_t(y.numel() * itemsize(y.dtype())));
 }
 
 /// Another operator of the same form, whose kernel a wrong alternative would be.
 const Op* alternative_of(const Op& op) {
   for (const Op* other : OpTable::current().rows()) {
-    if (other->form != OpForm::Functional || other->shape != op.shape || !other->kernel.cpu || other->launch != op.launch) continue;
-    if (other->kernel.cpu == op.kernel.cpu || other->infer != op.infer || other->tensor_params != op.tensor_params) continue;
-    if (other->schema.params.size() == op.schema.params.size() && other->schema.n_results == op.schema.n_results) return other;
+    if (other->form != OpForm::Functional || other->shape != op.shape || !other->kernel.cpu ||
+        other->launch != op.launch)
+      continue;
+    if (other->kernel.cpu == op.kernel.cpu || other->infer != op.infer ||
+        other->tensor_params != op.tensor_params)
+      continue;
+    if (other->schema.params.size() == op.schema.params.size() &&
+        other->schema.n_results == op.schema.n_results)
+      return other;
   }
   return nullptr;
 }
 bool has_alternative(const Op& op) { return computes(op) && op.kernel.cpu && alternative_of(op); }
+
+void take_alternative(Op& row) {
+  const KernelPair& other = alternative_of(row)->kernel;
+  row.kernel.cpu = other.cpu;
+  row.kernel.lines = other.lines;
+}
 
 template <Cell C> void at_levels(Op& row) { std::fill(row.cells + kFirstLevelKey, row.cells + kKeyCount, C); }
 template <Cell C> void on_cpu(Op& row) { row.cells[int(Device::CPU)] = C; }
@@ -124,19 +135,37 @@ void meta_shape_reversed(Frame& f, int key) {
   }
 }
 
-/// The second entry of what views read: rows where columns should be, when both are as long.
-ViewFn right_view() { return right_row->view; }
+bool has_meta(const Op& op) { return computes(op) && op.shape != ShapeClass::Dynamic; }
+
+/// Rows where columns should be, when both are as long.
 Geometry strides_swapped(const Frame& f, const Geometry& x) {
-  Geometry g = right_view()(f, x);
+  Geometry g = right_row->view(f, x);
   const int last = g.sizes.size() - 1;
   if (last > 0 && g.sizes[0] == g.sizes[last]) std::swap(g.strides[0], g.strides[last]);
   return g;
 }
 bool is_view(const Op& op) { return op.is_view(); }
 
+/// Names of the operators that vmap itself calls on the way in and out.
+struct Names final : Observer {
+  std::set<std::string> seen;
+  void on_call(const Frame& f, KeySet, int) override { seen.insert(f.op->name); }
+  void on_return(const Frame&) override {}
+};
+bool vmap_calls(const Op& op) {
+  static const std::set<std::string> names = [] {
+    Names observer;
+    const ScopedObserver scope(&observer);
+    vmap([](const Tensors& xs) { return xs; }, {{0}, {1}, Randomness::Error, -1})({make_tensor({2, 2}, DType::F64)});
+    return observer.seen;
+  }();
+  return op.is_view() && names.count(op.name);
+}
+
 bool has_default(const Op& op) {
   for (const Param& p : op.schema.params)
-    if (p.has_default && (p.kind == ParamKind::Bool || (p.kind == ParamKind::Int && !p.optional))) return runs(op);
+    if (p.has_default && (p.kind == ParamKind::Bool || (p.kind == ParamKind::Int && !p.optional)))
+      return runs(op);
   return false;
 }
 void default_changed(Op& row) {
@@ -150,27 +179,33 @@ void default_changed(Op& row) {
 }  // namespace
 
 void add_dispatch_mutants(std::vector<Mutant>& list) {
-  list.push_back({"level_skipped", "dispatch", "The outermost level does not see the operator.", runs, at_levels<level_skipped>});
+  list.push_back({"level_skipped", "dispatch", "The outermost level does not see the operator.", runs,
+                  at_levels<level_skipped>});
   list.push_back({"lower_level_first", "dispatch", "With two levels, the outer one is served first.", runs,
                   at_levels<lower_level_first>});
   list.push_back({"mask_left_behind", "dispatch", "A mask is not restored when the kernel returns.", computes,
                   on_cpu<mask_left_behind>});
-  list.push_back({"wrong_alternative", "dispatch", "The kernel of another operator is called.", has_alternative,
-                  [](Op& r) { r.kernel = alternative_of(r)->kernel; }, Mutant::Forward});
+  list.push_back({"wrong_alternative", "dispatch", "The kernel of another operator is called.",
+                  has_alternative, take_alternative, Mutant::Forward});
   list.push_back({"argument_not_seen", "dispatch", "The last tensor argument's keys do not count.", takes_two,
                   [](Op& r) { r.tensor_params.pop_back(); }});
   list.push_back({"dead_level_served", "dispatch", "A wrapper of a level that has ended is opened.", runs,
                   at_levels<dead_level_served>});
-  list.push_back({"randomness_not_ambient", "dispatch", "vmap does not see calls without mapped arguments.", random_op,
-                  [](Op& r) { r.properties &= ~uint32_t(kRandom); }});
-  list.push_back({"scratch_shared", "dispatch", "Two threads share a buffer.", computes, on_cpu<scratch_shared>});
+  list.push_back({"randomness_not_ambient", "dispatch", "vmap does not see calls without mapped arguments.",
+                  random_op, [](Op& r) { r.properties &= ~uint32_t(kRandom); }});
+  list.push_back(
+      {"first_thread_only", "dispatch", "What a kernel needs is set up on the first thread alone.", computes,
+                  on_cpu<first_thread_only>});
   list.push_back({"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
                   [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
-  list.push_back({"meta_shape_reversed", "dispatch", "Shapes without elements come out reversed.", computes,
+  list.push_back({"vmap_exit_swapped", "dispatch", "What vmap calls to place the mapped dim reads columns for rows.", vmap_calls,
+                  [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
+  list.push_back({"meta_shape_reversed", "dispatch", "Shapes without elements come out reversed.", has_meta,
                   [](Op& r) { r.cells[int(Device::Meta)] = meta_shape_reversed; }});
-  list.push_back({"default_changed", "dispatch", "Boxed calls fill in another default.", has_default, default_changed});
-  list.push_back({"in_place_not_written", "dispatch", "The in-place form computes and does not store.", has_in_place,
-                  on_cpu<not_written>, Mutant::None, OpForm::InPlace});
+  list.push_back(
+      {"default_changed", "dispatch", "Boxed calls fill in another default.", has_default, default_changed});
+  list.push_back({"in_place_not_written", "dispatch", "The in-place form computes and does not store.",
+                  has_in_place, on_cpu<not_written>, Mutant::None, OpForm::InPlace});
 }
 
 }  // namespace lamella::verify

@@ -7,9 +7,13 @@ namespace lamella::verify {
 
 namespace {
 
-bool has_kernel(const Op& op) { return op.kernel.cpu && !op.composite && !op.has(kRandom) && takes_tensors(op); }
+bool has_kernel(const Op& op) {
+  return op.kernel.cpu && !op.composite && !op.has(kRandom) && takes_tensors(op);
+}
 bool pointwise(const Op& op) { return has_kernel(op) && op.shape == ShapeClass::Broadcast; }
-bool pointwise_pair(const Op& op) { return pointwise(op) && op.simple && op.tensor_params.size() == 2 && op.tensor_params[1] == 1; }
+bool pointwise_pair(const Op& op) {
+  return pointwise(op) && op.simple && op.tensor_params.size() == 2 && op.tensor_params[1] == 1;
+}
 bool pointwise_many(const Op& op) { return pointwise(op) && op.tensor_params.size() >= 2; }
 bool reduction(const Op& op) { return has_kernel(op) && op.shape == ShapeClass::Reduce; }
 
@@ -26,7 +30,8 @@ template <class F> void each(const View& v, F&& f) {
   }
 }
 void set(const View& v, int64_t offset, const Scalar& value) {
-  visit_dtype(v.dtype, [&]<class Tag>(Tag) { v.as<typename Tag::type>()[offset] = value.to<typename Tag::type>(); });
+  visit_dtype(v.dtype,
+              [&]<class Tag>(Tag) { v.as<typename Tag::type>()[offset] = value.to<typename Tag::type>(); });
 }
 void increment(const View& v, int64_t offset) {
   visit_dtype(v.dtype, [&]<class Tag>(Tag) {
@@ -83,12 +88,14 @@ void broadcast_missing(const KernelCall& c) {
 void single_precision(const KernelCall& c) {
   right_kernel(c);
   const View& out = c.outs[0];
-  if (out.dtype == DType::F64) each(out, [&](int64_t o, const Dims&) { out.as<double>()[o] = float(out.as<double>()[o]); });
+  if (out.dtype == DType::F64)
+    each(out, [&](int64_t o, const Dims&) { out.as<double>()[o] = float(out.as<double>()[o]); });
 }
 
 void empty_not_identity(const KernelCall& c) {
   right_kernel(c);
-  if (c.ins[0].numel() == 0) each(c.outs[0], [&](int64_t offset, const Dims&) { increment(c.outs[0], offset); });
+  if (c.ins[0].numel() == 0)
+    each(c.outs[0], [&](int64_t offset, const Dims&) { increment(c.outs[0], offset); });
 }
 
 template <KernelFn K> void put(Op& row) {
@@ -99,18 +106,20 @@ template <KernelFn K> void put(Op& row) {
 }  // namespace
 
 void add_kernel_mutants(std::vector<Mutant>& list) {
-  list.push_back({"last_element_missed", "kernel", "The tail of the loop is one short.", has_kernel, put<last_element_missed>,
-                  Mutant::Forward});
-  list.push_back({"strides_ignored", "kernel", "The first input is read as if it were dense.", has_kernel, put<strides_ignored>,
-                  Mutant::Forward});
-  list.push_back({"operands_swapped", "kernel", "a op b is computed as b op a.", pointwise_pair, put<operands_swapped>, Mutant::Forward});
-  list.push_back({"accumulates_from_one", "kernel", "The accumulator does not start at the identity.", reduction,
-                  put<accumulates_from_one>, Mutant::Forward});
-  list.push_back({"broadcast_missing", "kernel", "Only the first entry along a broadcast dim is computed.", pointwise_many,
-                  put<broadcast_missing>, Mutant::Forward});
-  list.push_back({"single_precision", "kernel", "An f64 result went through f32.", pointwise, put<single_precision>, Mutant::Forward});
-  list.push_back({"empty_not_identity", "kernel", "The sum of nothing is one too much.", reduction, put<empty_not_identity>,
-                  Mutant::Forward});
+  list.push_back({"last_element_missed", "kernel", "The tail of the loop is one short.", has_kernel,
+                  put<last_element_missed>, Mutant::Forward});
+  list.push_back({"strides_ignored", "kernel", "The first input is read as if it were dense.", has_kernel,
+                  put<strides_ignored>, Mutant::Forward});
+  list.push_back({"operands_swapped", "kernel", "a op b is computed as b op a.", pointwise_pair,
+                  put<operands_swapped>, Mutant::Forward});
+  list.push_back({"accumulates_from_one", "kernel", "The accumulator does not start at the identity.",
+                  reduction, put<accumulates_from_one>, Mutant::Forward});
+  list.push_back({"broadcast_missing", "kernel", "Only the first entry along a broadcast dim is computed.",
+                  pointwise_many, put<broadcast_missing>, Mutant::Forward});
+  list.push_back({"single_precision", "kernel", "An f64 result went through f32.", pointwise,
+                  put<single_precision>, Mutant::Forward});
+  list.push_back({"empty_not_identity", "kernel", "The sum of nothing is one too much.", reduction,
+                  put<empty_not_identity>, Mutant::Forward});
 }
 
 }  // namespace lamella::verify

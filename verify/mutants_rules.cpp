@@ -62,18 +62,18 @@ bool has_jvp_formula(const Op& op) {
 }  // namespace
 
 void add_rule_mutants(std::vector<Mutant>& list) {
-  list.push_back({"vjp_negated", "rule", "The vjp has the wrong sign.", has_vjp_formula, [](Op& r) { spoil<negated, false>(r.vjp); },
-                  Mutant::Vjp});
-  list.push_back({"vjp_partial_dropped", "rule", "The last input has no vjp formula.", has_two_vjps, [](Op& r) { r.vjp.pop_back(); },
-                  Mutant::Vjp});
-  list.push_back({"vjp_conjugated", "rule", "The vjp is the complex conjugate of what it should be.", has_vjp_formula,
-                  [](Op& r) { spoil<conjugated, false>(r.vjp); }, Mutant::Vjp});
-  list.push_back({"vjp_detached", "rule", "The vjp hides from outer levels what it depends on.", has_saving_vjp,
-                  [](Op& r) { spoil<detached, false>(r.vjp); }, Mutant::Second});
+  list.push_back({"vjp_negated", "rule", "The vjp has the wrong sign.", has_vjp_formula,
+                  [](Op& r) { spoil<negated, false>(r.vjp); }, Mutant::Vjp});
+  list.push_back({"vjp_partial_dropped", "rule", "The last input has no vjp formula.", has_two_vjps,
+                  [](Op& r) { r.vjp.pop_back(); }, Mutant::Vjp});
+  list.push_back({"vjp_conjugated", "rule", "The vjp is the complex conjugate of what it should be.",
+                  has_vjp_formula, [](Op& r) { spoil<conjugated, false>(r.vjp); }, Mutant::Vjp});
+  list.push_back({"vjp_detached", "rule", "The vjp hides from outer levels what it depends on.",
+                  has_saving_vjp, [](Op& r) { spoil<detached, false>(r.vjp); }, Mutant::Second});
   list.push_back({"jvp_scaled", "rule", "The tangent is one percent too large.", has_jvp_formula,
                   [](Op& r) { spoil<one_percent_more, true>(r.jvp); }, Mutant::Jvp});
-  list.push_back({"jvp_partial_dropped", "rule", "The last input's tangent is ignored.", has_two_jvps, [](Op& r) { r.jvp.pop_back(); },
-                  Mutant::Jvp});
+  list.push_back({"jvp_partial_dropped", "rule", "The last input's tangent is ignored.", has_two_jvps,
+                  [](Op& r) { r.jvp.pop_back(); }, Mutant::Jvp});
 }
 
 }  // namespace lamella::verify

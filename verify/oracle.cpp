@@ -37,8 +37,10 @@ f128 unit_noise(size_t sample, size_t i) {
   return f128(int64_t(z >> 11) - (int64_t{1} << 52)) * 0x1p-52;
 }
 
+bool normwise(const Op& op) { return op.shape == ShapeClass::Linalg || op.has(kSymmetricInput); }
+
 constexpr size_t kSamples = 4;
-constexpr int kFirstStep = -38, kSecondStep = -28, kNearbyExponent = -30, kNearbyStep = -48;
+constexpr int kNearbyExponent = -30, kNearbyStep = -48;
 
 }  // namespace
 
@@ -136,7 +138,7 @@ namespace {
 void symmetrise(Tensor& x) {
   const int64_t n = x.size(-1);
   const bool has_imaginary = is_complex(x.dtype());
-  const Tensor old = x;
+  const Tensor old = plain_copy(x);  // lanes of a batch have strides
   x = plain_copy(old);
   const f128* const from = parts(old);
   f128* const to = parts(x);
@@ -160,12 +162,14 @@ Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : op_(c.op) {
   args_ = all;
   const auto add = [&](const Case::Slot& s) {
     Value& v = args_[size_t(s.param)];
-    inputs_.push_back(std::holds_alternative<Tensor>(v) ? std::get<Tensor>(v) : std::get<Tensors>(v)[size_t(s.element)]);
+    inputs_.push_back(std::holds_alternative<Tensor>(v) ? std::get<Tensor>(v)
+                                                        : std::get<Tensors>(v)[size_t(s.element)]);
   };
   for (const Case::Slot& s : slots) add(s);
   active_ = flatten(inputs_).size();
   for (const Case::Slot& s : c.inexact())
-    if (std::none_of(slots.begin(), slots.end(), [&](const Case::Slot& t) { return t.param == s.param && t.element == s.element; }))
+    if (std::none_of(slots.begin(), slots.end(),
+                     [&](const Case::Slot& t) { return t.param == s.param && t.element == s.element; }))
       add(s);
   x_ = flatten(inputs_);
   values_ = forward();
@@ -197,9 +201,7 @@ Bounds Oracle::value_bounds(double u) {
     for (size_t j = begin; j < (elementwise ? begin + std::min(stride, end - begin) : end); ++j)
       for (const int sign : {1, -1}) {
         Reals x = x_;
-        for (size_t k = j; k < end; k += elementwise ? stride : end) {
-          x[k] += sign * step * x_[k];
-        }
+        for (size_t k = j; k < end; k += elementwise ? stride : end) { x[k] += sign * step * x_[k]; }
         const Reals y = evaluate(x);
         for (size_t i = 0; i < y.size(); ++i) out[i] += double(fabsq(y[i] - y_[i])) / (16 * u);
       }
@@ -211,16 +213,17 @@ Bounds Oracle::value_bounds(double u) {
   return out;
 }
 
-/// Complex arithmetic is right relative to the modulus, not to each part. Factorisations and solves are stable as a whole, not
-/// entry by entry: a large entry next to a zero one leaves its roundoff there.
+/// Complex arithmetic is right relative to the modulus, not to each part. Factorisations and solves are
+/// stable as a whole, not entry by entry: a large entry next to a zero one leaves its roundoff there.
 void Oracle::make_normwise(Bounds& bounds, const Tensors& of) const {
-  if (op_.shape == ShapeClass::Linalg && !bounds.empty())
+  if (normwise(op_) && !bounds.empty())
     bounds.assign(bounds.size(), *std::max_element(bounds.begin(), bounds.end()));
   size_t at = 0;
   for (const Tensor& t : of) {
     if (!is_inexact(t.dtype())) continue;
     if (is_complex(t.dtype()))
-      for (size_t i = at; i + 1 < bounds.size() && i < at + part_count(t); i += 2) bounds[i] = bounds[i + 1] = bounds[i] + bounds[i + 1];
+      for (size_t i = at; i + 1 < bounds.size() && i < at + part_count(t); i += 2)
+        bounds[i] = bounds[i + 1] = bounds[i] + bounds[i + 1];
     at += part_count(t);
   }
 }
@@ -245,12 +248,13 @@ const Matrix& Oracle::jacobian() {
   return jacobian_;
 }
 
-bool Oracle::smooth() {
+bool Oracle::smooth_within(int step_exponent) {
   if (!op_.has(kKinks) && !op_.has(kDiscontinuous)) return true;
   Reals at = x_;
   for (size_t j = 0; j < x_.size(); ++j) {
-    std::vector<Reals> bends;  // second differences at h and h/4: they scale by 1/4 per step where f is smooth
-    f128 h = step_for(x_[j], kFirstStep);
+    std::vector<Reals>
+        bends;  // second differences at h and h/4: they scale by 1/4 per step where f is smooth
+    f128 h = step_for(x_[j], step_exponent);
     for (int k = 0; k < 2; ++k, h /= 4) {
       at[j] = x_[j] + h;
       Reals bend = evaluate(at);
@@ -282,7 +286,8 @@ std::pair<Matrix, Matrix> Oracle::hull() {
       high.entries[e] = fmaxq(high.entries[e], m.entries[e]);
     }
   }
-  for (size_t i = 0; i < low.rows; ++i) {  // a few samples miss some entries of a tie: its whole row is widened
+  for (size_t i = 0; i < low.rows;
+       ++i) {  // a few samples miss some entries of a tie: its whole row is widened
     f128 spread = 0;
     for (size_t j = 0; j < low.columns; ++j) spread = fmaxq(spread, high(i, j) - low(i, j));
     for (size_t j = 0; j < low.columns; ++j) {
@@ -323,7 +328,8 @@ Bounds Oracle::pushforward_noise(const Reals& t) {
   const Reals size = magnitudes();
   Bounds out(size.size());
   for (size_t i = 0; i < size.size(); ++i)
-    for (size_t j = 0; j < active_; ++j) out[i] += double(ldexpq(size[i] * fabsq(t[j]) / step_for(x_[j], kFirstStep), -109));
+    for (size_t j = 0; j < active_; ++j)
+      out[i] += double(ldexpq(size[i] * fabsq(t[j]) / step_for(x_[j], kFirstStep), -109));
   make_normwise(out, values_);
   return out;
 }
@@ -332,7 +338,8 @@ Bounds Oracle::pullback_noise(const Reals& u) {
   const Reals size = magnitudes();
   Bounds out(active_);
   for (size_t i = 0; i < size.size(); ++i)
-    for (size_t j = 0; j < active_; ++j) out[j] += double(ldexpq(size[i] * fabsq(u[i]) / step_for(x_[j], kFirstStep), -109));
+    for (size_t j = 0; j < active_; ++j)
+      out[j] += double(ldexpq(size[i] * fabsq(u[i]) / step_for(x_[j], kFirstStep), -109));
   make_normwise(out, inputs_);
   return out;
 }
@@ -344,11 +351,13 @@ Matrix Oracle::hessian_noise(const Reals& u) {
   Matrix out{active_, active_, Reals(active_ * active_)};
   for (size_t i = 0; i < active_; ++i)
     for (size_t j = 0; j < active_; ++j)
-      out.entries[i * active_ + j] = ldexpq(total / (step_for(x_[i], kSecondStep) * step_for(x_[j], kSecondStep)), -109);
+      out.entries[i * active_ + j] =
+          ldexpq(total / (step_for(x_[i], kSecondStep) * step_for(x_[j], kSecondStep)), -109);
   return out;
 }
 
-/// Jacobians at x (1 + 2^-26 s) for a few sign patterns s: their change estimates the sensitivity to rounding of x.
+/// Jacobians at x (1 + 2^-26 s) for a few sign patterns s: their change estimates the sensitivity to rounding
+/// of x.
 std::vector<Matrix> Oracle::jacobians_nearby() {
   if (nearby_.empty())
     for (size_t s = 0; s < kSamples; ++s) {
@@ -427,10 +436,11 @@ Matrix Oracle::hessian_bounds(const Reals& u) {
     Reals x = x_;
     for (size_t i = 0; i < x.size(); ++i) x[i] += ldexpq(x_[i], -18) * sign_of(s, i);
     const Matrix other = hessian_at(x, u, false);
-    for (size_t e = 0; e < worst.size(); ++e) worst[e] = fmaxq(worst[e], fabsq(other.entries[e] - here.entries[e]));
+    for (size_t e = 0; e < worst.size(); ++e)
+      worst[e] = fmaxq(worst[e], fabsq(other.entries[e] - here.entries[e]));
   }
   for (size_t e = 0; e < worst.size(); ++e) out.entries[e] += ldexpq(worst[e], 18) * sqrtq(f128(x_.size()));
-  if (op_.shape == ShapeClass::Linalg && !out.entries.empty())
+  if (normwise(op_) && !out.entries.empty())
     out.entries.assign(out.entries.size(), *std::max_element(out.entries.begin(), out.entries.end()));
   return out;
 }

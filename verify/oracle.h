@@ -1,4 +1,5 @@
-// The oracle: the operator's forward in f128 on the reference column, its derivatives by differences, and how far rounding may move them.
+// The oracle: the operator's forward in f128 on the reference column, its derivatives by differences, and how
+// far rounding may move them.
 #pragma once
 
 #include "lamella/verify/case.h"
@@ -20,8 +21,8 @@ Tensor unflatten(const Reals& flat, size_t& at, const Tensor& like);
 /// Like `like`, one f64 per element (the larger of both parts), times `factor`.
 Tensor unflatten(const Bounds& flat, size_t& at, const Tensor& like, double factor);
 
-/// `reference_args` with (x + x^H) / 2 for the x of a kSymmetricInput operator: there a derivative is one along symmetric
-/// directions, whichever triangle the operator reads.
+/// NOTE: [input spaces] `reference_args` with (x + x^H) / 2 for the x of a kSymmetricInput operator: there a
+/// derivative is one along symmetric directions, whichever triangle the operator reads.
 Values symmetrised(const Op& op, Values reference_args);
 
 /// Rounds f128 to a floating dtype and c256 to a complex one; others are copied.
@@ -34,26 +35,32 @@ struct Matrix {
   f128 operator()(size_t i, size_t j) const { return entries[i * columns + j]; }
 };
 
-/// f as a real function of all parts of the tensors in `slots`; its values are the parts of all inexact results. The other inexact
-/// arguments are fixed, but count where kinks are looked for.
+/// f as a real function of all parts of the tensors in `slots`; its values are the parts of all inexact
+/// results. The other inexact arguments are fixed, but count where kinks are looked for.
 class Oracle {
  public:
   Oracle(const Case& c, std::vector<Case::Slot> slots);
 
   /// Results in order, integer ones too, exact up to f128.
   const Tensors& values() const { return values_; }
-  /// |y| + sum_i |dy/dx_i| |x_i| for each part of the inexact results, by steps of a few `u`: a jump nearby counts.
+  /// |y| + sum_i |dy/dx_i| |x_i| for each part of the inexact results, by steps of a few `u`: a jump nearby
+  /// counts.
   Bounds value_bounds(double u);
 
   const Matrix& jacobian();
-  /// Whether one-sided differences agree at this point; operators without kinks are smooth.
-  bool smooth();
-  /// Least and greatest Jacobians nearby, entry by entry, widened by their spread: where a derivative at a kink may lie.
+  /// Whether one-sided differences agree at this point; operators without kinks are smooth. A kink within the
+  /// steps counts.
+  bool smooth() { return smooth_within(kFirstStep); }
+  /// Likewise for the wider steps of second derivatives.
+  bool twice_smooth() { return smooth_within(kWideStep); }
+  /// Least and greatest Jacobians nearby, entry by entry, widened by their spread: where a derivative at a
+  /// kink may lie.
   std::pair<Matrix, Matrix> hull();
 
   Reals pushforward(const Reals& t);
   Reals pullback(const Reals& u);
-  /// sum_j |J_ij| |t_j| + sum_m |d(Jt)_i/dx_m| |x_m|, and likewise for the transpose; normwise for linear algebra.
+  /// sum_j |J_ij| |t_j| + sum_m |d(Jt)_i/dx_m| |x_m|, and likewise for the transpose; normwise for linear
+  /// algebra.
   Bounds pushforward_bounds(const Reals& t);
   Bounds pullback_bounds(const Reals& u);
   /// How far the oracle itself may be off, by its own roundoff: to be added to k u times the bounds above.
@@ -66,6 +73,8 @@ class Oracle {
   Matrix hessian_noise(const Reals& u);
 
  private:
+  static constexpr int kFirstStep = -38, kSecondStep = -28, kWideStep = -16;  ///< exponents
+  bool smooth_within(int step_exponent);
   Tensors forward() const;
   Reals evaluate(const Reals& x);
   Matrix jacobian_at(const Reals& x, int step_exponent);

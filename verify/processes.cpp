@@ -1,4 +1,6 @@
-// A run in several processes: each sends snapshots of its report through a pipe; the parent outlives their crashes.
+// A run in several processes: each sends snapshots of its report through a pipe; the parent outlives their
+// crashes.
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -26,7 +28,8 @@ std::string encode(const Report& r) {
   }
   put(out, std::to_string(r.failures.size()));
   for (const Failure& f : r.failures) {
-    put(out, f.op), put(out, f.law), put(out, f.message), put(out, f.program), put(out, std::to_string(f.depth));
+    put(out, f.op), put(out, f.law), put(out, f.message), put(out, f.program),
+        put(out, std::to_string(f.depth));
   }
   put(out, std::to_string(r.seconds));
   return out;
@@ -83,9 +86,15 @@ class Processes {
  public:
   Processes(const RunOptions& options, const volatile std::sig_atomic_t& stop,
             const std::function<void(const Progress&)>& progress)
-      : options_(options), stop_(stop), progress_(progress), start_(Clock::now()), children_(size_t(options.processes)) {
-    void* shared = ::mmap(nullptr, sizeof(Position) * children_.size(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    LAMELLA_CHECK(shared != MAP_FAILED, OutOfMemory, "verify: no shared memory for {} processes", children_.size());
+      : options_(options),
+        stop_(stop),
+        progress_(progress),
+        start_(Clock::now()),
+        children_(size_t(options.processes)) {
+    void* shared = ::mmap(nullptr, sizeof(Position) * children_.size(), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    LAMELLA_CHECK(shared != MAP_FAILED, OutOfMemory, "verify: no shared memory for {} processes",
+                  children_.size());
     positions_ = new (shared) Position[children_.size()];
   }
 
@@ -98,7 +107,8 @@ class Processes {
     while (alive()) {
       receive();
       if (stop_ && !told_) tell_all(SIGINT);
-      if (elapsed() > options_.seconds + kGrace + (stop_ ? -options_.seconds + stopped_at_ : 0)) tell_all(SIGKILL);
+      if (elapsed() > options_.seconds + kGrace + (stop_ ? -options_.seconds + stopped_at_ : 0))
+        tell_all(SIGKILL);
       if (progress_) progress_(now());
     }
     Report all;
@@ -108,6 +118,9 @@ class Processes {
     }
     all.merge(crashes_);
     all.seconds = elapsed();
+    std::stable_sort(all.failures.begin(), all.failures.end(), [](const Failure& a, const Failure& b) {
+      return std::pair(a.depth, a.program.size()) < std::pair(b.depth, b.program.size());
+    });
     return all;
   }
 
@@ -206,10 +219,10 @@ class Processes {
       const Choices choices = choices_of(options_.seed, law, op, at.index);
       const Case decoded(op, choices, law.options);
       program = cpp_declarations(decoded.args) + "  " + cpp_call(op, decoded.args) + ";\n";
-    } catch (const std::exception&) {
-    }
+    } catch (const std::exception&) {}
     const std::string what = signal == SIGKILL ? "did not end" : format("crashed: {}", ::strsignal(signal));
-    crashes_.failures.push_back({op.name, std::string(law.id), what + format(" (case {})", at.index), program, 0});
+    crashes_.failures.push_back(
+        {op.name, std::string(law.id), what + format(" (case {})", at.index), program, 0});
     Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];
     ++t.cases, ++t.failures;
     skipped_.emplace_back(at.op, at.law);

@@ -1,4 +1,5 @@
-// One process of checks: queues of operator × law pairs, so that every pair gets cases and deep stacks get their share.
+// One process of checks: queues of operator × law pairs, so that every pair gets cases and deep stacks get
+// their share.
 #include "lamella/verify/runner.h"
 
 #include <algorithm>
@@ -73,7 +74,8 @@ Worker::Worker(const RunOptions& options, int index, Position* position)
         pairs_.push_back({options.ops[o], options.laws[l], int(o), int(l), uint64_t(index), {}, {}, false});
   // Neighbours in the list differ in both: a short run sees all laws and all operators.
   std::stable_sort(pairs_.begin(), pairs_.end(), [&](const Pair& a, const Pair& b) {
-    return mix(options.seed + uint64_t(a.op_index) * 977, a.law->id) < mix(options.seed + uint64_t(b.op_index) * 977, b.law->id);
+    return mix(options.seed + uint64_t(a.op_index) * 977, a.law->id) <
+           mix(options.seed + uint64_t(b.op_index) * 977, b.law->id);
   });
 }
 
@@ -123,18 +125,20 @@ void Worker::keep(Pair& p, const Choices& choices) {
   const auto begin = Clock::now();
   const Shrunk s = shrink(*p.law, *p.op, choices, int(1000 * std::clamp(left, 0.02, 2.0)));
   shrinking_ += std::chrono::duration<double>(Clock::now() - begin).count();
-  p.found.push_back({p.op->name, std::string(p.law->id), s.verdict.message, s.verdict.program, s.verdict.depth});
+  p.found.push_back(
+      {p.op->name, std::string(p.law->id), s.verdict.message, s.verdict.program, s.verdict.depth});
 }
 
-/// NOTE: [shares] Laws that need the oracle are slow and get a fixed share of the time. Of the rest, pairs whose cases nest two or more
-/// transforms come first while fewer than 35 % of all cases so far do.
+/// NOTE: [shares] Laws that need the oracle are slow and get a fixed share of the time. Of the rest, pairs
+/// whose cases nest two or more transforms come first while fewer than 35 % of all cases so far do.
 void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
   for (Pair& p : pairs_) {
     if (stop || elapsed() >= options_.seconds) break;
     if (!p.retired) work(p, 0, stop);
   }
   std::vector<Pair*> queues[3];  // oracle, deep, shallow
-  for (Pair& p : pairs_) queues[p.law->oracle ? 0 : p.tally.deep || p.law->group == "compose" ? 1 : 2].push_back(&p);
+  for (Pair& p : pairs_)
+    queues[p.law->oracle ? 0 : p.tally.deep || p.law->group == "compose" ? 1 : 2].push_back(&p);
   size_t next[3] = {0, 0, 0};
   double oracle_seconds = 0, last = elapsed();
   const double begin = last;

@@ -22,7 +22,7 @@ struct Failure {
 
 struct Report {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  ///< by operator and law
-  std::vector<Failure> failures;                                ///< the first of each operator and law, shrunk
+  std::vector<Failure> failures;  ///< the first of each operator and law, shrunk
   double seconds = 0;
 
   Tally total() const;
@@ -49,8 +49,8 @@ struct Progress {
   uint64_t cases, failures;
 };
 
-/// Runs until the time is over or `stop` is set. A check that crashes or hangs ends its process, is reported as a failure, and
-/// the others go on without it.
+/// Runs until the time is over or `stop` is set. A check that crashes or hangs ends its process, is reported
+/// as a failure, and the others go on without it.
 Report run(const RunOptions& options, const volatile std::sig_atomic_t& stop,
            const std::function<void(const Progress&)>& progress = {});
 

@@ -69,10 +69,12 @@ class Reducer {
   }
 
   bool delete_spans() {
-    return over_spans([](Choices& c, size_t at, size_t end) { c.erase(c.begin() + long(at), c.begin() + long(end)); });
+    return over_spans(
+        [](Choices& c, size_t at, size_t end) { c.erase(c.begin() + long(at), c.begin() + long(end)); });
   }
   bool zero_spans() {
-    return over_spans([](Choices& c, size_t at, size_t end) { std::fill(c.begin() + long(at), c.begin() + long(end), 0); });
+    return over_spans(
+        [](Choices& c, size_t at, size_t end) { std::fill(c.begin() + long(at), c.begin() + long(end), 0); });
   }
 
   bool lower_words() {
@@ -81,7 +83,8 @@ class Reducer {
       for (bool lower = true; lower && i < best_.choices.size() && !expired();) {
         const uint32_t w = best_.choices[i];
         lower = false;
-        for (const uint32_t v : {uint32_t{1}, uint32_t{2}, uint32_t{3}, w % 8, w % 24, w % 256, w / 2, w - 1}) {
+        for (const uint32_t v :
+             {uint32_t{1}, uint32_t{2}, uint32_t{3}, w % 8, w % 24, w % 256, w / 2, w - 1}) {
           if (v >= w) continue;
           Choices candidate = best_.choices;
           candidate[i] = v;

@@ -21,9 +21,6 @@ Tensor finished(const Tensor& y, const Tensors& xs, const Program& p) {
   }
 }
 
-/// Operators that take symmetric (Hermitian) matrices are functions of these alone: neighbours are made so too.
-Tensor made_hermitian(const Tensor& x) { return (x + conj(transpose(x, -1, -2))) * 0.5; }
-
 Tensors chosen(const Tensors& xs, const std::vector<bool>& active) {
   Tensors out;
   for (size_t k = 0; k < xs.size(); ++k)
@@ -89,8 +86,6 @@ Function Stack::program(Function op) const {
       const Tensor factor = sin(total) * 0.25 + 1.25;
       for (Tensor& x : moved_in) x = mul(x, factor);
     }
-    for (size_t k = 0; k < p.matrices.size(); ++k)
-      if (p.matrices[k]) moved_in[k] = made_hermitian(moved_in[k]);
     Tensors ys = op(moved_in);
     for (Tensor& y : ys) {
       y = finished(y, xs, p);
@@ -105,8 +100,7 @@ Stack::Stack(Case& c, const Options& o) : case_(c), slots_(c.inexact()), max_cos
   if (slots_.size() > 2) slots_ = {slots_[d.below(uint32_t(slots_.size() - 1))], slots_.back()};
   if (slots_.empty()) return;
   inputs_ = c.values(slots_);
-  program_ = {d.below(2), d.below(6), o.captures || o.shares, {}};
-  for (const Tensor& x : inputs_) program_.matrices.push_back(c.op.shape != ShapeClass::Broadcast && structured(x));
+  program_ = {d.below(2), d.below(6), o.captures || o.shares};
   if (program_.extra) inputs_.push_back(c.direction(inputs_[0]));
   if (status_of([&] { results_ = program(c.smooth_function(slots_))(inputs_); }).raised) return;
   if (results_.empty()) return;
@@ -120,7 +114,8 @@ Stack::Stack(Case& c, const Options& o) : case_(c), slots_(c.inexact()), max_cos
 }
 
 int Stack::depth() const {
-  return int(std::count_if(layers_.begin(), layers_.end(), [](const Layer& l) { return l.kind != Layer::Share; }));
+  return int(
+      std::count_if(layers_.begin(), layers_.end(), [](const Layer& l) { return l.kind != Layer::Share; }));
 }
 
 void Stack::draw_vmap(Draw& d, const Options&, Layer& layer) {
@@ -148,8 +143,10 @@ void Stack::draw_layer(Draw& d, const Options& o, Layer::Kind kind) {
   }
   layer.active = draw_mapped(d, inputs_.size());
   if (o.captures && inputs_.size() > 1) layer.active[d.below(uint32_t(inputs_.size()))] = false;
-  if (o.shares && layers_.empty()) std::fill(layer.active.begin(), layer.active.end() - 1, false), layer.active.back() = true;
-  if (std::none_of(layer.active.begin(), layer.active.end(), [](bool a) { return a; })) layer.active.back() = true;
+  if (o.shares && layers_.empty())
+    std::fill(layer.active.begin(), layer.active.end() - 1, false), layer.active.back() = true;
+  if (std::none_of(layer.active.begin(), layer.active.end(), [](bool a) { return a; }))
+    layer.active.back() = true;
   const Tensors active = chosen(inputs_, layer.active);
   double reverse = 0;
   for (const Tensor& x : active) reverse += 4 * double(components(x));

@@ -21,7 +21,8 @@ std::string active_inputs(const Layer& layer) {
   return cpp_list(names);
 }
 
-std::string weighted(const std::string& below, const std::vector<std::string>& weights, const std::string& args) {
+std::string weighted(const std::string& below, const std::vector<std::string>& weights,
+                     const std::string& args) {
   std::string sum;
   for (size_t k = 0; k < weights.size(); ++k)
     sum += (k ? " + " : "") + std::string("sum(real(r[") + std::to_string(k) + "] * " + weights[k] + "))";
@@ -36,18 +37,20 @@ std::string layer_text(const Layer& l, const std::string& below, const std::stri
     out += cpp_tensor(constants.back(), l.constants[k]);
   }
   const std::string head = "  const Function " + name + " = [=](const Tensors& x) -> Tensors { return ";
-  const std::string options = "VmapOptions{" + cpp_dims(l.in_dims) + ", " + cpp_dims(l.out_dims) + ", Randomness::Error, " +
-                              std::to_string(l.size) + "}";
+  const std::string options = "VmapOptions{" + cpp_dims(l.in_dims) + ", " + cpp_dims(l.out_dims) +
+                              ", Randomness::Error, " + std::to_string(l.size) + "}";
   const std::string active = active_inputs(l);
   if (l.kind == Layer::Share) {
-    return out + "  const Function " + name + " = [=](Tensors x) { x.push_back(x[0]); return " + below + "(x); };\n";
+    return out + "  const Function " + name + " = [=](Tensors x) { x.push_back(x[0]); return " + below +
+           "(x); };\n";
   } else if (l.kind == Layer::Vmap && !l.capture) {
     return out + "  const Function " + name + " = vmap(" + below + ", " + options + ");\n";
   } else if (l.kind == Layer::Vmap) {
     InDims dims = l.in_dims;
     std::erase(dims, kNone);
-    return out + head + "vmap(Function(" + inner + "), VmapOptions{" + cpp_dims(dims) + ", " + cpp_dims(l.out_dims) +
-           ", Randomness::Error, " + std::to_string(l.size) + "})(" + active + "); };\n";
+    return out + head + "vmap(Function(" + inner + "), VmapOptions{" + cpp_dims(dims) + ", " +
+           cpp_dims(l.out_dims) + ", Randomness::Error, " + std::to_string(l.size) + "})(" + active +
+           "); };\n";
   } else if (l.kind == Layer::Vjp) {
     return out + head + "vjp(" + inner + ", " + active + ").pullback(" + cpp_list(constants) + "); };\n";
   } else if (l.kind == Layer::Jvp) {
@@ -59,28 +62,32 @@ std::string layer_text(const Layer& l, const std::string& below, const std::stri
   std::vector<std::string> argnums;
   for (size_t k = 0; k < l.active.size(); ++k)
     if (l.active[k]) argnums.push_back(std::to_string(k));
-  return out + head + "grad(ScalarFunction(" + weighted(below, constants, "x") + "), std::vector<int>" + cpp_list(argnums) +
-         ")(x); };\n";
+  return out + head + "grad(ScalarFunction(" + weighted(below, constants, "x") + "), std::vector<int>" +
+         cpp_list(argnums) + ")(x); };\n";
 }
 
 std::string program_text(const Program& p, size_t inputs) {
-  static constexpr const char* kAfter[] = {"y", "sin(y)", "y * y", "log(real(y * conj(y)) + 1.0)", "y * sum(x[0])", "y * conj(y)"};
+  static constexpr const char* kAfter[] = {
+      "y", "sin(y)", "y * y", "log(real(y * conj(y)) + 1.0)", "y * sum(x[0])", "y * conj(y)"};
   std::string out = "  const Function g0 = [=](const Tensors& x) {\n    Tensors z(x.begin(), x.begin() + " +
                     std::to_string(inputs) + ");\n";
   if (p.before) {
-    out += "    Tensor s = sum(real(x[0]));\n    for (size_t k = 1; k < z.size(); ++k) s = s + sum(real(x[k]));\n"
-           "    for (Tensor& t : z) t = t * (sin(s) * 0.25 + 1.25);\n";
+    out +=
+        "    Tensor s = sum(real(x[0]));\n    for (size_t k = 1; k < z.size(); ++k) s = s + "
+        "sum(real(x[k]));\n"
+        "    for (Tensor& t : z) t = t * (sin(s) * 0.25 + 1.25);\n";
   }
-  out += "    Tensors ys;\n    for (const Tensor& y : f0(z))\n      if (is_inexact(y.dtype())) ys.push_back(" +
-         std::string(kAfter[p.after]) + ");\n";
+  out +=
+      "    Tensors ys;\n    for (const Tensor& y : f0(z))\n      if (is_inexact(y.dtype())) ys.push_back(" +
+      std::string(kAfter[p.after]) + ");\n";
   if (p.extra) out += "    for (Tensor& y : ys) y = y * (sum(real(x.back() * conj(x.back()))) + 1.0);\n";
   return out + "    return ys;\n  };\n";
 }
 }  // namespace
 
 std::string Stack::cpp() const {
-  std::string out = cpp_declarations(case_.args) + "  const Function f0 = " + cpp_function(case_, slots_) + ";\n" +
-                    program_text(program_, slots_.size());
+  std::string out = cpp_declarations(case_.args) + "  const Function f0 = " + cpp_function(case_, slots_) +
+                    ";\n" + program_text(program_, slots_.size());
   std::string below = "g0";
   for (size_t k = 0; k < layers_.size(); ++k) {
     const std::string name = "g" + std::to_string(k + 1);
@@ -92,7 +99,8 @@ std::string Stack::cpp() const {
     names.push_back("in" + std::to_string(k));
     out += cpp_tensor(names.back(), inputs_[k]);
   }
-  return out + "  for (const Tensor& r : " + below + "(" + cpp_list(names) + ")) std::cout << str(r) << \"\\n\";\n";
+  return out + "  for (const Tensor& r : " + below + "(" + cpp_list(names) +
+         ")) std::cout << str(r) << \"\\n\";\n";
 }
 
 }  // namespace lamella::verify

@@ -45,16 +45,19 @@ struct Step {
 };
 
 /// Derivative of f at xs along `directions`: error h^4 (h^2 when one-sided).
-std::vector<Numbers> along(const Function& f, const Tensors& xs, const std::vector<Numbers>& directions, Step step) {
+std::vector<Numbers> along(const Function& f, const Tensors& xs, const std::vector<Numbers>& directions,
+                           Step step) {
   const auto at = [&](int k) {
     Tensors moved_by;
-    for (size_t i = 0; i < xs.size(); ++i) moved_by.push_back(stepped(xs[i], f128(k) * step.h, directions[i]));
+    for (size_t i = 0; i < xs.size(); ++i)
+      moved_by.push_back(stepped(xs[i], f128(k) * step.h, directions[i]));
     std::vector<Numbers> out;
     for (const Tensor& y : f(moved_by)) out.push_back(numbers_of(y));
     return out;
   };
   static constexpr int kCentral[] = {8, 1, -8, -1, -1, 2, 1, -2}, kForward[] = {-3, 0, 4, 1, -1, 2};
-  const std::span<const int> terms = step.one_sided ? std::span<const int>(kForward) : std::span<const int>(kCentral);
+  const std::span<const int> terms =
+      step.one_sided ? std::span<const int>(kForward) : std::span<const int>(kCentral);
   const f128 over = step.h * f128(step.one_sided ? 2 : 12);
   std::vector<Numbers> total;
   for (size_t k = 0; k < terms.size(); k += 2) {
@@ -98,7 +101,8 @@ Tensors numeric_vjp(const Function& f, const Layer& layer, const Tensors& xs, St
   std::vector<Numbers> u;
   for (const Tensor& c : layer.constants) {
     u.push_back(numbers_of(to_reference(c)));
-    if (layer.kind == Layer::Grad && is_complex(c.dtype()))  // weights multiply; cotangents pair with the conjugate
+    if (layer.kind == Layer::Grad &&
+        is_complex(c.dtype()))  // weights multiply; cotangents pair with the conjugate
       for (size_t i = 1; i < u.back().size(); i += 2) u.back()[i] = -u.back()[i];
   }
   Tensors out;
@@ -114,7 +118,8 @@ Tensors numeric_vjp(const Function& f, const Layer& layer, const Tensors& xs, St
       for (size_t r = 0; r < dy.size(); ++r) {
         // A real weight or cotangent of a complex result pairs with its real part, and the other way round.
         const size_t du = u[r].size() > dy[r].size() ? 2 : 1, dd = dy[r].size() > u[r].size() ? 2 : 1;
-        for (size_t i = 0, n = std::min(u[r].size(), dy[r].size()); i < n; ++i) total += u[r][i * du] * dy[r][i * dd];
+        for (size_t i = 0, n = std::min(u[r].size(), dy[r].size()); i < n; ++i)
+          total += u[r][i * du] * dy[r][i * dd];
       }
       gradient[e] = total;
     }
@@ -130,7 +135,8 @@ double Stack::roundoff() const {
   for (const Tensors* ts : {&inputs_, &results_})
     for (const Tensor& t : *ts) u = std::max(u, unit_roundoff(t.dtype()));
   for (const Value& v : case_.args) {
-    if (const auto* t = std::get_if<Tensor>(&v); t && t->defined()) u = std::max(u, unit_roundoff(t->dtype()));
+    if (const auto* t = std::get_if<Tensor>(&v); t && t->defined())
+      u = std::max(u, unit_roundoff(t->dtype()));
     if (const auto* d = std::get_if<DType>(&v)) u = std::max(u, unit_roundoff(*d));
   }
   return u;
@@ -150,7 +156,8 @@ Function Stack::numeric(double scale, bool one_sided) const {
     return ys;
   };
   Function f = program(op);
-  static constexpr double kSteps[] = {0x1p-22, 0x1p-17, 0x1p-13, 0x1p-10};  // error h^4 meets the noise of the step below
+  static constexpr double kSteps[] = {0x1p-22, 0x1p-17, 0x1p-13,
+                                      0x1p-10};  // error h^4 meets the noise of the step below
   size_t derivatives = 0;
   for (const Layer& layer : layers_) {
     Step step{f128(scale * kSteps[std::min<size_t>(derivatives, 3)]), one_sided};

@@ -1,0 +1,57 @@
+// Functions under test and their directions.
+#include "lamella/verify/subject.h"
+
+#include <algorithm>
+#include <quadmath.h>
+
+#include "lamella/verify/compare.h"
+
+namespace lamella::verify {
+
+bool both_ways(const Op& op) { return has_jvp(op) && has_vjp(op); }
+
+bool finite(const Tensors& ts) {
+  for (const f128 v : flatten(ts))
+    if (!(v - v == 0)) return false;
+  return true;
+}
+
+bool prepare(Case& c, Subject& s) {
+  s.slots = c.subset(c.inexact());
+  if (s.slots.empty()) return false;
+  s.xs = c.values(s.slots);
+  s.f = c.smooth_function(s.slots);
+  s.ys = s.f(s.xs);
+  if (s.ys.empty() || !finite(s.ys)) return false;
+  for (const Tensor& t : s.xs) s.u = std::max(s.u, unit_roundoff(t.dtype()));
+  for (const Tensor& t : s.ys) s.u = std::max(s.u, unit_roundoff(t.dtype()));
+  return true;
+}
+
+Tensors directions(Case& c, const Tensors& like) {
+  Tensors out;
+  for (const Tensor& t : like) out.push_back(c.direction(t));
+  return out;
+}
+
+std::string jvp_text(const Case& c, const Subject& s) {
+  return "jvp(" + cpp_function(c, s.slots, true) + ",\n    " + cpp_list(cpp_names(c, s.slots)) + ", " +
+         cpp_names("t", s.xs.size()) + ")";
+}
+std::string vjp_text(const Case& c, const Subject& s) {
+  return "vjp(" + cpp_function(c, s.slots, true) + ",\n    " + cpp_list(cpp_names(c, s.slots)) + ")";
+}
+
+double total(const Reals& v) {
+  f128 sum = 0;
+  for (const f128 x : v) sum += fabsq(x);
+  return double(sum);
+}
+
+Tensors narrowed(const Tensors& wide, const Tensors& like) {
+  Tensors out;
+  for (size_t k = 0; k < wide.size(); ++k) out.push_back(narrow(wide[k], like[k].dtype()));
+  return out;
+}
+
+}  // namespace lamella::verify

@@ -1,0 +1,37 @@
+// What laws of derivatives share: an operator as a function of some of its inexact inputs, and directions.
+#pragma once
+
+#include "lamella/verify/law.h"
+#include "lamella/verify/oracle.h"
+
+namespace lamella::verify {
+
+inline constexpr DTypeMask kWideTypes = kFloat32And64 | kComplex;
+
+/// The function under test.
+struct Subject {
+  std::vector<Case::Slot> slots;
+  Tensors xs, ys;  ///< inputs, and inexact results of the plain call
+  Function f;
+  double u = 0;  ///< coarsest roundoff in play
+};
+
+/// False when there is nothing to differentiate, or a result overflowed.
+bool prepare(Case& c, Subject& s);
+bool finite(const Tensors& ts);
+/// A drawn tensor of the type of each.
+Tensors directions(Case& c, const Tensors& like);
+/// Sum of magnitudes.
+double total(const Reals& v);
+Tensors narrowed(const Tensors& wide, const Tensors& like);
+
+/// "jvp(f, {a0}, {t0})" and "vjp(f, {a0})".
+std::string jvp_text(const Case& c, const Subject& s);
+std::string vjp_text(const Case& c, const Subject& s);
+
+bool both_ways(const Op& op);
+
+void add_second_order_laws(std::vector<Law>& laws);  ///< laws_second_order.cpp: 26
+void add_rule_laws(std::vector<Law>& laws);          ///< laws_rules.cpp: 25 28 32 33
+
+}  // namespace lamella::verify
