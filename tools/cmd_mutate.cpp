@@ -15,7 +15,10 @@ using namespace lamella::verify;
 std::string laws_text(const MutantResult& r) {
   std::string out;
   for (size_t k = 0; k < r.caught_by.size(); ++k)
-    out += (k ? " " : "") + r.caught_by[k] + (r.cases[k] == -1 ? " (crash)" : r.cases[k] == -2 ? " (hangs)" : "");
+    out += (k ? " " : "") + r.caught_by[k] +
+           (r.cases[k] == -1   ? " (crash)"
+            : r.cases[k] == -2 ? " (hangs)"
+                               : "");
   return out;
 }
 
@@ -35,7 +38,8 @@ nlohmann::ordered_json as_json(const std::vector<MutantResult>& results) {
   nlohmann::ordered_json survivors = nlohmann::ordered_json::array(), kills = nlohmann::ordered_json::array();
   for (const MutantResult& r : results) {
     if (!r.killed()) survivors.push_back({{"id", r.id}, {"reason", r.reason}});
-    kills.push_back({{"id", r.id}, {"group", r.group}, {"bug", r.what}, {"laws", r.caught_by}, {"cases", r.cases}});
+    kills.push_back(
+        {{"id", r.id}, {"group", r.group}, {"bug", r.what}, {"laws", r.caught_by}, {"cases", r.cases}});
   }
   return {{"mutants", results.size()},
           {"killed", results.size() - survivors.size()},

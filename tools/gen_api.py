@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the typed API from operator schemas: ops/functions.{h,cpp}, ops/methods.cpp, core/tensor_methods.inc.
+"""Writes the typed API from schemas: ops/functions.{h,cpp}, ops/methods.cpp, core/tensor_methods.inc.
 
 usage: gen_api.py [--check] [--schemas FILE]
 Schemas come from FILE (one per line; `lamella ops --schemas` prints them) or, without it, from the .schema
-fields of ops/*.cpp, so that a new operator's function exists before its table is compiled. --check compares."""
+fields of ops/*.cpp, so that a new operator has its function before its table is compiled."""
 
 import re
 import sys

@@ -175,7 +175,8 @@ std::vector<Planted> choose_mutants(const MutantOptions& options) {
 
 namespace {
 /// One child; returns how many laws it tried, and notes what it said and how it died.
-size_t run_child(const Planted& p, const MutantOptions& options, size_t from, MutantResult& result, bool& died) {
+size_t run_child(const Planted& p, const MutantOptions& options, size_t from, MutantResult& result,
+                 bool& died) {
   int ends[2];
   LAMELLA_CHECK(pipe(ends) == 0, Usage, "mutate: no pipe");
   const pid_t child = fork();

@@ -156,7 +156,8 @@ bool vmap_calls(const Op& op) {
   static const std::set<std::string> names = [] {
     Names observer;
     const ScopedObserver scope(&observer);
-    vmap([](const Tensors& xs) { return xs; }, {{0}, {1}, Randomness::Error, -1})({make_tensor({2, 2}, DType::F64)});
+    vmap([](const Tensors& xs) { return xs; },
+         {{0}, {1}, Randomness::Error, -1})({make_tensor(IntArg{2, 2}, DType::F64)});
     return observer.seen;
   }();
   return op.is_view() && names.count(op.name);
@@ -193,12 +194,12 @@ void add_dispatch_mutants(std::vector<Mutant>& list) {
                   at_levels<dead_level_served>});
   list.push_back({"randomness_not_ambient", "dispatch", "vmap does not see calls without mapped arguments.",
                   random_op, [](Op& r) { r.properties &= ~uint32_t(kRandom); }});
-  list.push_back(
-      {"first_thread_only", "dispatch", "What a kernel needs is set up on the first thread alone.", computes,
-                  on_cpu<first_thread_only>});
+  list.push_back({"first_thread_only", "dispatch", "What a kernel needs is set up on the first thread alone.",
+                  computes, on_cpu<first_thread_only>});
   list.push_back({"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
                   [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
-  list.push_back({"vmap_exit_swapped", "dispatch", "What vmap calls to place the mapped dim reads columns for rows.", vmap_calls,
+  list.push_back({"vmap_exit_swapped", "dispatch",
+                  "What vmap calls to place the mapped dim reads columns for rows.", vmap_calls,
                   [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
   list.push_back({"meta_shape_reversed", "dispatch", "Shapes without elements come out reversed.", has_meta,
                   [](Op& r) { r.cells[int(Device::Meta)] = meta_shape_reversed; }});
