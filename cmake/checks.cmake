@@ -30,6 +30,7 @@ if(NOT LAMELLA_SANITIZE)
   endif()
 endif()
 
+option(LAMELLA_ASAN_LAWS "ctest also builds the asan preset's program and runs the laws with it" OFF)
 if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
@@ -41,7 +42,7 @@ if(TARGET lamella_program)
         $<TARGET_FILE:lamella_program>)
   endif()
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
-  if(CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR AND NOT LAMELLA_SANITIZE)
+  if(LAMELLA_ASAN_LAWS AND CMAKE_SOURCE_DIR STREQUAL PROJECT_SOURCE_DIR AND NOT LAMELLA_SANITIZE)
     # Another preset's program: its build is a fixture, and does nothing when that build is current.
     set(asan ${PROJECT_SOURCE_DIR}/build/asan)
     add_test(NAME asan.configure COMMAND ${CMAKE_COMMAND} --preset asan

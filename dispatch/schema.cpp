@@ -43,8 +43,10 @@ class Scanner {
     return text_.substr(start, at_ - start);
   }
   [[noreturn]] void refuse(std::string_view expected) const {
-    fail(ErrorCode::Schema, "schema: got \"{}\" at position {}, expected {}", text_.substr(at_, 20), at_,
-         expected);
+    std::string rest(text_.substr(at_, 20));
+    for (char& c : rest)
+      if (!isprint(uint8_t(c))) c = '?';  // a NUL would end the message
+    fail(ErrorCode::Schema, "schema: got \"{}\" at position {}, expected {}", rest, at_, expected);
   }
 
  private:

@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/all.h"
 #include "lamella/verify/law.h"
 
 namespace {
@@ -65,6 +66,7 @@ class LawTest : public testing::Test {
 };
 
 [[maybe_unused]] const bool registered = [] {
+  install_operators();  // this runs before main
   for (const Law& law : laws())
     for (const Op* op : OpTable::current().rows()) {
       if (op->form != OpForm::Functional || op->has(kTestOnly) || !law.applies(*op)) continue;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/ops/functions.h"
 
 namespace lamella::verify {
 
@@ -31,15 +32,23 @@ Tensor& entry(Values& args, const Case::Slot& slot) {
   return std::get<Tensor>(v);
 }
 
+/// See NOTE: [input spaces]: an operator on symmetric matrices is checked as a function of all matrices by
+/// way of their symmetric part, so that differences, rules and stacks speak of the same function.
 struct Applied {
   const Op* op;
   Values args;
   std::vector<Case::Slot> slots;
   bool smooth;
 
+  Tensor into_input_space(const Case::Slot& slot, const Tensor& x) const {
+    if (!op->has(kSymmetricInput) || slot.param != 0 || x.rank() < 2 || !is_inexact(x.dtype())) return x;
+    if (x.size(-1) != x.size(-2)) return x;  // refused by the operator itself
+    return (x + conj(transpose(x, -1, -2))) * 0.5;
+  }
+
   Tensors operator()(const Tensors& xs) const {
     Values full = args;
-    for (size_t k = 0; k < slots.size(); ++k) entry(full, slots[k]) = xs[k];
+    for (size_t k = 0; k < slots.size(); ++k) entry(full, slots[k]) = into_input_space(slots[k], xs[k]);
     Tensors ys = call_boxed(*op, full);
     if (smooth) std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });
     return ys;

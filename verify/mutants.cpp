@@ -47,7 +47,8 @@ namespace {
 const OpTable* planted_table(const Planted& p) {
   right_row = p.op;
   const OpTable& table = OpTable::current();
-  const Op* target = p.mutant->form == OpForm::InPlace ? table.find(p.op->name + "_") : p.op;
+  static constexpr const char* kSuffixes[] = {"", "_", "_out"};  // by OpForm
+  const Op* target = table.find(p.op->name + kSuffixes[int(p.mutant->form)]);
   auto* row = new Op(*target);  // rows are never freed
   if (row->form == OpForm::Functional) row->base = row;
   p.mutant->plant(*row);

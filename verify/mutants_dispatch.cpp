@@ -6,6 +6,7 @@
 #include <set>
 #include <thread>
 
+#include "lamella/ops/functions.h"
 #include "lamella/verify/mutants.h"
 
 namespace lamella::verify {
@@ -117,14 +118,9 @@ void take_alternative(Op& row) {
 template <Cell C> void at_levels(Op& row) { std::fill(row.cells + kFirstLevelKey, row.cells + kKeyCount, C); }
 template <Cell C> void on_cpu(Op& row) { row.cells[int(Device::CPU)] = C; }
 
-void not_written(Frame& f, int) {
-  Frame base = f;
-  Tensor result;
-  base.op = right_row;
-  base.results = &result;
-  call(base);
-}
+void not_written(Frame& f, int) { f.results[0] = f.tensor(0); }
 bool has_in_place(const Op& op) { return runs(op) && OpTable::current().find(op.name + "_"); }
+bool has_out(const Op& op) { return runs(op) && OpTable::current().find(op.name + "_out"); }
 
 void meta_shape_reversed(Frame& f, int key) {
   right_cell(f, key);
@@ -134,6 +130,23 @@ void meta_shape_reversed(Frame& f, int key) {
     f.results[k] = make_tensor(sizes, f.results[k].dtype(), Device::Meta);
   }
 }
+
+void view_copied(Frame& f, int key) {
+  right_cell(f, key);
+  f.results[0] = plain_copy(f.results[0]);
+}
+
+/// Under a derivative the primal is computed anew, a little differently.
+void primal_recomputed(Frame& f, int key) {
+  right_cell(f, key);
+  const Transform* transform = dispatch_state().levels[key - kFirstLevelKey].transform;
+  if (transform->name() == "vmap" || f.op->schema.result_kind == ResultKind::TensorList) return;
+  const Wrapper* w = wrapper_of(f.results[0], key);
+  if (!w || !is_inexact(w->value.dtype())) return;
+  const Below below(key);
+  const_cast<Wrapper*>(w)->value = w->value * 1.0000002;
+}
+bool differentiable(const Op& op) { return computes(op) && has_vjp(op) && has_jvp(op); }
 
 bool has_meta(const Op& op) { return computes(op) && op.shape != ShapeClass::Dynamic; }
 
@@ -201,12 +214,17 @@ void add_dispatch_mutants(std::vector<Mutant>& list) {
   list.push_back({"vmap_exit_swapped", "dispatch",
                   "What vmap calls to place the mapped dim reads columns for rows.", vmap_calls,
                   [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
+  list.push_back({"view_copied", "dispatch", "A view is a copy.", is_view, on_cpu<view_copied>});
+  list.push_back({"primal_recomputed", "dispatch", "A derivative changes the value it comes with.",
+                  differentiable, at_levels<primal_recomputed>});
   list.push_back({"meta_shape_reversed", "dispatch", "Shapes without elements come out reversed.", has_meta,
                   [](Op& r) { r.cells[int(Device::Meta)] = meta_shape_reversed; }});
   list.push_back(
       {"default_changed", "dispatch", "Boxed calls fill in another default.", has_default, default_changed});
   list.push_back({"in_place_not_written", "dispatch", "The in-place form computes and does not store.",
                   has_in_place, on_cpu<not_written>, Mutant::None, OpForm::InPlace});
+  list.push_back({"out_not_written", "dispatch", "The out= form computes and does not store.", has_out,
+                  on_cpu<not_written>, Mutant::None, OpForm::Out});
 }
 
 }  // namespace lamella::verify

@@ -98,6 +98,12 @@ void empty_not_identity(const KernelCall& c) {
     each(c.outs[0], [&](int64_t offset, const Dims&) { increment(c.outs[0], offset); });
 }
 
+void input_overwritten(const KernelCall& c) {
+  right_kernel(c);
+  const View& in = c.ins[0];
+  if (in.numel() > 0 && in.data != c.outs[0].data) increment(in, 0);
+}
+
 template <KernelFn K> void put(Op& row) {
   row.kernel.cpu = K;
   row.kernel.lines = {};  // small tensors take the kernel too
@@ -120,6 +126,8 @@ void add_kernel_mutants(std::vector<Mutant>& list) {
                   put<single_precision>, Mutant::Forward});
   list.push_back({"empty_not_identity", "kernel", "The sum of nothing is one too much.", reduction,
                   put<empty_not_identity>, Mutant::Forward});
+  list.push_back({"input_overwritten", "kernel", "The kernel uses its input as scratch.", pointwise,
+                  put<input_overwritten>});
 }
 
 }  // namespace lamella::verify

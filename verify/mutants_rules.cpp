@@ -36,6 +36,13 @@ Tensor negated(const Tensor& t) { return neg(t); }
 Tensor one_percent_more(const Tensor& t) { return t * 1.01; }
 Tensor conjugated(const Tensor& t) { return conj(t); }
 
+/// Right the first time alone, as if the rule had consumed what it saved.
+Tensor right_once(const Tensor& t) {
+  static int calls = 0;
+  return calls++ % 2 ? t * 2 : t;
+}
+Tensor one_dim_more(const Tensor& t) { return unsqueeze(t, 0); }
+
 /// The value without what outer levels of grad and jvp know of it.
 Tensor detached(const Tensor& t) {
   const TensorImpl* impl = t.impl();
@@ -74,6 +81,10 @@ void add_rule_mutants(std::vector<Mutant>& list) {
                   [](Op& r) { spoil<one_percent_more, true>(r.jvp); }, Mutant::Jvp});
   list.push_back({"jvp_partial_dropped", "rule", "The last input's tangent is ignored.", has_two_jvps,
                   [](Op& r) { r.jvp.pop_back(); }, Mutant::Jvp});
+  list.push_back({"vjp_consumed", "rule", "The pullback is right once.", has_vjp_formula,
+                  [](Op& r) { spoil<right_once, false>(r.vjp); }, Mutant::Vjp});
+  list.push_back({"vjp_wrong_shape", "rule", "The gradient has a dim too many.", has_vjp_formula,
+                  [](Op& r) { spoil<one_dim_more, false>(r.vjp); }, Mutant::Vjp});
 }
 
 }  // namespace lamella::verify

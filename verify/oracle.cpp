@@ -348,11 +348,15 @@ Matrix Oracle::hessian_noise(const Reals& u) {
   const Reals size = magnitudes();
   f128 total = 0;
   for (size_t k = 0; k < size.size(); ++k) total += size[k] * fabsq(u[k]);
-  Matrix out{active_, active_, Reals(active_ * active_)};
+  // Where the step is too long for the function, twice the step shows it.
+  Matrix out = hessian_at(x_, u, false, kSecondStep + 1);
+  const Matrix finer = hessian_at(x_, u, false);
   for (size_t i = 0; i < active_; ++i)
-    for (size_t j = 0; j < active_; ++j)
-      out.entries[i * active_ + j] =
+    for (size_t j = 0; j < active_; ++j) {
+      const f128 roundoff =
           ldexpq(total / (step_for(x_[i], kSecondStep) * step_for(x_[j], kSecondStep)), -109);
+      out.entries[i * active_ + j] = fabsq(out(i, j) - finer(i, j)) + roundoff;
+    }
   return out;
 }
 
@@ -404,12 +408,12 @@ Bounds Oracle::pullback_bounds(const Reals& u) {
   return out;
 }
 
-Matrix Oracle::hessian_at(const Reals& x, const Reals& u, bool magnitudes) {
+Matrix Oracle::hessian_at(const Reals& x, const Reals& u, bool magnitudes, int step_exponent) {
   Matrix m{active_, active_, Reals(active_ * active_)};
   Reals at = x;
   for (size_t i = 0; i < active_; ++i)
     for (size_t j = 0; j <= i; ++j) {
-      const f128 hi = step_for(x[i], kSecondStep), hj = step_for(x[j], kSecondStep);
+      const f128 hi = step_for(x[i], step_exponent), hj = step_for(x[j], step_exponent);
       Reals total(y_.size());
       for (const int a : {1, -1})
         for (const int b : {1, -1}) {

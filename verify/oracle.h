@@ -82,7 +82,7 @@ class Oracle {
   /// Magnitude of what results are computed from: |y_i| + sum_j |J_ij x_j|.
   Reals magnitudes();
   void make_normwise(Bounds& bounds, const Tensors& of) const;
-  Matrix hessian_at(const Reals& x, const Reals& u, bool magnitudes);
+  Matrix hessian_at(const Reals& x, const Reals& u, bool magnitudes, int step_exponent = kSecondStep);
 
   const Op& op_;
   Values args_;
