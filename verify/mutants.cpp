@@ -124,11 +124,18 @@ void choose_for(const Mutant& m, const MutantOptions& o, std::vector<Planted>& o
 
 using Clock = std::chrono::steady_clock;
 
+/// Whether the law fails here without the bug: then it has not noticed it.
+bool fails_anyway(const Law& law, const Op& op, const Choices& choices) {
+  const ScopedTable published(nullptr);
+  return run_check(law, op, choices).kind == Verdict::Fail;
+}
+
 /// Number of checks until the law noticed, or 0.
 int cases_to_notice(const Law& law, const Op& row, const MutantOptions& o) {
   const auto until = Clock::now() + std::chrono::milliseconds(law.oracle ? o.oracle_ms : o.law_ms);
   for (int i = 0; i < o.cases; ++i) {
-    if (run_check(law, row, choices_of(o.seed, law, row, uint64_t(i))).kind == Verdict::Fail) return i + 1;
+    const Choices choices = choices_of(o.seed, law, row, uint64_t(i));
+    if (run_check(law, row, choices).kind == Verdict::Fail && !fails_anyway(law, *right_row, choices)) return i + 1;
     if (Clock::now() > until) return 0;
   }
   return 0;

@@ -72,7 +72,11 @@ std::vector<Numbers> along(const Function& f, const Tensors& xs, const std::vect
 
 Tensors numeric_vmap(const Function& f, const Layer& layer, const Tensors& xs) {
   std::vector<Tensors> lanes;
-  for (int64_t i = 0; i < layer.size; ++i) lanes.push_back(f(lane(Batch{layer.size, xs, layer.in_dims}, i)));
+  for (int64_t i = 0; i < layer.size; ++i) {
+    Tensors in_lane = lane(Batch{layer.size, xs, layer.in_dims}, i);
+    for (Tensor& x : in_lane) x = plain_copy(x);  // strides are no part of the function
+    lanes.push_back(f(in_lane));
+  }
   Tensors out;
   for (size_t k = 0; k < lanes[0].size(); ++k) {
     Tensors column;
