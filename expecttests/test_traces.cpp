@@ -11,7 +11,7 @@ using namespace lamella;
 TEST(Trace, NestedVmapOfSquare) {
   const Tensor x = zeros({4, 2, 3});
   const auto square = vmap(vmap(UnaryFunction([](const Tensor& t) { return t * t; })));
-  EXPECT_EQ(trace([&] { square(x); }),
+  EXPECT_EQ("\n" + trace([&] { square(x); }),
             R"(
 mul  a: f32[3] {vmap#2 vmap#1 cpu}  b: f32[3] {vmap#2 vmap#1 cpu}   exclude {}  include {}   -> vmap#2
   mul  a: f32[2,3] {vmap#1 cpu}  b: f32[2,3] {vmap#1 cpu}   exclude {vmap#2}  include {}   -> vmap#1

@@ -135,7 +135,8 @@ int cases_to_notice(const Law& law, const Op& row, const MutantOptions& o) {
   const auto until = Clock::now() + std::chrono::milliseconds(law.oracle ? o.oracle_ms : o.law_ms);
   for (int i = 0; i < o.cases; ++i) {
     const Choices choices = choices_of(o.seed, law, row, uint64_t(i));
-    if (run_check(law, row, choices).kind == Verdict::Fail && !fails_anyway(law, *right_row, choices)) return i + 1;
+    if (run_check(law, row, choices).kind == Verdict::Fail && !fails_anyway(law, *right_row, choices))
+      return i + 1;
     if (Clock::now() > until) return 0;
   }
   return 0;
