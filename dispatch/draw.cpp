@@ -75,7 +75,7 @@ int64_t integer_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtyp
   const uint64_t bits = hash(seed, uint64_t(i));
   int64_t v;
   if (!narrow && (kind == Kind::Wide || kind == Kind::Powers)) {
-    v = kind == Kind::Wide ? int64_t(bits) : int64_t(uint64_t{1} << bits % 64) - int64_t(bits >> 8 & 1);
+    v = kind == Kind::Wide ? int64_t(bits) : int64_t((uint64_t{1} << bits % 64) - (bits >> 8 & 1));
     const int unused = 64 - 8 * int(itemsize(dtype));
     v = is_signed_integer(dtype) ? v << unused >> unused : int64_t(uint64_t(v) << unused >> unused);
     if (domain == Domain::Positive) v = v < 0 ? v & 0x7f : v;

@@ -158,10 +158,11 @@ struct Wrapper : TensorExtra {
 template <class W> W* wrapper_at(const Tensor& t, int key, uint64_t serial) {
   TensorImpl* impl = t.impl();
   if (!impl || !(impl->keys >> key & 1)) return nullptr;
-  auto* w = static_cast<W*>(impl->extra);
+  // Another transform's wrapper may sit here: look before the cast.
+  auto* w = static_cast<Wrapper*>(impl->extra);
   if (!w || w->key != key || w->serial != serial) [[unlikely]]
     return nullptr;
-  return w;
+  return static_cast<W*>(w);
 }
 /// Raises escaped_wrapper for a tensor that carries a level key no live level of this thread owns.
 [[noreturn]] void raise_escaped(const Frame& frame, int key);
