@@ -84,8 +84,9 @@ Dims wrap_dims(const Frame& frame, std::string_view arg, std::optional<Ints> dim
     const int64_t w = wrap_dim(frame, arg, d, x);
     LAMELLA_CHECK(std::find(out.begin(), out.end(), w) == out.end(), Shape, "{}: {} = {} names dim {} twice",
                   op_name(frame), arg, Dims(*dims), w);
-    if (x.rank() > 0) out.push_back(w);
+    out.push_back(w);
   }
+  if (x.rank() == 0) return {};  // what rank 0 accepts as dim 0 is no dim to work on
   std::sort(out.begin(), out.end());
   return out;
 }

@@ -35,8 +35,11 @@ rc::Gen<Choices> choice_vectors() {
 
 std::string report(const Law& law, const Op& op, const Choices& choices) {
   const Shrunk s = shrink(law, op, choices);
-  return format("{} breaks law {} ({})\n{}\n{}", op.name, law.number, law.statement, s.verdict.message,
-                s.verdict.program);
+  std::string words;
+  for (const uint32_t w : s.choices) words += " " + std::to_string(w);
+  return format("{} breaks law {} ({})\n{}\n{}\nproptests/regressions/NAME.txt:\n", op.name, law.number,
+                law.statement, s.verdict.message, s.verdict.program) +
+         "law " + std::string(law.id) + "\noperator " + op.name + "\nchoices" + words + "\n";
 }
 
 class LawTest : public testing::Test {
