@@ -63,7 +63,7 @@ class RegressionTest : public testing::Test {
 }();
 
 /// Lanes of two levels that both ask for different numbers get six of them.
-TEST(Regressions, NestedRandomLanesDrawApart) {
+TEST(RandomLanes, OfNestedLevelsDrawApart) {
   const Function draw = [](const Tensors&) {
     return Tensors{lamella::call("rand", {Dims{}, Value{}, DType::F64})[0]};
   };
