@@ -34,6 +34,44 @@ if(LAMELLA_TESTS)
   endif()
 endif()
 
+# libtorch, to measure beside it: where Python finds torch, or -DLAMELLA_TORCH=.../site-packages/torch.
+set(LAMELLA_HAVE_TORCH 0)
+set(LAMELLA_TORCH "" CACHE PATH "The folder of the PyPI package torch, for bench/libtorch.cpp")
+set(LAMELLA_TORCH_WHY "not built with the benchmarks")
+if(LAMELLA_HAVE_BENCH AND NOT LAMELLA_SANITIZE)
+  set(torch ${LAMELLA_TORCH})
+  find_package(Python3 QUIET COMPONENTS Interpreter)
+  if(NOT torch AND Python3_FOUND)   # looks for the package without loading it
+    execute_process(COMMAND ${Python3_EXECUTABLE} -c
+      "from importlib.util import find_spec; s = find_spec('torch'); print(s.submodule_search_locations[0])"
+      OUTPUT_VARIABLE torch OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET)
+  endif()
+  set(LAMELLA_TORCH_WHY
+    "no package torch found (pip install torch, or cmake -DLAMELLA_TORCH=.../site-packages/torch)")
+  if(EXISTS "${torch}/include/ATen/ATen.h")
+    add_library(lamella_torch INTERFACE IMPORTED)   # try_run knows imported targets only
+    target_include_directories(lamella_torch SYSTEM INTERFACE ${torch}/include)
+    target_link_directories(lamella_torch INTERFACE ${torch}/lib)
+    target_link_options(lamella_torch INTERFACE -Wl,-rpath,${torch}/lib)
+    target_link_libraries(lamella_torch INTERFACE torch_cpu c10)
+    # A package without its dependencies has all headers and cannot be loaded.
+    set(probe ${PROJECT_BINARY_DIR}/probe_torch.cpp)
+    file(WRITE ${probe} "#include <ATen/Parallel.h>\nint main() { return at::get_num_threads() < 1; }\n")
+    if(NOT LAMELLA_TORCH_PROBED STREQUAL torch OR NOT LAMELLA_TORCH_RUNS STREQUAL 0)   # or mended since
+      unset(LAMELLA_TORCH_RUNS CACHE)
+      unset(LAMELLA_TORCH_COMPILES CACHE)
+    endif()
+    try_run(LAMELLA_TORCH_RUNS LAMELLA_TORCH_COMPILES SOURCES ${probe} LINK_LIBRARIES lamella_torch
+      CXX_STANDARD 20 CXX_STANDARD_REQUIRED ON)
+    set(LAMELLA_TORCH_PROBED ${torch} CACHE INTERNAL "The folder that LAMELLA_TORCH_RUNS speaks of")
+    if(LAMELLA_TORCH_COMPILES AND LAMELLA_TORCH_RUNS STREQUAL 0)
+      set(LAMELLA_HAVE_TORCH 1)
+    else()
+      set(LAMELLA_TORCH_WHY "${torch} does not load (it needs nvidia-cuda-runtime and nvidia-cuda-cupti)")
+    endif()
+  endif()
+endif()
+
 set(LAMELLA_HAVE_CUDA 0)
 if(LAMELLA_CUDA)
   include(CheckLanguage)

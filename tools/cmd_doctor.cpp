@@ -33,6 +33,8 @@ int main_doctor(int argc, char** argv) {
   part("tests", LAMELLA_HAVE_TESTS, "GoogleTest and RapidCheck",
        "left out (install libgtest-dev librapidcheck-dev)");
   part("bench", LAMELLA_HAVE_BENCH, "Google Benchmark", "left out (install libbenchmark-dev)");
+  part("libtorch", LAMELLA_HAVE_TORCH, "measured beside ours by `./run bench overhead`",
+       "left out of the benchmarks: " LAMELLA_TORCH_WHY);
   part("cuda", LAMELLA_HAVE_CUDA, "compiled", "left out: preset cuda builds it");
   return 0;
 }
