@@ -37,7 +37,7 @@ endif()
 # libtorch, to measure beside it: where Python finds torch, or -DLAMELLA_TORCH=.../site-packages/torch.
 set(LAMELLA_HAVE_TORCH 0)
 set(LAMELLA_TORCH "" CACHE PATH "The folder of the PyPI package torch, for bench/libtorch.cpp")
-set(LAMELLA_TORCH_WHY "not built with the benchmarks")
+set(LAMELLA_TORCH_WHY "this build has none")
 if(LAMELLA_HAVE_BENCH AND NOT LAMELLA_SANITIZE)
   set(torch ${LAMELLA_TORCH})
   find_package(Python3 QUIET COMPONENTS Interpreter)
