@@ -81,10 +81,6 @@ Scalar Scalar::operator-() const {
   return Scalar(c128(-d_, -im_));
 }
 
-bool Scalar::operator==(const Scalar& o) const {
-  return kind_ == o.kind_ && (is_integral() ? i_ == o.i_ : d_ == o.d_ && im_ == o.im_);
-}
-
 namespace {
 std::string number(double v) {
   std::array<char, 32> text;

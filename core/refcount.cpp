@@ -4,8 +4,6 @@
 namespace lamella {
 namespace detail {
 
-thread_local constinit ThreadRecord* this_thread_record = nullptr;
-
 namespace {
 /// Marks the record dead when the thread ends; whoever releases an object of it from then on merges by
 /// itself.

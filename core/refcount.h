@@ -21,7 +21,7 @@ struct ThreadRecord {
 };
 
 namespace detail {
-extern thread_local constinit ThreadRecord* this_thread_record;
+inline thread_local constinit ThreadRecord* this_thread_record = nullptr;  // inline: one load, no GOT
 ThreadRecord* make_thread_record();
 inline ThreadRecord* thread_record() {
   ThreadRecord* r = this_thread_record;
@@ -48,10 +48,13 @@ class RefCounted {
   /// True when the last reference is gone and the caller must destroy the object.
   [[nodiscard]] bool release() {
     if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]] {
-      if (--local_ != 0) [[likely]]
+      if (local_ != 1) {
+        --local_;
         return false;
+      }
       if (shared_.load(std::memory_order_acquire) == 0) [[likely]]
-        return true;
+        return true;  // the count stays 1: a block that goes back to its pool is ready for its next life
+      local_ = 0;
       return release_owner();
     }
     return release_shared();
@@ -60,6 +63,14 @@ class RefCounted {
   bool unique() const {
     return owner_.load(std::memory_order_relaxed) == detail::this_thread_record && local_ == 1 &&
            shared_.load(std::memory_order_acquire) == 0;
+  }
+  /// Makes a dead object the calling thread's, with one reference: it waits in a pool of this thread.
+  void revive() {
+    if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]]
+      return;
+    owner_.store(detail::thread_record(), std::memory_order_relaxed);
+    local_ = 1;
+    shared_.store(0, std::memory_order_relaxed);
   }
   /// Called by the owner, or for it once it is dead: true when the object must be destroyed.
   [[nodiscard]] bool merge();

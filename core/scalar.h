@@ -38,7 +38,9 @@ class Scalar {
     else return convert<T>();
   }
   Scalar operator-() const;
-  bool operator==(const Scalar& other) const;
+  bool operator==(const Scalar& o) const {
+    return kind_ == o.kind_ && (is_integral() ? i_ == o.i_ : d_ == o.d_ && im_ == o.im_);
+  }
   std::string str() const;
 
  private:

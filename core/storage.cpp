@@ -9,24 +9,48 @@
 namespace lamella {
 
 namespace detail {
-thread_local constinit uint64_t birth_serial = 0;
 std::atomic<int64_t> live_storages{0}, live_bytes{0};
 
 void free_storage_memory(void* p) { std::free(p); }
+void free_embedded(Storage* s);  // tensor.cpp
 void queued_storage(RefCounted* s) { Storage::destroy(static_cast<Storage*>(s)); }
 }  // namespace detail
 
-void Storage::destroy(Storage* s) {
-  if (s->embedded) {
-    char* block = reinterpret_cast<char*>(s) - TensorImpl::kHeader;
-    s->~Storage();
-    Pool<TensorImpl::kBlock>::free(block);
-    return;
+namespace {
+/// NOTE: [middling storages] Up to 4 KiB of data share a pooled block with their storage, in blocks of a
+/// power of two: malloc's aligned allocation costs more than the arithmetic on them.
+constexpr size_t kHead = (sizeof(Storage) + 63) / 64 * 64, kLargestPooled = 4096;
+
+template <size_t kBytes> void free_pooled(void* s) {
+  static_cast<Storage*>(s)->~Storage();
+  Pool<kHead + kBytes>::free(s);
+}
+
+template <size_t kBytes> Storage* new_pooled(size_t nbytes) {
+  if (nbytes > kBytes) {
+    if constexpr (kBytes < kLargestPooled) return new_pooled<kBytes * 2>(nbytes);
+    return nullptr;
   }
-  detail::live_storages.fetch_sub(1, std::memory_order_relaxed);
-  detail::live_bytes.fetch_sub(int64_t(s->nbytes), std::memory_order_relaxed);
+  void* const block = Pool<kHead + kBytes>::allocate();
+  auto* s = new (block) Storage;
+  s->data = static_cast<char*>(block) + kHead;
+  s->deleter = free_pooled<kBytes>;
+  s->context = s;
+  return s;
+}
+
+void count(int64_t storages, size_t nbytes) {
+  detail::live_storages.fetch_add(storages, std::memory_order_relaxed);
+  detail::live_bytes.fetch_add(storages * int64_t(nbytes), std::memory_order_relaxed);
+}
+}  // namespace
+
+void Storage::destroy(Storage* s) {
+  if (s->embedded) return detail::free_embedded(s);
+  count(-1, s->nbytes);
+  const bool pooled = s->context == s;
   if (s->deleter) s->deleter(s->context);
-  delete s;
+  if (!pooled) delete s;
 }
 
 StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void* context) {
@@ -37,12 +61,20 @@ StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void
   s->birth = detail::birth_serial;
   s->deleter = deleter;
   s->context = context;
-  detail::live_storages.fetch_add(1, std::memory_order_relaxed);
-  detail::live_bytes.fetch_add(int64_t(nbytes), std::memory_order_relaxed);
+  count(1, nbytes);
   return StorageRef::adopt(s);
 }
 
 StorageRef allocate_storage(size_t nbytes, Device device) {
+  if (kPooling && nbytes <= kLargestPooled) {
+    Storage* const s = new_pooled<128>(nbytes);
+    s->destroy_queued = detail::queued_storage;
+    s->nbytes = nbytes;
+    s->birth = detail::birth_serial;
+    s->device = device;
+    count(1, nbytes);
+    return StorageRef::adopt(s);
+  }
   const size_t rounded = (nbytes + 63) / 64 * 64;
   void* data = rounded >= nbytes ? std::aligned_alloc(64, rounded ? rounded : 64) : nullptr;
   LAMELLA_CHECK(data, OutOfMemory, "out of memory: a tensor needs {} bytes", nbytes);

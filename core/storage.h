@@ -30,7 +30,7 @@ MemoryStats memory_stats();
 
 namespace detail {
 /// Serial that new storage gets; written by dispatch when levels open and close.
-extern thread_local constinit uint64_t birth_serial;
+inline thread_local constinit uint64_t birth_serial = 0;
 }  // namespace detail
 
 /// 64-byte aligned memory in a storage of its own. Error out_of_memory.

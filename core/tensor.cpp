@@ -2,73 +2,190 @@
 #include "lamella/core/tensor.h"
 
 #include <algorithm>
+#include <cstring>
 
 namespace lamella {
 
 namespace detail {
 extern std::atomic<int64_t> live_storages, live_bytes;
-static std::atomic<int64_t> live_heap_tensors{0};
 void queued_storage(RefCounted* s);
 static void queued_tensor(RefCounted* t) { TensorImpl::destroy(static_cast<TensorImpl*>(t)); }
 }  // namespace detail
 
 MemoryStats memory_stats() { return {0, detail::live_storages.load(), detail::live_bytes.load()}; }
 
-TensorImpl* TensorImpl::create() {
-  auto* impl = new (Pool<kBlock>::allocate()) TensorImpl;
+namespace {
+/// Blocks of this thread that wait for their next life, as objects; beyond the cap they go back to malloc.
+struct TensorPool {
+  static constexpr size_t kCap = 4096;
+  TensorImpl* head;
+  size_t count;
+};
+thread_local constinit TensorPool pools[2]{};  // shells, full blocks
+thread_local constinit bool pools_have_owner = false;
+
+Storage* embedded(TensorImpl* impl) { return static_cast<Storage*>(impl->suffix()); }
+
+void free_block(TensorImpl* impl) {
+  if (impl->full) embedded(impl)->~Storage();
+  impl->~TensorImpl();
+  std::free(impl);
+}
+
+/// Gives the blocks back when the thread ends.
+struct PoolOwner {
+  ~PoolOwner() {
+    for (TensorPool& pool : pools) {
+      while (TensorImpl* impl = pool.head) {
+        pool.head = impl->next_free;
+        free_block(impl);
+      }
+      pool.count = TensorPool::kCap;  // what dies later on this thread goes straight to malloc
+    }
+  }
+};
+thread_local PoolOwner pool_owner;
+
+[[gnu::noinline]] TensorImpl* new_block(bool full) {
+  if (!pools_have_owner) {
+    pools_have_owner = true;
+    (void)&pool_owner;
+  }
+  void* block = std::aligned_alloc(64, TensorImpl::kBlock);
+  if (!block) throw std::bad_alloc();
+  auto* impl = new (block) TensorImpl;
   impl->destroy_queued = detail::queued_tensor;
-  if (detail::this_thread_record->pending.load(std::memory_order_relaxed)) [[unlikely]]
-    detail::drain(detail::this_thread_record);
+  impl->full = full;
+  if (!full) return impl;
+  auto* s = new (impl->suffix()) Storage;
+  s->destroy_queued = detail::queued_storage;
+  s->data = reinterpret_cast<char*>(s) + sizeof(Storage);
+  s->embedded = true;
+  return impl;
+}
+
+inline void pop(TensorPool& pool, TensorImpl* head) {
+  pool.head = head->next_free;
+  --pool.count;
+  ThreadRecord* const record = detail::this_thread_record;  // null while the thread ends
+  if (record && record->pending.load(std::memory_order_relaxed)) [[unlikely]]
+    detail::drain(record);
+}
+
+inline void push(TensorPool& pool, TensorImpl* impl) {
+  impl->next_free = pool.head;
+  pool.head = impl;
+  ++pool.count;
+}
+
+inline TensorImpl* take_block(bool full) {
+  TensorPool& pool = pools[full];
+  TensorImpl* const impl = pool.head;
+  if (!impl) [[unlikely]]
+    return new_block(full);
+  pop(pool, impl);
+  return impl;
+}
+
+/// Nobody refers to the header or its embedded storage any more.
+void give_block(TensorImpl* impl) {
+  impl->revive();
+  if (impl->full) embedded(impl)->revive();
+  TensorPool& pool = pools[impl->full];
+  kPooling&& pool.count < TensorPool::kCap ? push(pool, impl) : free_block(impl);
+}
+
+void drop_extra(TensorImpl* impl) {
+  TensorExtra* const extra = impl->extra;
+  impl->extra = nullptr;
+  if (extra->in_block) extra->~TensorExtra();
+  else delete extra;
+}
+
+/// Room for sizes and strides of `n` dims.
+inline void set_rank(TensorImpl* impl, size_t n) {
+  if (impl->rank > TensorImpl::kInlineRank || n > size_t(TensorImpl::kInlineRank)) [[unlikely]] {
+    int64_t* const fresh = n > size_t(TensorImpl::kInlineRank) ? new int64_t[2 * n] : nullptr;
+    if (impl->rank > TensorImpl::kInlineRank) delete[] impl->heap;
+    impl->heap = fresh;
+  }
+  impl->rank = uint8_t(n);
+}
+}  // namespace
+
+namespace detail {
+/// The last view of an embedded storage died after its header.
+void free_embedded(Storage* s) {
+  give_block(reinterpret_cast<TensorImpl*>(reinterpret_cast<char*>(s) - TensorImpl::kHeader));
+}
+}  // namespace detail
+
+TensorImpl* TensorImpl::create() {
+  TensorImpl* const impl = take_block(false);
+  impl->storage = nullptr;
+  impl->offset = 0;
+  impl->number = false;
   return impl;
 }
 
 void TensorImpl::destroy(TensorImpl* impl) {
-  if (impl->extra) [[unlikely]] {
-    if (impl->extra->in_block) impl->extra->~TensorExtra();
-    else delete impl->extra;
-  }
-  if (impl->heap) [[unlikely]]
-    delete[] impl->heap;
-  Storage* const storage = impl->storage;
-  const bool embedded = storage && storage->embedded && static_cast<void*>(storage) == impl->suffix();
-  impl->~TensorImpl();
-  if (!embedded) Pool<kBlock>::free(impl);
-  if (storage && storage->release()) Storage::destroy(storage);
+  TensorPool& pool = pools[1];
+  Storage* const own = embedded(impl);
+  if (kPooling && impl->storage == own && impl->full && !impl->extra && impl->rank <= kInlineRank &&
+      own->unique() && impl->unique() && pool.count < TensorPool::kCap) [[likely]]
+    return push(pool, impl);
+  destroy_slowly(impl);
+}
+
+void TensorImpl::destroy_slowly(TensorImpl* impl) {
+  if (impl->extra) [[unlikely]]
+    drop_extra(impl);
+  if (impl->rank > kInlineRank) [[unlikely]]
+    set_rank(impl, 0);
+  Storage* const s = impl->storage;
+  if (!s) return give_block(impl);
+  if (!impl->full || s != embedded(impl)) give_block(impl);
+  else impl->revive();  // its block lives on with its storage
+  if (s->release()) Storage::destroy(s);
 }
 
 void TensorImpl::set_shape(Ints sizes, Ints strides) {
-  rank = uint8_t(sizes.size());
-  if (rank > 5) {
-    delete[] heap;
-    heap = new int64_t[2 * sizes.size()];
+  set_rank(this, sizes.size());
+  int64_t* const s = mutable_sizes();
+  int64_t* const t = mutable_strides();
+  int64_t n = 1;
+  bool dense = true;
+  for (int d = rank - 1; d >= 0; --d) {
+    dense &= sizes[size_t(d)] == 1 || strides[size_t(d)] == n;
+    n *= s[d] = sizes[size_t(d)];
+    t[d] = strides[size_t(d)];
   }
-  numel = 1;
-  contiguous = true;
-  for (int d = int(sizes.size()) - 1; d >= 0; --d) {
-    if (sizes[d] != 1 && strides[d] != numel) contiguous = false;
-    numel *= sizes[d];
-  }
-  if (numel == 0) contiguous = true;
-  std::copy(sizes.begin(), sizes.end(), mutable_sizes());
-  std::copy(strides.begin(), strides.end(), mutable_strides());
+  numel = n;
+  contiguous = dense || n == 0;
+}
+
+void TensorImpl::set_shape_of(const TensorImpl& other) {
+  if (rank > kInlineRank || other.rank > kInlineRank) [[unlikely]]
+    return set_shape({other.sizes(), other.rank}, {other.strides(), other.rank});
+  rank = other.rank;
+  numel = other.numel;
+  contiguous = other.contiguous;
+  std::memcpy(dims, other.dims, sizeof dims);
 }
 
 void TensorImpl::set_contiguous(Ints sizes) {
-  rank = uint8_t(sizes.size());
-  if (rank > 5) {
-    delete[] heap;
-    heap = new int64_t[2 * sizes.size()];
-  }
+  set_rank(this, sizes.size());
   int64_t* const s = mutable_sizes();
   int64_t* const t = mutable_strides();
-  int64_t step = 1;
-  numel = 1;
+  int64_t step = 1, n = 1;
   for (int d = rank - 1; d >= 0; --d) {
-    s[d] = sizes[d];
+    const int64_t size = sizes[size_t(d)];
+    s[d] = size;
     t[d] = step;
-    numel *= sizes[d];
-    step *= sizes[d] > 1 ? sizes[d] : 1;
+    n *= size;
+    step *= size > 1 ? size : 1;
   }
+  numel = n;
   contiguous = true;
 }
 
@@ -96,31 +213,65 @@ int64_t checked_numel(Ints sizes, const char* op) {
   return numel;
 }
 
-Tensor make_tensor(Ints sizes, DType dtype, Device device) {
-  int64_t numel = 1;
-  if (sizes.size() == 1 && sizes[0] >= 0 && sizes[0] < (1 << 30)) numel = sizes[0];
-  else numel = checked_numel(sizes, "empty");
-  LAMELLA_CHECK(sizes.size() <= 64, Shape, "empty: got {} dims, expected at most 64", sizes.size());
-  const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
-  StorageRef large;
-  if (nbytes > TensorImpl::kInlineBytes && device != Device::Meta) large = allocate_storage(nbytes, device);
-  TensorImpl* impl = TensorImpl::create();
+namespace {
+inline void describe(TensorImpl* impl, DType dtype, Device device) {
   impl->dtype = dtype;
   impl->device = device;
+  impl->number = false;
   impl->keys = uint64_t{1} << int(device);
+  impl->offset = 0;
+}
+
+inline void embed(TensorImpl* impl, size_t nbytes, Device device) {
+  Storage* const s = embedded(impl);
+  s->nbytes = nbytes;
+  s->birth = detail::birth_serial;
+  s->version.store(0, std::memory_order_relaxed);
+  s->device = device;
+  impl->storage = s;
+}
+
+[[gnu::noinline]] Tensor make_tensor_slowly(Ints sizes, DType dtype, Device device) {
+  const int64_t numel = checked_numel(sizes, "empty");
+  LAMELLA_CHECK(sizes.size() <= 64, Shape, "empty: got {} dims, expected at most 64", sizes.size());
+  const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
+  const bool small = nbytes <= TensorImpl::kInlineBytes && device != Device::Meta;
+  StorageRef large;
+  if (!small && device != Device::Meta) large = allocate_storage(nbytes, device);
+  TensorImpl* const impl = take_block(small);
+  describe(impl, dtype, device);
+  impl->storage = large.detach();
+  if (small) embed(impl, nbytes, device);
+  Tensor out = Tensor::adopt(impl);
   impl->set_contiguous(sizes);
-  if (large) {
-    impl->storage = large.detach();
-  } else if (device != Device::Meta) {
-    auto* s = new (impl->suffix()) Storage;
-    s->destroy_queued = detail::queued_storage;
-    s->data = reinterpret_cast<char*>(s) + sizeof(Storage);
-    s->nbytes = nbytes;
-    s->birth = detail::birth_serial;
-    s->device = device;
-    s->embedded = true;
-    impl->storage = s;
+  return out;
+}
+}  // namespace
+
+/// The short way fills in the block on top of the pool and takes it only when the elements fit.
+Tensor make_tensor(Ints sizes, DType dtype, Device device) {
+  TensorPool& pool = pools[1];
+  TensorImpl* const impl = pool.head;
+  if (!kPooling || !impl || sizes.size() > size_t(TensorImpl::kInlineRank)) [[unlikely]]
+    return make_tensor_slowly(sizes, dtype, device);
+  uint64_t n = 1, step = 1;
+  for (size_t d = sizes.size(); d-- > 0;) {
+    const uint64_t size = uint64_t(sizes[d]);
+    if (size > TensorImpl::kInlineBytes) return make_tensor_slowly(sizes, dtype, device);
+    impl->dims[d] = int64_t(size);
+    impl->dims[d + TensorImpl::kInlineRank] = int64_t(step);
+    n *= size;
+    step *= size > 1 ? size : 1;
   }
+  const uint64_t nbytes = n * uint64_t(itemsize(dtype));
+  if (nbytes > TensorImpl::kInlineBytes || device == Device::Meta)
+    return make_tensor_slowly(sizes, dtype, device);
+  pop(pool, impl);
+  describe(impl, dtype, device);
+  impl->rank = uint8_t(sizes.size());
+  impl->contiguous = true;
+  impl->numel = int64_t(n);
+  embed(impl, nbytes, device);
   return Tensor::adopt(impl);
 }
 

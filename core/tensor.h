@@ -24,9 +24,10 @@ struct TensorExtra {
   bool in_block = false;
 };
 
-/// NOTE: [small tensors] Header, shape and up to 64 bytes of data share one pooled block of kBlock bytes:
-/// creating a small tensor is one pop from a free list. The embedded storage keeps the block alive when a
-/// view outlives the header.
+/// NOTE: [small tensors] Header, shape and up to 64 bytes of data share one pooled block. Blocks wait in
+/// their pool as whole objects: creating a tensor writes only what differs from tensor to tensor. Full blocks
+/// hold an embedded storage, which keeps the block alive when a view outlives the header; shells hold none
+/// and leave room for a wrapper's data.
 struct TensorImpl : RefCounted {
   static constexpr size_t kBlock = 320;
   static constexpr size_t kInlineBytes = 64;
@@ -38,25 +39,38 @@ struct TensorImpl : RefCounted {
   TensorExtra* extra = nullptr;
   DType dtype = DType::F32;
   Device device = Device::CPU;
-  Layout layout = Layout::Strided;
   uint8_t rank = 0;
   bool contiguous = true;
-  bool number = false;      ///< stands for a Scalar: promotes weakly
-  int64_t dims[10];         ///< sizes then strides when rank <= 5
-  int64_t* heap = nullptr;  ///< 2 * rank of them otherwise
+  bool number = false;  ///< stands for a Scalar: promotes weakly
+  bool full = false;    ///< the block has an embedded storage, used or not
+  union {
+    int64_t dims[10];  ///< sizes then strides when rank <= 5
+    int64_t* heap;     ///< 2 * rank of them otherwise
+  };
+  TensorImpl* next_free = nullptr;  ///< in the pool
 
-  const int64_t* sizes() const { return heap ? heap : dims; }
-  const int64_t* strides() const { return heap ? heap + rank : dims + 5; }
-  int64_t* mutable_sizes() { return heap ? heap : dims; }
-  int64_t* mutable_strides() { return heap ? heap + rank : dims + 5; }
+  static constexpr int kInlineRank = 5;
+  const int64_t* sizes() const { return rank <= kInlineRank ? dims : heap; }
+  const int64_t* strides() const { return rank <= kInlineRank ? dims + kInlineRank : heap + rank; }
+  int64_t* mutable_sizes() { return const_cast<int64_t*>(sizes()); }
+  int64_t* mutable_strides() { return const_cast<int64_t*>(strides()); }
   void set_shape(Ints sizes, Ints strides);
   void set_contiguous(Ints sizes);
+  void set_shape_of(const TensorImpl& other);
+  bool has_shape_of(const TensorImpl& other) const {
+    if (rank != other.rank) return false;
+    const int64_t *a = sizes(), *b = other.sizes();
+    for (int d = 0; d < rank; ++d)
+      if (a[d] != b[d]) return false;
+    return true;
+  }
   void* data() const { return static_cast<char*>(storage->data) + offset * itemsize(dtype); }
 
-  static TensorImpl* create();
+  TensorImpl() : dims{} {}
+  static TensorImpl* create();  ///< a shell with one reference; shape, keys and storage are the caller's
   static void destroy(TensorImpl* impl);
-  /// Where a suffix (a wrapper's data) may be constructed: kSuffix bytes after the header, free when there is
-  /// no embedded storage.
+  static void destroy_slowly(TensorImpl* impl);
+  /// Where a wrapper's data may be constructed in a shell: kSuffix bytes after the header.
   void* suffix() { return reinterpret_cast<char*>(this) + kHeader; }
   static constexpr size_t kHeader = 176;
   static constexpr size_t kSuffix = kBlock - kHeader;

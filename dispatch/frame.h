@@ -11,6 +11,11 @@ namespace lamella {
 
 struct Op;
 
+inline const Tensor& undefined_tensor() {
+  static const Tensor kUndefined;
+  return kUndefined;
+}
+
 /// NOTE: [frames] args[i] points at the caller's value of parameter i: Tensor, TensorSpan, int64_t, Ints,
 /// double, bool, Scalar, DType or std::string by the parameter's kind; null means None. Nothing is copied and
 /// no count is touched: whatever outlives the call (tape, trace) takes its own handles. Calls always have
@@ -25,10 +30,7 @@ struct Frame {
   template <class T> const T& arg(int i) const { return *static_cast<const T*>(args[i]); }
   template <class T> T arg_or(int i, T otherwise) const { return args[i] ? arg<T>(i) : otherwise; }
   /// Undefined when None.
-  const Tensor& tensor(int i) const {
-    static const Tensor kUndefined;
-    return args[i] ? arg<Tensor>(i) : kUndefined;
-  }
+  const Tensor& tensor(int i) const { return args[i] ? arg<Tensor>(i) : undefined_tensor(); }
   TensorSpan tensors(int i) const { return arg<TensorSpan>(i); }
   Ints ints(int i) const { return arg<Ints>(i); }
 };

@@ -143,19 +143,30 @@ struct Op {
   ViewFn view = nullptr;
   CompositeFn composite = nullptr;
   std::vector<BoundFormula> jvp, vjp;
+  bool vjp_saves_result = false;
   std::string_view no_jvp, no_vjp;
   BatchFn batch = nullptr;
   uint32_t properties = 0;
   SampleFn samples = nullptr;
   std::string_view doc;
   std::vector<uint8_t> tensor_params;  ///< positions of Tensor and TensorList parameters
-  bool simple = true;                  ///< every tensor parameter is a plain Tensor and there are at most 4
-  Cell cells[kKeyCount] = {};          ///< total: holes hold the cell that explains them
+  bool simple = true;                  ///< every tensor parameter is a plain Tensor
+  /// Pointwise operators without a rule of their own whose first 1 to 3 parameters are their tensors: how
+  /// many; else 0. Short ways for small tensors ask for it.
+  uint8_t straight = 0;
+  Cell cells[kKeyCount] = {};  ///< total: holes hold the cell that explains them
 
   bool has(Property p) const { return properties & p; }
   bool is_view() const { return view != nullptr; }
-  const BoundFormula* jvp_of(int input) const;
-  const BoundFormula* vjp_of(int input) const;
+  const BoundFormula* jvp_of(int input) const { return formula_of(jvp, input); }
+  const BoundFormula* vjp_of(int input) const { return formula_of(vjp, input); }
+
+ private:
+  static const BoundFormula* formula_of(const std::vector<BoundFormula>& all, int input) {
+    for (const BoundFormula& f : all)
+      if (f.input == input) return &f;
+    return nullptr;
+  }
 };
 
 }  // namespace lamella

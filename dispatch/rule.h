@@ -42,8 +42,7 @@ template <class C, class R, class... A> struct signature<R (C::*)(A...) const> {
 
 template <class T> decltype(auto) from_frame(const void* p) {
   if constexpr (std::is_same_v<T, Tensor>) {
-    static const Tensor kUndefined;
-    return p ? *static_cast<const Tensor*>(p) : kUndefined;
+    return p ? *static_cast<const Tensor*>(p) : undefined_tensor();
   } else if constexpr (std::is_same_v<T, std::optional<int64_t>> || std::is_same_v<T, std::optional<Ints>> ||
                        std::is_same_v<T, std::optional<double>> || std::is_same_v<T, std::optional<DType>>) {
     using V = typename T::value_type;

@@ -8,8 +8,6 @@
 namespace lamella {
 
 namespace detail {
-thread_local constinit DispatchState dispatch_state;
-
 namespace {
 std::atomic<uint64_t> serial_blocks{1};
 constexpr uint64_t kSerialBlock = uint64_t{1} << 20;

@@ -65,7 +65,7 @@ struct DispatchState {
 };
 
 namespace detail {
-extern thread_local constinit DispatchState dispatch_state;
+inline thread_local constinit DispatchState dispatch_state{};
 }
 inline DispatchState& dispatch_state() { return detail::dispatch_state; }
 

@@ -95,6 +95,10 @@ void index_params(Op& op) {
     if (kind == ParamKind::TensorList) op.simple = false;
     if (kind == ParamKind::Tensor || kind == ParamKind::TensorList) op.tensor_params.push_back(uint8_t(i));
   }
+  const size_t n = op.tensor_params.size();
+  const bool leading = n >= 1 && n <= 3 && op.tensor_params[n - 1] == n - 1 && op.schema.params.size() <= 8;
+  const bool plain = op.simple && !op.batch && !op.composite && !op.has(kRandom);
+  op.straight = op.shape == ShapeClass::Broadcast && leading && plain ? uint8_t(n) : 0;
 }
 
 Op* build_row(const OpDef& def) {
@@ -117,6 +121,8 @@ Op* build_row(const OpDef& def) {
   index_params(*op);
   op->jvp = bind(*op, def.jvp);
   op->vjp = bind(*op, def.vjp);
+  for (const BoundFormula& f : op->vjp)
+    for (const BoundSave& save : f.saves) op->vjp_saves_result |= save.kind == BoundSave::Result;
   fill_cells(*op);
   return op;
 }
@@ -233,17 +239,6 @@ void OpTable::replace(const OpDef& def) {
 void set_class_hooks(const ClassHooks& hooks) { detail::class_hooks = hooks; }
 void set_autograd_cell(Cell cell) { detail::autograd_cell = cell; }
 void set_builtin_operators(RegisterAll register_all) { detail::register_builtin = register_all; }
-
-const BoundFormula* Op::jvp_of(int input) const {
-  for (const BoundFormula& f : jvp)
-    if (f.input == input) return &f;
-  return nullptr;
-}
-const BoundFormula* Op::vjp_of(int input) const {
-  for (const BoundFormula& f : vjp)
-    if (f.input == input) return &f;
-  return nullptr;
-}
 
 std::string_view name(ShapeClass c) {
   static constexpr std::string_view kNames[] = {"broadcast", "reduce",  "along_dim", "contract",

@@ -120,34 +120,30 @@ void check_args(const Frame& f, int key) {
 /// plan.
 bool run_line(Frame& f) {
   const Op& op = *f.op;
-  if (op.shape != ShapeClass::Broadcast || !op.simple) return false;
-  const size_t n = op.tensor_params.size();
-  if (n > 3 || n == 0) return false;
+  const size_t n = op.straight;
+  if (n == 0) return false;
   if (op.kernel.line_ok ? !op.kernel.line_ok(f) : op.launch || op.schema.params.size() != n) return false;
-  const void* ins[3];
-  const TensorImpl* first = f.tensor(0).impl();
-  if (!first || !first->contiguous || !first->storage) return false;
-  const auto line = op.kernel.lines[size_t(first->dtype)];
-  if (!line || first->numel > 4096) return false;
   if (op.infer && !op.kernel.line_ok && op.infer != infer_float && op.infer != infer_compare) return false;
+  const TensorImpl* first = f.tensor(0).impl();
+  if (!first || !first->contiguous || !first->storage || first->numel > 4096) return false;
+  const auto line = op.kernel.lines[size_t(first->dtype)];
+  if (!line) return false;
+  const void* ins[3];
   ins[0] = first->data();
   for (size_t i = 1; i < n; ++i) {
     const TensorImpl* t = f.tensor(int(i)).impl();
-    if (!t || !t->storage || t->dtype != first->dtype || !t->contiguous || t->rank != first->rank ||
-        t->device != first->device)
+    if (!t || !t->storage || t->dtype != first->dtype || !t->contiguous || t->device != first->device ||
+        !t->has_shape_of(*first))
       return false;
-    if (std::memcmp(t->sizes(), first->sizes(), first->rank * sizeof(int64_t))) return false;
     ins[i] = t->data();
   }
-  Tensor out =
-      make_tensor({first->sizes(), first->rank}, op.infer == infer_compare ? DType::Bool : first->dtype);
+  Tensor& out = f.results[0];
+  out = make_tensor({first->sizes(), first->rank}, op.infer == infer_compare ? DType::Bool : first->dtype);
   line(out.raw_data(), ins, first->numel);
-  f.results[0] = std::move(out);
   return true;
 }
 
-void backend_cell(Frame& f, int key) {
-  if (key == int(Device::CPU) && run_line(f)) return;
+[[gnu::noinline]] void run_general(Frame& f, int key) {
   check_args(f, key);
   Inferred inferred;
   infer(f, inferred);
@@ -161,6 +157,11 @@ void backend_cell(Frame& f, int key) {
   }
   if (key != int(Device::Meta)) launch(f, inferred, {outs, n}, key == int(Device::Reference));
   for (size_t i = 0; i < n; ++i) f.results[i] = std::move(outs[i]);
+}
+
+void backend_cell(Frame& f, int key) {
+  if (key == int(Device::CPU) && run_line(f)) return;
+  run_general(f, key);
 }
 
 void view_cell(Frame& f, int key) {

@@ -69,11 +69,27 @@ struct Inputs {
   }
 };
 
-bool saves_result(const Op& op) {
-  for (const BoundFormula& f : op.vjp)
-    for (const BoundSave& s : f.saves)
-      if (s.kind == BoundSave::Result) return true;
-  return false;
+/// Gives the results of `f` the history that their `inputs` have.
+void attach_history(Frame& f, std::span<const TapeInput> inputs) {
+  const Op& op = *f.op;
+  const int n = op.schema.n_results;
+  NodeRef node;
+  if (op.vjp_saves_result) {  // through handles without history, or the node would own itself
+    Tensor aliases[4];
+    for (int k = 0; k < n; ++k) aliases[k] = alias_of(f.results[k]);
+    node = record(Frame{&op, f.args, aliases}, inputs);
+  } else {
+    node = record(f, inputs);
+  }
+  for (int k = 0; k < n; ++k) {
+    if (!is_inexact(f.results[k].dtype())) continue;
+    attach(f.results[k], {k + 1 == n ? std::move(node) : node, uint32_t(k)});
+  }
+}
+
+[[gnu::noinline]] void with_lists(Frame& f) {
+  const Inputs inputs(f);
+  if (inputs.n > 0) attach_history(f, inputs.found());
 }
 
 void functional(Frame& f) {
@@ -83,19 +99,14 @@ void functional(Frame& f) {
     call(f);
   }
   if (op.vjp.empty()) return;
-  const Inputs inputs(f);
-  if (inputs.n == 0) return;
-  const int n = op.schema.n_results;
-  NodeRef node;
-  if (saves_result(op)) {  // through handles without history, or the node would own itself
-    Tensor aliases[4];
-    for (int k = 0; k < n; ++k) aliases[k] = alias_of(f.results[k]);
-    node = record(Frame{&op, f.args, aliases}, inputs.found());
-  } else {
-    node = record(f, inputs.found());
+  if (!op.simple || op.tensor_params.size() > 8) return with_lists(f);
+  TapeInput inputs[8];
+  size_t n = 0;
+  for (const uint8_t i : op.tensor_params) {
+    const Meta* m = f.args[i] ? meta_of(f.arg<Tensor>(i)) : nullptr;
+    if (m && m->from.node) inputs[n++] = {i, 0, &m->from};
   }
-  for (int k = 0; k < n; ++k)
-    if (is_inexact(f.results[k].dtype())) attach(f.results[k], {node, uint32_t(k)});
+  if (n > 0) attach_history(f, {inputs, n});
 }
 
 /// A write to a tensor with history: memory is written below, and the handle's history becomes that of the

@@ -72,7 +72,7 @@ class Backward {
   Backward(std::span<const NodeOutput> targets, void (*on_leaf)(Node&, const Tensor&))
       : targets_(targets), on_leaf_(on_leaf), found_(targets.size()) {}
 
-  void add(Node* node, uint32_t output, const Tensor& ct) {
+  void add(Node* node, uint32_t output, Tensor ct) {
     uint32_t at = index_.find(node);
     if (at == NodeIndex::kAbsent) {
       at = uint32_t(pending_.size());
@@ -82,7 +82,8 @@ class Backward {
       std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
     }
     Tensor& slot = pending_[at].at(output);
-    slot = slot.defined() ? lamella::add(slot, ct) : ct;
+    if (slot.defined()) slot = lamella::add(slot, ct);
+    else slot = std::move(ct);
   }
 
   Tensors run() {
@@ -106,71 +107,48 @@ class Backward {
   }
 
   /// The saved value a formula's declaration means, as a pointer by the conventions of frames.
-  const void* saved(const Node& n, BoundSave what, Tensor& handle, Ints& ints) {
+  const void* saved(Node& n, BoundSave what, Ints& ints) {
     for (int i = 0; i < n.n_saved; ++i) {
-      const Node::Saved& s = n.saved[i];
-      if (s.what.kind != what.kind || s.what.index != what.index) continue;
-      if (s.is_tensor) {
-        if (!s.tensor) return nullptr;
-        const Storage* memory = memory_of(s.tensor);
-        LAMELLA_CHECK(!memory || memory->version.load(std::memory_order_relaxed) == s.version, Value,
-                      "backward: a value that {} saved was written in place later (version {} now, {} then); "
-                      "clone it first",
-                      n.op->name, memory->version.load(), s.version);
-        handle = Tensor(Ref<TensorImpl>::share(s.tensor));
-        return &handle;
-      }
-      return pointer_to(*s.value, ints);
+      const Node::Saved& s = n.saved()[i];
+      if (s.what.kind == what.kind && s.what.index == what.index) return s.pointer(*n.op, ints, list_);
     }
     LAMELLA_ASSERT(!"a formula's saved value was not recorded");
     return nullptr;
   }
 
-  const void* pointer_to(const Value& v, Ints& ints) {
-    return std::visit(
-        [&]<class T>(const T& x) -> const void* {
-          if constexpr (std::is_same_v<T, std::monostate>) return nullptr;
-          else if constexpr (std::is_same_v<T, Dims>) return &(ints = Ints(x));
-          else if constexpr (std::is_same_v<T, Tensors>) return &(span_ = TensorSpan(x.data(), x.size()));
-          else return &x;
-        },
-        v);
-  }
-
   void step(Pending& p) {
-    const Node& n = *p.node;
+    Node& n = *p.node;
     const TensorSpan cts = n.n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
     for (int i = 0; i < n.n_edges; ++i) {
-      const Edge& e = n.edges[i];
+      const Edge& e = n.edges()[i];
       const BoundFormula* formula = n.op->vjp_of(e.input);
       if (!formula) continue;
-      Tensor handles[12];
-      Ints ints[12];
-      const void* pointers[12];
-      for (size_t k = 0; k < formula->saves.size(); ++k)
-        pointers[k] = saved(n, formula->saves[k], handles[k], ints[k]);
+      LAMELLA_ASSERT(formula->saves.size() <= size_t(kMaxSaves));
+      Ints ints[kMaxSaves];
+      const void* pointers[kMaxSaves];
+      for (size_t k = 0; k < formula->saves.size(); ++k) pointers[k] = saved(n, formula->saves[k], ints[k]);
       const RuleArgs args{cts, pointers};
       if (formula->many) {
         const Tensors all = formula->many(args);
         const int param = e.input;
-        for (; i < n.n_edges && n.edges[i].input == param; ++i)
-          if (all[n.edges[i].element].defined())
-            add(n.edges[i].node, n.edges[i].output, all[n.edges[i].element]);
+        for (; i < n.n_edges && n.edges()[i].input == param; ++i) {
+          const Edge& to = n.edges()[i];
+          if (all[to.element].defined()) add(to.node, to.output, all[to.element]);
+        }
         --i;
         continue;
       }
       Tensor ct = formula->one(args);
       if (!ct.defined()) continue;
       if (e.fix) ct = fit(n, e, ct);
-      add(e.node, e.output, ct);
+      add(e.node, e.output, std::move(ct));
     }
   }
 
-  Tensor fit(const Node& n, const Edge& e, const Tensor& ct) {
-    Tensor none;
+  Tensor fit(Node& n, const Edge& e, const Tensor& ct) {
     Ints sizes, unused;
-    saved(n, {BoundSave::SizesOf, e.input}, none, sizes);
-    const auto* dtype = static_cast<const DType*>(saved(n, {BoundSave::DTypeOf, e.input}, none, unused));
+    saved(n, {BoundSave::SizesOf, e.input}, sizes);
+    const auto* dtype = static_cast<const DType*>(saved(n, {BoundSave::DTypeOf, e.input}, unused));
     return fit_cotangent(ct, sizes, *dtype);
   }
 
@@ -180,7 +158,7 @@ class Backward {
   std::vector<Pending> pending_;
   std::vector<uint32_t> queue_;
   NodeIndex index_;
-  TensorSpan span_;
+  TensorSpan list_;
 };
 }  // namespace
 

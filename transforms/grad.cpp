@@ -22,8 +22,9 @@ class Grad final : public Interpreter {
   TransformKind kind() const override { return TransformKind::Carried; }
   std::string_view name() const override { return "grad"; }
 
-  Tensor wrap(const Tensor& value, NodeOutput from) const {
-    Tensor t = make_wrapper<GradWrapper>(value, key_, serial_, value.sizes(), value.strides());
+  Tensor wrap(Tensor value, NodeOutput from) const {
+    const TensorImpl& shape = *value.impl();  // the wrapper keeps it alive
+    Tensor t = make_wrapper<GradWrapper>(std::move(value), key_, serial_, shape);
     grad_of_wrapper(t)->from = std::move(from);
     return t;
   }
@@ -33,8 +34,6 @@ class Grad final : public Interpreter {
     return t;
   }
   GradWrapper* wrapper(const Frame& f, const Tensor& t) const {
-    if (!wraps(t)) return nullptr;
-    const Below at_level(key_);
     return static_cast<GradWrapper*>(current_wrapper(f, t, key_, serial_, take));
   }
   /// Result as the pullback needs it: the value, and the node it came from (null when it does not depend on
@@ -133,19 +132,16 @@ class Grad final : public Interpreter {
     lamella::call(lower);
     if (inputs.empty() || op.vjp.empty()) return;
     NodeRef node;
-    Tensor* results = f.results;
-    const size_t n = size_t(op.schema.n_results);
-    LAMELLA_ASSERT(op.schema.result_kind ==
-                   ResultKind::Tensors);  // operators that return lists are composites
-    Tensor wrapped[4];
-    for (size_t k = 0; k < n; ++k) {
-      if (!is_inexact(results[k].dtype())) continue;
-      if (!node) node = record(lower, inputs);
-      wrapped[k] = wrap(results[k], {node, uint32_t(k)});
-      if (op.is_view()) note_view(f, wrapped[k], key_, serial_);
+    // operators that return lists are composites
+    LAMELLA_ASSERT(op.schema.result_kind == ResultKind::Tensors);
+    const int n = op.schema.n_results;
+    for (int k = 0; k < n; ++k) {
+      Tensor& result = f.results[k];
+      if (!is_inexact(result.dtype())) continue;
+      if (!node) node = record(lower, inputs);  // before the first result is wrapped
+      result = wrap(std::move(result), {k + 1 == n ? std::move(node) : node, uint32_t(k)});
+      if (op.is_view()) note_view(f, result, key_, serial_);
     }
-    for (size_t k = 0; k < n; ++k)
-      if (wrapped[k].defined()) results[k] = std::move(wrapped[k]);
   }
 };
 

@@ -55,7 +55,6 @@ void Interpreter::promote(const Frame& frame, const Tensor& target) {
   Tensor plain;
   if (impl->storage->embedded) {
     plain = clone(target);
-    impl->storage->~Storage();
   } else {
     plain = make_view_unchecked(target, target.sizes(), target.strides(), impl->offset);
     (void)impl->storage->release();  // the view holds it now
@@ -65,14 +64,10 @@ void Interpreter::promote(const Frame& frame, const Tensor& target) {
   impl->keys |= KeySet::of(key_).bits;
 }
 
-ReplacingWrapper* current_wrapper(const Frame& frame, const Tensor& t, int key, uint64_t serial, Take take) {
-  if (!(t.keys() >> key & 1)) return nullptr;
-  auto* w = wrapper_at<ReplacingWrapper>(t, key, serial);
-  if (!w) raise_escaped(frame, key);
-  if (!w->view) [[likely]]
-    return w;
+ReplacingWrapper* replayed(const Tensor& t, ReplacingWrapper* w, int key, Take take) {
   auto* base = static_cast<ReplacingWrapper*>(w->view->base.impl()->extra);
   if (base->generation == w->view->generation) return w;
+  const Below at_level(key);
   const Reaching reaching(key);
   Tensor now = w->view->base;
   for (const ViewStep& step : w->view->steps) {

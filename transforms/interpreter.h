@@ -26,10 +26,10 @@ struct ReplacingWrapper : Wrapper {
   bool argument = false;         ///< holds an argument of the transform: its memory belongs to the caller
 };
 
-/// Wrapped tensor at `level` with the sizes, strides and dtype of `shape_of`.
-template <class W>
-Tensor make_wrapper(const Tensor& value, int key, uint64_t serial, Ints sizes, Ints strides) {
+/// A tensor that wraps `value` at a level; its shape is the caller's to set.
+template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial) {
   TensorImpl* impl = TensorImpl::create();
+  Tensor out = Tensor::adopt(impl);
   W* w;
   if constexpr (sizeof(W) <= TensorImpl::kSuffix) {
     w = new (impl->suffix()) W;
@@ -41,11 +41,21 @@ Tensor make_wrapper(const Tensor& value, int key, uint64_t serial, Ints sizes, I
   impl->dtype = value.dtype();
   impl->device = value.device();
   impl->keys = value.keys() | KeySet::of(key).bits;
-  impl->set_shape(sizes, strides);
-  w->value = value;
+  w->value = std::move(value);
   w->serial = serial;
   w->key = key;
-  return Tensor::adopt(impl);
+  return out;
+}
+/// Wrapped tensor with the sizes and strides of `shape`.
+template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial, const TensorImpl& shape) {
+  Tensor out = make_wrapper<W>(std::move(value), key, serial);
+  out.impl()->set_shape_of(shape);
+  return out;
+}
+template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial, Ints sizes, Ints strides) {
+  Tensor out = make_wrapper<W>(std::move(value), key, serial);
+  out.impl()->set_shape(sizes, strides);
+  return out;
 }
 
 class Interpreter : public Transform {
@@ -97,7 +107,15 @@ class Reaching {
 /// The wrapper of t at the interpreter's level, up to date. Null when t is not wrapped. Error
 /// escaped_wrapper.
 using Take = void (*)(const Tensor& to, const Tensor& from);
-ReplacingWrapper* current_wrapper(const Frame& frame, const Tensor& t, int key, uint64_t serial, Take take);
+ReplacingWrapper* replayed(const Tensor& t, ReplacingWrapper* w, int key, Take take);
+inline ReplacingWrapper* current_wrapper(const Frame& frame, const Tensor& t, int key, uint64_t serial,
+                                         Take take) {
+  if (!(t.keys() >> key & 1)) return nullptr;
+  auto* w = wrapper_at<ReplacingWrapper>(t, key, serial);
+  if (!w) [[unlikely]]
+    raise_escaped(frame, key);
+  return w->view ? replayed(t, w, key, take) : w;
+}
 /// Notes that `result` is `frame.op` applied to the wrapped `frame.tensor(0)`.
 void note_view(const Frame& frame, const Tensor& result, int key, uint64_t serial);
 /// The write of NOTE: [views and writes]. `take(to, from)` gives the wrapped `to` the content of `from`,

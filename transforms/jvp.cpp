@@ -24,8 +24,9 @@ class Jvp final : public Interpreter {
   TransformKind kind() const override { return TransformKind::Carried; }
   std::string_view name() const override { return "jvp"; }
 
-  Tensor wrap(const Tensor& value, Tensor tangent) const {
-    Tensor t = make_wrapper<JvpWrapper>(value, key_, serial_, value.sizes(), value.strides());
+  Tensor wrap(Tensor value, Tensor tangent) const {
+    const TensorImpl& shape = *value.impl();  // the wrapper keeps it alive
+    Tensor t = make_wrapper<JvpWrapper>(std::move(value), key_, serial_, shape);
     jvp_wrapper(t)->tangent = std::move(tangent);
     return t;
   }
@@ -67,8 +68,8 @@ class Jvp final : public Interpreter {
   }
 
  private:
+  static constexpr size_t kMaxArity = 12;
   JvpWrapper* wrapper(const Frame& f, const Tensor& t) const {
-    if (!wraps(t)) return nullptr;
     return static_cast<JvpWrapper*>(current_wrapper(f, t, key_, serial_, take));
   }
 
@@ -81,13 +82,13 @@ class Jvp final : public Interpreter {
 
   void plain(Frame& f) {
     const Op& op = *f.op;
-    const void* args[12];
-    LAMELLA_ASSERT(op.schema.params.size() <= 12);
-    for (size_t i = 0; i < op.schema.params.size(); ++i) args[i] = f.args[i];
-    const Tensor* tangents[12] = {};
+    const void* args[kMaxArity];
+    LAMELLA_ASSERT(op.schema.params.size() <= kMaxArity);
+    std::copy_n(f.args, op.schema.params.size(), args);
+    const Tensor* tangents[kMaxArity];
     for (const uint8_t i : op.tensor_params) {
-      if (!f.args[i]) continue;
-      const JvpWrapper* w = wrapper(f, f.tensor(i));
+      tangents[i] = nullptr;
+      const JvpWrapper* w = f.args[i] ? wrapper(f, f.tensor(i)) : nullptr;
       if (!w) continue;
       args[i] = &w->value;
       if (w->tangent.defined()) tangents[i] = &w->tangent;
@@ -133,24 +134,28 @@ class Jvp final : public Interpreter {
     const Op& op = *lower.op;
     const BoundFormula* formula = op.jvp_of(i);
     if (!formula) return;
-    Tensors parts;
-    if (formula->linear) parts = apply_linear(lower, i, tangent);
-    else {
-      const FrameSaves saved(lower, *formula);
-      const RuleArgs args{tangent, saved.data()};
-      if (formula->many) parts = formula->many(args);
-      else parts.push_back(formula->one(args));
+    if (formula->linear || !formula->many) {
+      Tensor parts[4];
+      if (formula->linear) apply_linear(lower, i, tangent, parts);
+      else parts[0] = formula->one({tangent, FrameSaves(lower, *formula).data()});
+      for (int k = 0; k < op.schema.n_results; ++k) add_part(std::move(parts[k]), lower.results[k], sums[k]);
+      return;
     }
-    for (size_t k = 0; k < parts.size(); ++k) {
-      if (!parts[k].defined()) continue;
-      Tensor part = fit_tangent(parts[k], lower.results[k]);
-      sums[k] = sums[k].defined() ? add(sums[k], part) : part;
-    }
+    Tensors parts = formula->many({tangent, FrameSaves(lower, *formula).data()});
+    for (size_t k = 0; k < parts.size(); ++k) add_part(std::move(parts[k]), lower.results[k], sums[k]);
   }
 
-  Tensors apply_linear(const Frame& lower, int i, TensorSpan tangent) {
+  static void add_part(Tensor part, const Tensor& result, Tensor& sum) {
+    if (!part.defined()) return;
+    part = fit_tangent(std::move(part), result);
+    if (sum.defined()) sum = add(sum, part);
+    else sum = std::move(part);
+  }
+
+  void apply_linear(const Frame& lower, int i, TensorSpan tangent, Tensor* parts) {
     const Op& op = *lower.op;
-    std::vector<const void*> args(lower.args, lower.args + op.schema.params.size());
+    const void* args[kMaxArity];
+    std::copy_n(lower.args, op.schema.params.size(), args);
     Tensors list;
     TensorSpan span;
     if (op.schema.params[size_t(i)].kind == ParamKind::TensorList) {
@@ -161,24 +166,21 @@ class Jvp final : public Interpreter {
     } else {
       args[size_t(i)] = &tangent[0];
     }
-    Tensors parts(size_t(op.schema.n_results));
-    Frame call{&op, args.data(), parts.data()};
+    Frame call{&op, args, parts};
     lamella::call(call);
-    return parts;
   }
 
   /// Tangents have the result's type: broadcast inputs and promoted dtypes are brought up to it.
-  static Tensor fit_tangent(const Tensor& t, const Tensor& result) {
-    Tensor out = t.dtype() == result.dtype()
-                     ? t
-                     : to(is_complex(t.dtype()) && !is_complex(result.dtype()) ? real(t) : t, result.dtype());
+  static Tensor fit_tangent(Tensor out, const Tensor& result) {
+    if (out.dtype() != result.dtype())
+      out = to(is_complex(out.dtype()) && !is_complex(result.dtype()) ? real(out) : out, result.dtype());
     return std::ranges::equal(out.sizes(), result.sizes()) ? out : expand(out, result.sizes());
   }
 
   void finish(Frame& f, Tensor* sums) {
     for (int k = 0; k < f.op->schema.n_results; ++k) {
       if (!sums[k].defined() || !is_inexact(f.results[k].dtype())) continue;
-      f.results[k] = wrap(f.results[k], std::move(sums[k]));
+      f.results[k] = wrap(std::move(f.results[k]), std::move(sums[k]));
       if (f.op->is_view()) note_view(f, f.results[k], key_, serial_);
     }
   }

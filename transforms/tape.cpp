@@ -13,19 +13,17 @@ constexpr size_t kNodeBlock = 192;
 size_t node_bytes(int edges, int saved) {
   return sizeof(Node) + size_t(edges) * sizeof(Edge) + size_t(saved) * sizeof(Node::Saved);
 }
-size_t node_bytes(const Node& n) { return node_bytes(n.n_edges, n.n_saved); }
 
-thread_local std::vector<Node*>* dying = nullptr;  // while a chain is being freed
+/// Nodes being freed: one may hold the last handle of the next, so the outermost call drains the list and a
+/// chain of any length is freed without recursion.
+thread_local constinit Node* dying = nullptr;
+thread_local constinit bool draining = false;
 
-void free_one(Node* node, std::vector<Node*>& work) {
+void free_one(Node* node) {
   for (int i = 0; i < node->n_edges; ++i)
-    if (node->edges[i].node->release()) work.push_back(node->edges[i].node);
-  for (int i = 0; i < node->n_saved; ++i) {
-    Node::Saved& s = node->saved[i];
-    if (!s.is_tensor) delete s.value;
-    else if (s.tensor && s.tensor->release()) TensorImpl::destroy(s.tensor);
-  }
-  const bool pooled = node_bytes(*node) <= kNodeBlock;
+    if (Node* from = node->edges()[i].node; from->release()) Node::destroy(from);
+  for (int i = 0; i < node->n_saved; ++i) node->saved()[i].~Saved();
+  const bool pooled = node_bytes(node->room_for_edges, node->room_for_saved) <= kNodeBlock;
   node->~Node();
   pooled ? Pool<kNodeBlock>::free(node) : std::free(node);
 }
@@ -39,23 +37,21 @@ Node* Node::create(int edges, int saved) {
   if (!block) throw std::bad_alloc();
   Node* node = new (block) Node;
   node->destroy_queued = queued_node;
-  node->edges = reinterpret_cast<Edge*>(node + 1);
-  node->saved = reinterpret_cast<Saved*>(node->edges + edges);
+  node->room_for_edges = uint8_t(edges);
+  node->room_for_saved = uint8_t(saved);
   return node;
 }
 
-/// A saved tensor may be the last handle of another node, so freeing one node can free a chain: the outermost
-/// call drains it.
 void Node::destroy(Node* node) {
-  if (dying) return dying->push_back(node);
-  std::vector<Node*> work{node};
-  dying = &work;
-  while (!work.empty()) {
-    Node* next = work.back();
-    work.pop_back();
-    free_one(next, work);
+  node->next_dying = dying;
+  dying = node;
+  if (draining) return;
+  draining = true;
+  while (Node* next = dying) {
+    dying = next->next_dying;
+    free_one(next);
   }
-  dying = nullptr;
+  draining = false;
 }
 
 const Storage* memory_of(const TensorImpl* impl) {
@@ -78,49 +74,65 @@ struct SavePlan {
   }
 };
 
-Value own_argument(const Frame& f, int i) {
-  if (f.none(i)) return {};
+}  // namespace
+
+template <class T> void Node::Saved::put(const T& v, Held held) {
+  new (bytes_) T(v);
+  held_ = held;
+}
+
+void Node::Saved::keep(const Frame& f) {
+  const int i = what.index;
+  const auto boxed = [&](Value v) { put(new Value(std::move(v)), Held::Boxed); };
+  const auto tensor = [&](const Tensor& t) {
+    put(t, Held::Tensor);
+    if (const Storage* memory = memory_of(t.impl()))
+      version_ = memory->version.load(std::memory_order_relaxed);
+  };
+  if (what.kind == BoundSave::Result) return tensor(f.results[i]);
+  if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
+  if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
+  if (f.none(i)) return;
   switch (f.op->schema.params[size_t(i)].kind) {
-    case ParamKind::TensorList: return Tensors(f.tensors(i).begin(), f.tensors(i).end());
-    case ParamKind::Int: return f.arg<int64_t>(i);
-    case ParamKind::Ints: return Dims(f.ints(i));
-    case ParamKind::Float: return f.arg<double>(i);
-    case ParamKind::Bool: return f.arg<bool>(i);
-    case ParamKind::Scalar: return f.arg<Scalar>(i);
-    case ParamKind::DType: return f.arg<DType>(i);
-    case ParamKind::String: return f.arg<std::string>(i);
-    default: return f.tensor(i);
+    case ParamKind::TensorList: return boxed(Tensors(f.tensors(i).begin(), f.tensors(i).end()));
+    case ParamKind::Ints: return boxed(Dims(f.ints(i)));
+    case ParamKind::String: return boxed(f.arg<std::string>(i));
+    case ParamKind::Int: return put(f.arg<int64_t>(i), Held::Number);
+    case ParamKind::Float: return put(f.arg<double>(i), Held::Number);
+    case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
+    case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
+    case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
+    default: return tensor(f.tensor(i));
   }
 }
 
-void save(Node::Saved& s, const Frame& f, BoundSave what) {
-  s.what = what;
-  s.version = 0;
-  s.is_tensor = what.kind == BoundSave::Result || (what.kind == BoundSave::Argument &&
-                                                   f.op->schema.params[what.index].kind == ParamKind::Tensor);
-  if (s.is_tensor) {
-    const Tensor& t = what.kind == BoundSave::Result ? f.results[what.index] : f.tensor(what.index);
-    s.tensor = t.impl();
-    if (!s.tensor) return;
-    s.tensor->retain();
-    if (const Storage* memory = memory_of(s.tensor))
-      s.version = memory->version.load(std::memory_order_relaxed);
-    return;
+Node::Saved::~Saved() {
+  if (held_ == Held::Tensor) as<Tensor>().~Tensor();
+  if (held_ == Held::Boxed) delete as<Value*>();
+}
+
+const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list) const {
+  if (held_ == Held::None) return nullptr;
+  if (held_ == Held::Number) return bytes_;
+  if (held_ == Held::Tensor) {
+    const Tensor& t = as<Tensor>();
+    if (!t.defined()) return nullptr;
+    const Storage* memory = memory_of(t.impl());
+    LAMELLA_CHECK(!memory || memory->version.load(std::memory_order_relaxed) == version_, Value,
+                  "backward: a value that {} saved was written in place later (version {} now, {} then); "
+                  "clone it first",
+                  op.name, memory->version.load(), version_);
+    return &t;
   }
-  if (what.kind == BoundSave::Argument) s.value = new Value(own_argument(f, what.index));
-  else if (what.kind == BoundSave::SizesOf) s.value = new Value(Dims(f.tensor(what.index).sizes()));
-  else s.value = new Value(f.tensor(what.index).dtype());
+  const Value& v = *as<Value*>();
+  if (const auto* dims = std::get_if<Dims>(&v)) return &(ints = Ints(*dims));
+  if (const auto* tensors = std::get_if<Tensors>(&v)) return &(list = TensorSpan(*tensors));
+  return std::get_if<std::string>(&v);
 }
 
-const Tensor& input_value(const Frame& f, const TapeInput& in) {
-  return f.op->schema.params[size_t(in.param)].kind == ParamKind::Tensor
-             ? f.tensor(in.param)
-             : f.tensors(in.param)[size_t(in.element)];
-}
-
+namespace {
 /// Only broadcasting operators sum and cast; others' formulas return the input's shape and dtype themselves.
-bool needs_fix(const Frame& f, const TapeInput& in, const Tensor& result) {
-  const Tensor& x = input_value(f, in);
+bool needs_fix(const Frame& f, const Tensor& x, const Tensor& result) {
   if (x.dtype() != result.dtype()) return true;
   return f.op->shape == ShapeClass::Broadcast && !std::ranges::equal(x.sizes(), result.sizes());
 }
@@ -128,41 +140,50 @@ bool needs_fix(const Frame& f, const TapeInput& in, const Tensor& result) {
 
 NodeRef record(const Frame& f, std::span<const TapeInput> inputs) {
   const Op& op = *f.op;
+  LAMELLA_ASSERT(inputs.size() <= 255);
   SavePlan plan;
-  const Tensor& first = f.results[0];
+  bool fixes[256];
   int last_param = -1;
-  for (const TapeInput& in : inputs) {
-    const BoundFormula* formula = op.vjp_of(in.param);
-    if (formula && in.param != last_param)
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const TapeInput& in = inputs[k];
+    const bool is_list = op.schema.params[size_t(in.param)].kind == ParamKind::TensorList;
+    fixes[k] = !is_list && needs_fix(f, f.tensor(in.param), f.results[0]);
+    const BoundFormula* formula = in.param == last_param ? nullptr : op.vjp_of(in.param);
+    if (formula)
       for (const BoundSave& s : formula->saves) plan.add(s);
     last_param = in.param;
-    if (needs_fix(f, in, first) && op.schema.params[size_t(in.param)].kind == ParamKind::Tensor) {
-      plan.add({BoundSave::SizesOf, uint8_t(in.param)});
-      plan.add({BoundSave::DTypeOf, uint8_t(in.param)});
-    }
+    if (!fixes[k]) continue;
+    plan.add({BoundSave::SizesOf, uint8_t(in.param)});
+    plan.add({BoundSave::DTypeOf, uint8_t(in.param)});
   }
-  Node* node = Node::create(int(inputs.size()), plan.n);
+  NodeRef owner = NodeRef::adopt(Node::create(int(inputs.size()), plan.n));
+  Node* const node = owner.get();
   node->op = &op;
   node->n_outputs = uint8_t(op.schema.n_results);
-  for (const TapeInput& in : inputs) {
-    Node* from = in.from->node.get();
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const TapeInput& in = inputs[k];
+    Node* const from = in.from->node.get();
     from->retain();
     node->order = std::max(node->order, from->order + 1);
-    const bool fix = op.schema.params[size_t(in.param)].kind == ParamKind::Tensor && needs_fix(f, in, first);
-    node->edges[node->n_edges++] = {from, uint8_t(in.from->output), uint8_t(in.param), uint16_t(in.element),
-                                    fix};
+    node->edges()[node->n_edges++] = {from, uint8_t(in.from->output), uint8_t(in.param), uint16_t(in.element),
+                                      fixes[k]};
   }
-  for (int i = 0; i < plan.n; ++i) save(node->saved[node->n_saved++], f, plan.what[i]);
-  return NodeRef::adopt(node);
+  for (int i = 0; i < plan.n; ++i) {
+    new (&node->saved()[i]) Node::Saved(f, plan.what[i]);
+    ++node->n_saved;
+  }
+  return owner;
 }
 
 FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
-  LAMELLA_ASSERT(formula.saves.size() <= 12);
+  LAMELLA_ASSERT(formula.saves.size() <= size_t(kMaxSaves));
+  int n_sizes = 0;
   for (size_t i = 0; i < formula.saves.size(); ++i) {
     const BoundSave s = formula.saves[i];
+    LAMELLA_ASSERT(s.kind != BoundSave::SizesOf || n_sizes < kMaxSizes);
     if (s.kind == BoundSave::Argument) pointers_[i] = f.args[s.index];
     else if (s.kind == BoundSave::Result) pointers_[i] = &f.results[s.index];
-    else if (s.kind == BoundSave::SizesOf) pointers_[i] = &(ints_[i] = f.tensor(s.index).sizes());
+    else if (s.kind == BoundSave::SizesOf) pointers_[i] = &(ints_[n_sizes++] = f.tensor(s.index).sizes());
     else pointers_[i] = &(dtypes_[i] = f.tensor(s.index).dtype());
   }
 }

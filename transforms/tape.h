@@ -22,21 +22,35 @@ struct Edge {
 /// so running nodes by descending order is a topological sort without a global counter. Nodes free each other
 /// through a work list, never by recursion.
 struct Node : RefCounted {
-  struct Saved {
+  /// A kept value, in place when it is a tensor or a number.
+  class Saved {
+   public:
     BoundSave what;
-    bool is_tensor;
-    uint32_t version;  ///< of the memory when saved: a later write in place is an error, not a wrong gradient
-    union {
-      TensorImpl* tensor;  ///< counted
-      Value* value;        ///< owned
-    };
+    Saved(const Frame& f, BoundSave saved) : what(saved) { keep(f); }
+    ~Saved();
+    Saved(const Saved&) = delete;
+    /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`. Error value
+    /// when its memory was written after it was saved.
+    const void* pointer(const Op& op, Ints& ints, TensorSpan& list) const;
+
+   private:
+    enum class Held : uint8_t { None, Tensor, Number, Boxed };
+    void keep(const Frame& f);
+    template <class T> const T& as() const { return *reinterpret_cast<const T*>(bytes_); }
+    template <class T> void put(const T& v, Held held);
+    Held held_ = Held::None;
+    uint32_t version_ = 0;  ///< of the tensor's memory
+    alignas(8) unsigned char bytes_[sizeof(Scalar)];
   };
   const Op* op = nullptr;  ///< null for leaves
   uint64_t order = 0;
-  uint8_t n_edges = 0, n_saved = 0, n_outputs = 1;
-  TensorExtra* leaf = nullptr;  ///< base autograd: the meta data that collects the gradient
-  Edge* edges = nullptr;
-  Saved* saved = nullptr;
+  uint8_t n_edges = 0, n_saved = 0, n_outputs = 1, room_for_edges = 0, room_for_saved = 0;
+  union {
+    TensorExtra* leaf = nullptr;  ///< base autograd: the meta data that collects the gradient
+    Node* next_dying;
+  };
+  Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
+  Saved* saved() { return reinterpret_cast<Saved*>(edges() + room_for_edges); }
 
   static Node* create(int edges, int saved);
   static void destroy(Node* node);
@@ -68,6 +82,8 @@ Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangent
 /// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
 Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);
 
+inline constexpr int kMaxSaves = 6, kMaxSizes = 2;  ///< of one formula
+
 /// Saved values as formulas receive them, straight from a frame.
 class FrameSaves {
  public:
@@ -75,9 +91,9 @@ class FrameSaves {
   const void* const* data() const { return pointers_; }
 
  private:
-  const void* pointers_[12];
-  Ints ints_[12];
-  DType dtypes_[12];
+  const void* pointers_[kMaxSaves];
+  Ints ints_[kMaxSizes];
+  DType dtypes_[kMaxSaves];
 };
 
 /// `t` summed over dims the input was broadcast along and cast to the input's dtype (the real part for a real

@@ -2,7 +2,6 @@
 #include "lamella/transforms/vmap.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "lamella/core/generator.h"
 #include "lamella/core/rng.h"
@@ -29,25 +28,31 @@ class Vmap final : public Interpreter {
   Vmap(int64_t size, Randomness randomness) : size_(size), randomness_(randomness) {}
   TransformKind kind() const override { return TransformKind::Ambient; }
   std::string_view name() const override { return "vmap"; }
+  int64_t size() const { return size_; }
   std::string detail() const override { return format("size {}", size_); }
 
-  Tensor wrap(const Tensor& value, int dim, Ints sizes, Ints strides) const {
-    Tensor t = make_wrapper<VmapWrapper>(value, key_, serial_, sizes, strides);
+  Tensor wrap(Tensor value, int dim, Ints sizes, Ints strides) const {
+    Tensor t = make_wrapper<VmapWrapper>(std::move(value), key_, serial_, sizes, strides);
     static_cast<VmapWrapper*>(t.impl()->extra)->dim = dim;
     return t;
   }
+  /// Mapped dim in front, lanes of the shape of `lane`.
+  Tensor wrap_as(Tensor value, const TensorImpl& lane) const {
+    return make_wrapper<VmapWrapper>(std::move(value), key_, serial_, lane);
+  }
   /// The lane's type seen from outside: sizes and strides without the mapped dim.
   Tensor wrap_argument(const Tensor& value, int dim) const {
+    if (dim == 0) return wrap(value, 0, value.sizes().subspan(1), value.strides().subspan(1));
     Dims sizes(value.sizes()), strides(value.strides());
     sizes.erase(dim);
     strides.erase(dim);
     return wrap(value, dim, sizes, strides);
   }
   /// Results of operators are contiguous in each lane, whatever the physical layout.
-  Tensor wrap_result(const Tensor& value) const {
-    const Ints sizes = value.sizes().subspan(1);
-    if (value.is_contiguous()) return wrap(value, 0, sizes, value.strides().subspan(1));
-    return wrap(value, 0, sizes, contiguous_strides(sizes));
+  Tensor wrap_result(Tensor value) const {
+    const Ints sizes = value.sizes().subspan(1), strides = value.strides().subspan(1);
+    if (value.is_contiguous()) return wrap(std::move(value), 0, sizes, strides);
+    return wrap(std::move(value), 0, sizes, contiguous_strides(sizes));
   }
   const VmapWrapper* wrapper(const Frame& f, const Tensor& t) const {
     if (!wraps(t)) return nullptr;
@@ -97,42 +102,34 @@ class Vmap final : public Interpreter {
   /// neither inference nor a rule: the physical call is the batched call.
   bool fast(Frame& f) {
     const Op& op = *f.op;
-    if (op.shape != ShapeClass::Broadcast || !op.simple || force_loop || op.batch || op.composite)
-      return false;
-    const size_t n = op.tensor_params.size();
-    if (n == 0 || n > 3 || op.tensor_params[n - 1] != n - 1 || op.has(kRandom)) return false;
+    const size_t n = op.straight;
+    if (n == 0 || force_loop) return false;
     const void* args[8];
-    const size_t arity = op.schema.params.size();
-    if (arity > 8) return false;
-    const Tensor* mapped = nullptr;
-    bool contiguous = true;
-    for (size_t i = 0; i < arity; ++i) args[i] = f.args[i];
+    std::copy_n(f.args, op.schema.params.size(), args);
+    const TensorImpl* mapped = nullptr;
     for (size_t i = 0; i < n; ++i) {
-      if (!f.args[i]) return false;
-      const Tensor& t = f.tensor(int(i));
-      if (!t.defined()) return false;
-      if (!wraps(t)) {
-        if (t.impl()->number) continue;
+      const TensorImpl* t = f.args[i] ? f.arg<Tensor>(int(i)).impl() : nullptr;
+      if (!t) return false;
+      if (!(t->keys >> key_ & 1)) {
+        if (t->number) continue;
         return false;
       }
-      const VmapWrapper* w = wrapper(f, t);
-      if (w->dim != 0) return false;
-      if (mapped && (mapped->dtype() != t.dtype() || mapped->rank() != t.rank() ||
-                     std::memcmp(mapped->impl()->sizes(), t.impl()->sizes(), size_t(t.rank()) * 8)))
-        return false;
-      contiguous &= t.is_contiguous();
-      mapped = &t;
+      const VmapWrapper* w = wrapper(f, f.arg<Tensor>(int(i)));
+      if (w->dim != 0 || t->rank == 0) return false;  // mapped scalars: promotion is the rule's
+      if (mapped && (mapped->dtype != t->dtype || !mapped->has_shape_of(*t))) return false;
+      if (!mapped || t->contiguous) mapped = t;
       args[i] = &w->value;
     }
-    if (!mapped || mapped->rank() == 0) return false;  // numbers and mapped scalars: promotion is the rule's
+    if (!mapped) return false;
     Tensor result;
     Frame lower{&op, args, &result};
     lamella::call(lower);
-    f.results[0] = wrap_result(result);
+    const bool same = mapped->contiguous && result.is_contiguous();
+    f.results[0] = same ? wrap_as(std::move(result), *mapped) : wrap_result(std::move(result));
     return true;
   }
 
-  void batch(Frame& f) {
+  [[gnu::noinline]] void batch(Frame& f) {
     const Op& op = *f.op;
     const size_t arity = op.schema.params.size();
     std::vector<const void*> args(f.args, f.args + arity);
@@ -238,7 +235,7 @@ class Vmap final : public Interpreter {
 
   /// NOTE: [randomness] One key a call, whatever the batch size: `different` folds the lane into it, `same`
   /// shares it, so that a loop that runs lane i in LaneScope(i) draws the same bits.
-  void random(Frame& f) {
+  [[gnu::noinline]] void random(Frame& f) {
     const int at = f.op->schema.find("key");
     const Tensor given = at < 0 ? Tensor() : f.tensor(at);
     if (const VmapWrapper* w =
@@ -280,59 +277,64 @@ int wrap_mapped(int dim, int rank, std::string_view what, const Tensor& t) {
   return dim < 0 ? dim + rank : dim;
 }
 
-struct Mapped {
-  std::vector<int> dims;
-  int64_t size;
-};
+/// The dim of argument i that is mapped, or kNotMapped.
+int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
+  const int d = dim_for(o.in_dims, i, xs.size(), "in_dims");
+  return d == kNone ? kNotMapped : wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
+}
 
-Mapped mapped_dims(const Tensors& xs, const VmapOptions& o) {
-  Mapped m{std::vector<int>(xs.size(), kNotMapped), o.size};
+int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
+  int64_t size = o.size;
   size_t first = 0;
   for (size_t i = 0; i < xs.size(); ++i) {
     LAMELLA_CHECK(xs[i].defined(), Undefined, "vmap: argument {} is an undefined tensor", i);
-    const int d = dim_for(o.in_dims, i, xs.size(), "in_dims");
-    if (d == kNone) continue;
-    m.dims[i] = wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
-    const int64_t n = xs[i].size(m.dims[i]);
-    LAMELLA_CHECK(m.size < 0 || n == m.size, MappedSize,
+    const int d = mapped_dim(o, xs, i);
+    if (d == kNotMapped) continue;
+    const int64_t n = xs[i].size(d);
+    LAMELLA_CHECK(size < 0 || n == size, MappedSize,
                   "vmap: mapped sizes differ: argument {} ({}) has {} lanes, argument {} ({}) has {}", i,
-                  xs[i], n, first, xs[first], m.size);
-    if (m.size < 0) first = i;
-    m.size = n;
+                  xs[i], n, first, xs[first], size);
+    if (size < 0) first = i;
+    size = n;
   }
-  LAMELLA_CHECK(m.size >= 0, MappedSize, "vmap: no argument is mapped and no size is given");
-  return m;
+  LAMELLA_CHECK(size >= 0, MappedSize, "vmap: no argument is mapped and no size is given");
+  return size;
+}
+
+/// Result i as the caller of vmap sees it.
+Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, const VmapOptions& o) {
+  LAMELLA_CHECK(y.defined(), Undefined, "vmap: result {} is an undefined tensor", i);
+  const int d = dim_for(o.out_dims, i, n, "out_dims");
+  Tensor value = transform.mapped_value(y);
+  if (d == kNone) {
+    LAMELLA_CHECK(!value.defined(), DimOutOfRange,
+                  "vmap: out_dims of result {} is none, but it depends on the lane", i);
+    return y;
+  }
+  const int at = wrap_mapped(d, y.rank() + 1, "out_dims", y);
+  if (!value.defined()) {
+    Dims sizes(y.sizes());
+    sizes.insert(0, transform.size());
+    value = expand(y, sizes);
+  }
+  return at == 0 ? value : from_front(value, at);
 }
 
 }  // namespace
 
 Function vmap(Function f, VmapOptions options) {
   return [f = std::move(f), o = std::move(options)](const Tensors& xs) {
-    const Mapped m = mapped_dims(xs, o);
-    Vmap transform(m.size, o.randomness);
+    Vmap transform(mapped_size(xs, o), o.randomness);
     const OpenLevel open(transform);
     Tensors wrapped;
-    for (size_t i = 0; i < xs.size(); ++i)
-      wrapped.push_back(m.dims[i] == kNotMapped ? xs[i] : transform.wrap_argument(xs[i], m.dims[i]));
+    wrapped.reserve(xs.size());
+    for (size_t i = 0; i < xs.size(); ++i) {
+      const int d = mapped_dim(o, xs, i);
+      wrapped.push_back(d == kNotMapped ? xs[i] : transform.wrap_argument(xs[i], d));
+    }
     Tensors ys = f(wrapped);
     const Below below(open.level.key());
-    for (size_t i = 0; i < ys.size(); ++i) {
-      LAMELLA_CHECK(ys[i].defined(), Undefined, "vmap: result {} is an undefined tensor", i);
-      const int d = dim_for(o.out_dims, i, ys.size(), "out_dims");
-      Tensor value = transform.mapped_value(ys[i]);
-      if (d == kNone) {
-        LAMELLA_CHECK(!value.defined(), DimOutOfRange,
-                      "vmap: out_dims of result {} is none, but it depends on the lane", i);
-        continue;
-      }
-      const int at = wrap_mapped(d, ys[i].rank() + 1, "out_dims", ys[i]);
-      if (!value.defined()) {
-        Dims sizes(ys[i].sizes());
-        sizes.insert(0, m.size);
-        value = expand(ys[i], sizes);
-      }
-      ys[i] = from_front(value, at);
-    }
+    for (size_t i = 0; i < ys.size(); ++i) ys[i] = unwrapped(transform, ys[i], i, ys.size(), o);
     return ys;
   };
 }
