@@ -52,6 +52,7 @@ void drain(ThreadRecord* record) {
 
 }  // namespace detail
 
+/// Every slow way to the last reference ends in revive(): whoever destroys may rely on owning the object.
 bool RefCounted::merge() {
   const int32_t local = int32_t(local_);
   local_ = 0;
@@ -60,13 +61,17 @@ bool RefCounted::merge() {
   int32_t merged;
   do merged = ((old & ~kQueued) | kMerged) + local * kOne;
   while (!shared_.compare_exchange_weak(old, merged, std::memory_order_acq_rel));
-  return merged >> 2 == 0;
+  if (merged >> 2 != 0) return false;
+  revive();
+  return true;
 }
 
 bool RefCounted::release_owner() {
   owner_.store(no_owner(), std::memory_order_relaxed);
   const int32_t old = shared_.fetch_or(kMerged, std::memory_order_acq_rel);
-  return old >> 2 == 0 && !(old & kQueued);
+  if (old >> 2 != 0 || (old & kQueued)) return false;
+  revive();
+  return true;
 }
 
 bool RefCounted::release_shared() {
@@ -78,7 +83,11 @@ bool RefCounted::release_shared() {
     if (now >> 2 < 0) now |= kQueued;
   } while (!shared_.compare_exchange_weak(old, now, std::memory_order_acq_rel));
   const bool newly_queued = (now & kQueued) && !(old & kQueued);
-  if (!newly_queued) return (now & kMerged) && now >> 2 == 0 && !(now & kQueued);
+  if (!newly_queued) {
+    if (!(now & kMerged) || now >> 2 != 0 || (now & kQueued)) return false;
+    revive();
+    return true;
+  }
   // A negative count means unmerged, so `owner` was read before any merge and names the owner.
   std::unique_lock lock(owner->mutex);
   if (owner->dead) {

@@ -130,9 +130,9 @@ TensorImpl* TensorImpl::create() {
 
 void TensorImpl::destroy(TensorImpl* impl) {
   TensorPool& pool = pools[1];
-  Storage* const own = embedded(impl);
-  if (kPooling && impl->storage == own && impl->full && !impl->extra && impl->rank <= kInlineRank &&
-      own->unique() && impl->unique() && pool.count < TensorPool::kCap) [[likely]]
+  Storage* const own = embedded(impl);  // only a full block's storage lies there
+  if (kPooling && impl->storage == own && !impl->extra && impl->rank <= kInlineRank && own->unique() &&
+      pool.count < TensorPool::kCap) [[likely]]
     return push(pool, impl);
   destroy_slowly(impl);
 }
@@ -255,7 +255,14 @@ Tensor make_tensor(Ints sizes, DType dtype, Device device) {
   if (!kPooling || !impl || sizes.size() > size_t(TensorImpl::kInlineRank)) [[unlikely]]
     return make_tensor_slowly(sizes, dtype, device);
   uint64_t n = 1, step = 1;
-  for (size_t d = sizes.size(); d-- > 0;) {
+  size_t d = sizes.size();
+  if (d == 1 && uint64_t(sizes[0]) <= TensorImpl::kInlineBytes) [[likely]] {
+    impl->dims[0] = sizes[0];
+    impl->dims[TensorImpl::kInlineRank] = 1;
+    n = uint64_t(sizes[0]);
+    d = 0;
+  }
+  while (d-- > 0) {
     const uint64_t size = uint64_t(sizes[d]);
     if (size > TensorImpl::kInlineBytes) return make_tensor_slowly(sizes, dtype, device);
     impl->dims[d] = int64_t(size);

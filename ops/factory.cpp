@@ -67,7 +67,7 @@ void launch_value(const Launch& l) {
 }
 /// Nothing to infer or launch: the shortest way to an allocation.
 void run_empty(Frame& f) {
-  const DType dtype = f.arg_or<DType>(1, dispatch_state().default_dtype);
+  const DType dtype = f.none(1) ? dispatch_state().default_dtype : f.arg<DType>(1);
   LAMELLA_CHECK(!is_internal(dtype), DType, "empty: {} is a dtype of the reference column only", dtype);
   f.results[0] = make_tensor(f.ints(0), dtype);
 }

@@ -60,6 +60,11 @@ class Vmap final : public Interpreter {
     if (!w) raise_escaped(f, key_);
     return w;
   }
+  /// The value, if `t` is mapped and its mapped dim lies in front already.
+  const Tensor* front_value(const Tensor& t) const {
+    const auto* w = wraps(t) ? wrapper_at<VmapWrapper>(t, key_, serial_) : nullptr;
+    return w && w->dim == 0 ? &w->value : nullptr;
+  }
   /// The value with the mapped dim in front, or null when `t` is not mapped.
   Tensor mapped_value(const Tensor& t) const {
     const auto* w = wraps(t) ? wrapper_at<VmapWrapper>(t, key_, serial_) : nullptr;
@@ -265,20 +270,20 @@ class Vmap final : public Interpreter {
   Randomness randomness_;
 };
 
-int dim_for(const InDims& dims, size_t i, size_t n, std::string_view what) {
+inline int dim_for(const InDims& dims, size_t i, size_t n, std::string_view what) {
   LAMELLA_CHECK(dims.size() == 1 || dims.size() == n, MappedSize,
                 "vmap: got {} {} for {} tensors, expected 1 or {}", dims.size(), what, n, n);
   return dims.size() == 1 ? dims[0] : dims[i];
 }
 
-int wrap_mapped(int dim, int rank, std::string_view what, const Tensor& t) {
+inline int wrap_mapped(int dim, int rank, std::string_view what, const Tensor& t) {
   LAMELLA_CHECK(-rank <= dim && dim < rank, DimOutOfRange,
                 "vmap: {} = {} is out of range for {}; expected {} <= dim < {}", what, dim, t, -rank, rank);
   return dim < 0 ? dim + rank : dim;
 }
 
 /// The dim of argument i that is mapped, or kNotMapped.
-int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
+inline int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
   const int d = dim_for(o.in_dims, i, xs.size(), "in_dims");
   return d == kNone ? kNotMapped : wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
 }
@@ -301,10 +306,31 @@ int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
   return size;
 }
 
+/// The list of wrapped arguments; its memory is kept between calls, so that entering a level does not
+/// allocate.
+class WrappedList {
+ public:
+  explicit WrappedList(size_t n) {
+    list.swap(spare_);
+    list.reserve(n);
+  }
+  ~WrappedList() {
+    list.clear();
+    if (list.capacity() <= 64) list.swap(spare_);
+  }
+  WrappedList(const WrappedList&) = delete;
+  Tensors list;
+
+ private:
+  static thread_local Tensors spare_;
+};
+thread_local Tensors WrappedList::spare_;
+
 /// Result i as the caller of vmap sees it.
 Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, const VmapOptions& o) {
   LAMELLA_CHECK(y.defined(), Undefined, "vmap: result {} is an undefined tensor", i);
   const int d = dim_for(o.out_dims, i, n, "out_dims");
+  if (const Tensor* front = d == 0 ? transform.front_value(y) : nullptr) return *front;
   Tensor value = transform.mapped_value(y);
   if (d == kNone) {
     LAMELLA_CHECK(!value.defined(), DimOutOfRange,
@@ -326,13 +352,12 @@ Function vmap(Function f, VmapOptions options) {
   return [f = std::move(f), o = std::move(options)](const Tensors& xs) {
     Vmap transform(mapped_size(xs, o), o.randomness);
     const OpenLevel open(transform);
-    Tensors wrapped;
-    wrapped.reserve(xs.size());
+    WrappedList wrapped(xs.size());
     for (size_t i = 0; i < xs.size(); ++i) {
       const int d = mapped_dim(o, xs, i);
-      wrapped.push_back(d == kNotMapped ? xs[i] : transform.wrap_argument(xs[i], d));
+      wrapped.list.push_back(d == kNotMapped ? xs[i] : transform.wrap_argument(xs[i], d));
     }
-    Tensors ys = f(wrapped);
+    Tensors ys = f(wrapped.list);
     const Below below(open.level.key());
     for (size_t i = 0; i < ys.size(); ++i) ys[i] = unwrapped(transform, ys[i], i, ys.size(), o);
     return ys;
