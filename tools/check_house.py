@@ -25,6 +25,10 @@ MAY_INCLUDE = {
     "verify": {"core", "dispatch", "ops", "transforms"},
 }
 SEES_KERNELS = {"bench", "tools", "docs"}  # leaves that measure or name kernels
+# The oracle is worth what it does not share (docs/oracle.md): inside kernels, neither sees the other.
+APART = {"kernels/reference": "kernels/cpu", "kernels/cpu": "kernels/reference"}
+# Of core the oracle's kernels use the types alone, not the plan that orders the fast kernels' loops.
+NOT_FOR_THE_ORACLE = {"lamella/core/plan.h"}
 
 
 def files_of(root):
@@ -105,6 +109,12 @@ def check_includes(root, path, lines):
         kind, name = found.groups()
         if ".." in name.split("/"):
             yield number, f"'..' in the include of {name}: it walks around the rooms' include roots"
+        folder = os.path.dirname(path)
+        found_in = os.path.dirname(name.removeprefix("lamella/") if "/" in name else path)
+        if APART.get(folder) == found_in:
+            yield number, f"{folder} may not include from {found_in} ({name}): one is the other's oracle"
+        if folder == "kernels/reference" and name in NOT_FOR_THE_ORACLE:
+            yield number, f"{folder} may not include {name}: the kernels it checks are built on it"
         other = name.split("/")[1] if name.startswith("lamella/") and name.count("/") > 1 else room
         if other == room:
             continue

@@ -15,18 +15,21 @@ GOOD_FAMILY = """// A family.
 #include "lamella/kernels/kernels.h"
 #include "lamella/core/good.h"
 """
+KERNELS = '#include "lamella/kernels/kernels.h"\n'
+PLAN = '#include "lamella/core/plan.h"\n'
 CLEAN = {
     "core/CMakeLists.txt": "# core\nset(SOURCES\n  good.h\n  good.cpp\n)\n",
     "core/good.h": "// A header.\n#pragma once\n#include <vector>\n",
     "core/good.cpp": GOOD_SOURCE,
     "ops/CMakeLists.txt": "# ops\nset(PRIVATE_HEADERS\n  hidden.h\n)\nset(SOURCES\n  good.cpp\n)\n",
     "ops/good.cpp": GOOD_FAMILY,
+    "kernels/CMakeLists.txt": "# kernels\nset(SOURCES\n  cpu/good.cpp\n  reference/good.cpp\n)\n",
+    "kernels/cpu/good.cpp": "// Fast.\n" + PLAN + '#include "lamella/kernels/cpu/tile.h"\n',
+    "kernels/reference/good.cpp": "// Plain.\n" + KERNELS + '#include "lamella/kernels/reference/arith.h"\n',
     "docs/glossary.md": "| say | meaning | not |\n| **dim** | a dimension | axis, axes |\n",
     "docs/page.md": "# A page\n\nNumPy's `axis` is quoted, so it may stay.\n",
 }
 UNFINISHED = "TO" + "DO"  # in two parts, so that this file is clean itself
-KERNELS = '#include "lamella/kernels/kernels.h"\n'
-
 # what is planted: file, text added to it, what the checker must say
 PLANTED = {
     "a file that is too long": ("core/good.cpp", "\n" * 500, "at most 500"),
@@ -36,6 +39,17 @@ PLANTED = {
     "an angled include from above": ("core/good.h", "#include <lamella/verify/any.h>\n", "core may not"),
     "kernels shown by a header of ops": ("ops/bad.h", "// A header.\n" + KERNELS, "from kernels"),
     "kernels used by a leaf": ("examples/bad.cpp", "// A leaf.\n" + KERNELS, "examples may not"),
+    "an oracle that looks at the kernels": (
+        "kernels/reference/good.cpp",
+        '#include "lamella/kernels/cpu/tile.h"\n',
+        "one is the other's oracle",
+    ),
+    "an oracle on the fast kernels' plan": ("kernels/reference/good.cpp", PLAN, "built on it"),
+    "a kernel that looks at the oracle": (
+        "kernels/cpu/good.cpp",
+        '#include "lamella/kernels/reference/arith.h"\n',
+        "one is the other's oracle",
+    ),
     "no first comment": ("ops/good.h", "#pragma once\n", "first line"),
     "a word that is not ours": ("core/good.cpp", "// along the last axis\n", "the glossary says 'dim'"),
     "such a word in a page": ("docs/page.md", "The axes are two.\n", "the glossary says 'dim'"),
