@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "lamella/core/check.h"
 #include "lamella/core/scalar.h"
 
 namespace lamella {
@@ -76,7 +77,11 @@ bool parse_dtype(std::string_view text, DType& out) {
 }
 
 Scalar Scalar::operator-() const {
-  if (is_integral()) return Scalar(int64_t(0 - uint64_t(i_)));
+  if (is_integral()) {
+    LAMELLA_CHECK(kind_ != DType::U64 || i_ == INT64_MIN, Overflow, "-({}) fits no integer type", str());
+    const uint64_t negative = 0 - uint64_t(i_);
+    return kind_ == DType::I64 && i_ == INT64_MIN ? Scalar(negative) : Scalar(int64_t(negative));
+  }
   if (kind_ == DType::F64) return Scalar(-d_);
   return Scalar(c128(-d_, -im_));
 }
@@ -91,6 +96,7 @@ std::string number(double v) {
 
 std::string Scalar::str() const {
   if (kind_ == DType::Bool) return i_ ? "true" : "false";
+  if (kind_ == DType::U64) return std::to_string(uint64_t(i_));
   if (kind_ == DType::I64) return std::to_string(i_);
   if (kind_ == DType::F64) return number(d_);
   return number(d_) + (im_ < 0 || (im_ == 0 && 1 / im_ < 0) ? "" : "+") + number(im_) + "j";

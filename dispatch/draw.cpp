@@ -310,6 +310,7 @@ Tensor Draw::boolean(const Dims& sizes) {
 Scalar Draw::scalar(DType dtype) {
   static constexpr double kNumbers[] = {1, 2, -1, 3, 0.5, -2, 2.5, -0.75};
   const uint32_t w = word();
+  if (dtype == DType::U64 && !options_.exact && w % 8 == 7) return Scalar(~uint64_t{0} - w / 8 % 4);
   if (!is_inexact(dtype)) return Scalar(int64_t(is_signed_integer(dtype) ? kNumbers[w % 4] : w % 4 + 1));
   const double re = kNumbers[w % (options_.exact ? 4 : 8)];
   if (is_complex(dtype)) return Scalar(c128(re, w / 8 % 4 ? kNumbers[w / 32 % 4] : 0));

@@ -76,7 +76,8 @@ class Draw {
   /// i64 indices in [0, bound); bound > 0 unless the tensor is empty.
   Tensor index(const Dims& sizes, int64_t bound);
   Tensor boolean(const Dims& sizes);
-  /// A Scalar: i64 for integer dtypes, f64 for floating, c128 for complex; never 0.
+  /// A Scalar: i64 for integer dtypes (for u64 sometimes beyond it), f64 for floating, c128 for complex;
+  /// never 0.
   Scalar scalar(DType dtype);
   /// Well-conditioned [.., n, n]: symmetric (Hermitian) positive definite.
   Tensor positive_definite(const Dims& batch, int64_t n, DType dtype);

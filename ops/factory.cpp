@@ -84,11 +84,14 @@ void batch_new(BatchCall& b) {
 struct Progression {
   Scalar start = 0, end, step = 1;
   bool integral;
+  DType whole;  ///< the integer dtype that holds all three
   explicit Progression(const Frame& f) {
     if (!f.none(1)) start = f.arg<Scalar>(0);
     end = f.arg<Scalar>(f.none(1) ? 0 : 1);
     if (!f.none(2)) step = f.arg<Scalar>(2);
     integral = start.is_integral() && end.is_integral() && step.is_integral();
+    const bool large = start.kind() == DType::U64 || end.kind() == DType::U64;
+    whole = large ? DType::U64 : DType::I64;
   }
 };
 
@@ -102,7 +105,10 @@ void check_real(const Frame& f, std::string_view arg, const Scalar& value) {
 /// Exact in integers; ceil in double otherwise.
 double count_of(const Progression& p) {
   if (!p.integral) return std::ceil((p.end.to_double() - p.start.to_double()) / p.step.to_double());
-  const __int128 step = p.step.to_int(), distance = __int128(p.end.to_int()) - p.start.to_int();
+  const auto exact = [](const Scalar& s) {
+    return s.kind() == DType::U64 ? __int128(s.to<uint64_t>()) : __int128(s.to_int());
+  };
+  const __int128 step = exact(p.step), distance = exact(p.end) - exact(p.start);
   return double((distance + step - (step > 0 ? 1 : -1)) / step);
 }
 
@@ -111,7 +117,7 @@ void infer_arange(const Frame& f, Inferred& out) {
   check_real(f, f.none(1) ? "end" : "start", p.start);
   check_real(f, "end", p.end);
   check_real(f, "step", p.step);
-  out.compute = dtype_or(f, p.integral ? DType::I64 : dispatch_state().default_dtype);
+  out.compute = dtype_or(f, p.integral ? p.whole : dispatch_state().default_dtype);
   LAMELLA_CHECK(is_integer(out.compute) || is_floating(out.compute), DType,
                 "{}: dtype = {}, expected a real number type", op_name(f), out.compute);
   const double step = p.step.to_double(), distance = p.end.to_double() - p.start.to_double();

@@ -210,6 +210,7 @@ std::string value_text(const Value& v, size_t& next, const std::vector<std::stri
             return format("Scalar(c128({}, {}))", number(x.to_complex().real()),
                           number(x.to_complex().imag()));
           if (x.kind() == DType::F64) return format("Scalar(double({}))", number(x.to_double()));
+          if (x.kind() == DType::U64) return format("Scalar(uint64_t({}u))", x.str());
           return x.kind() == DType::Bool ? format("Scalar({})", x.to_int() != 0)
                                          : format("Scalar({})", x.to_int());
         } else if constexpr (std::is_same_v<T, DType>) return cpp_name(x);

@@ -18,7 +18,7 @@ struct Expr {
   enum Kind { Number, Variable, Call, List, None } kind = None;
   std::string name;
   double number = 0;
-  bool integral = false;
+  std::optional<uint64_t> whole;  ///< magnitude of a number that was written without point or exponent
   std::vector<Expr> args;
   std::vector<std::pair<std::string, Expr>> named;
 };
@@ -82,7 +82,7 @@ class Parser {
       Expr e = factor();
       --depth_;
       if (e.kind != Expr::Number) return call("neg", {e});
-      e.number = -e.number;
+      e.number = -e.number;  // the sign of a whole number too: whole numbers have no -0
       return e;
     }
     if (take('(')) return list_or_group(')');
@@ -110,7 +110,9 @@ class Parser {
     const auto [end, error] = std::from_chars(text_.data() + at_, text_.data() + text_.size(), e.number);
     if (error != std::errc{}) refuse("a number");
     const std::string_view digits = text_.substr(at_, size_t(end - (text_.data() + at_)));
-    e.integral = digits.find_first_of(".eE") == std::string_view::npos;
+    uint64_t whole;
+    const auto [stop, beyond] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
+    if (beyond == std::errc{} && stop == end) e.whole = whole;
     at_ += digits.size();
     return e;
   }
@@ -162,6 +164,7 @@ class Evaluator {
     Value v = value(e);
     if (auto* t = std::get_if<Tensor>(&v)) return *t;
     if (const auto* i = std::get_if<int64_t>(&v)) return scalar_tensor(*i, DType::I64);
+    if (const auto* s = std::get_if<Scalar>(&v)) return scalar_tensor(*s, s->kind());
     if (const auto* d = std::get_if<double>(&v)) return scalar_tensor(*d, dispatch_state().default_dtype);
     fail(ErrorCode::Usage, "expression: got {}, expected a tensor", str(v));
   }
@@ -169,7 +172,7 @@ class Evaluator {
  private:
   Value value(const Expr& e) {
     switch (e.kind) {
-      case Expr::Number: return e.integral ? Value(int64_t(e.number)) : Value(e.number);
+      case Expr::Number: return number(e);
       case Expr::None: return {};
       case Expr::Variable: return variable(e.name);
       case Expr::List: return list(e);
@@ -180,6 +183,13 @@ class Evaluator {
     if (e.name == "jvp") return apply_jvp(e);
     if (e.name == "jacrev" || e.name == "jacfwd" || e.name == "hessian") return apply_jacobian(e);
     return apply_operator(e);
+  }
+  /// Whole numbers exactly: i64, or u64 beyond it; else a double.
+  static Value number(const Expr& e) {
+    constexpr uint64_t kHalf = uint64_t{1} << 63;
+    if (!e.whole || (e.number < 0 && *e.whole > kHalf)) return e.number;
+    if (e.number < 0) return int64_t(0 - *e.whole);
+    return *e.whole < kHalf ? Value(int64_t(*e.whole)) : Value(Scalar(*e.whole));
   }
   Value variable(const std::string& name) {
     for (const auto& [n, t] : env_)
@@ -222,6 +232,7 @@ class Evaluator {
     for (size_t i = 0; i < args.size() && i < op.schema.params.size() && like; ++i) {
       if (op.schema.params[i].kind != ParamKind::Tensor) continue;
       if (const auto* n = std::get_if<int64_t>(&args[i])) args[i] = number_like(*n, *like);
+      else if (const auto* s = std::get_if<Scalar>(&args[i])) args[i] = number_like(*s, *like);
       else if (const auto* d = std::get_if<double>(&args[i])) args[i] = number_like(*d, *like);
     }
   }

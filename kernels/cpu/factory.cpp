@@ -5,6 +5,7 @@ namespace lamella::kernels {
 namespace {
 
 template <class T> T from_scalar(const Scalar& s) {
+  if (s.kind() == DType::U64) return convert_value<T>(s.to<uint64_t>());
   if (s.is_integral()) return convert_value<T>(s.to_int());
   return s.kind() == DType::C128 ? convert_value<T>(s.to_complex()) : convert_value<T>(s.to_double());
 }

@@ -71,7 +71,8 @@ void fill(const KernelCall& call) {
   const View& out = call.outs[0];
   const Scalar& value = call.scalars[0];
   for (Odometer at(sizes_of(out)); at.more(); at.next()) {
-    if (value.is_integral()) store(out, at.offset(out), value.to_int());
+    if (value.kind() == DType::U64) store(out, at.offset(out), value.to<uint64_t>());
+    else if (value.is_integral()) store(out, at.offset(out), value.to_int());
     else if (is_complex(value.kind())) store(out, at.offset(out), value.to_complex());
     else store(out, at.offset(out), value.to_double());
   }

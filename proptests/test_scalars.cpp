@@ -1,0 +1,66 @@
+// Numbers without a tensor keep their value: u64 beyond 2^63, and what a conversion cannot hold.
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "lamella/lamella.h"
+#include "lamella/verify/expression.h"
+
+namespace {
+using namespace lamella;
+
+constexpr uint64_t kHighest = ~uint64_t{0};
+constexpr uint64_t kValues[] = {uint64_t{1} << 63, (uint64_t{1} << 63) + 1, kHighest - 1, kHighest, 7};
+
+TEST(Scalars, EveryU64IsRead) {
+  for (const uint64_t v : kValues) {
+    const Tensor t = make_tensor(Dims{1}, DType::U64);
+    *t.data<uint64_t>() = v;
+    EXPECT_EQ(t.item<uint64_t>(), v);
+    EXPECT_EQ(t.item<double>(), double(v));
+    EXPECT_EQ(t.item<float>(), float(v));
+    EXPECT_TRUE(t.item<f128>() == f128(v));
+    EXPECT_EQ(t.to_vector(), std::vector<double>{double(v)});
+    EXPECT_EQ(str(t), "u64[1] [" + std::to_string(v) + "]");
+    EXPECT_EQ(Scalar(v).str(), std::to_string(v));
+    EXPECT_EQ((-Scalar(v)).to<uint64_t>(), 0 - v);
+    EXPECT_EQ((-Scalar(v)).to<double>(), -double(v));
+  }
+  EXPECT_EQ(Scalar(uint64_t{7}), Scalar(7));
+  EXPECT_FALSE(Scalar(kHighest) == Scalar(-1));
+}
+
+TEST(Scalars, EveryU64IsWritten) {
+  for (const uint64_t v : kValues)
+    for (const char* device : {"cpu", "reference"}) {
+      const Tensor like = to_device(ones({2}, DType::U64), device);
+      EXPECT_EQ(to_device(full_like(like, v), "cpu").data<uint64_t>()[1], v);
+      EXPECT_EQ(to_device(like.clone().fill_(v), "cpu").data<uint64_t>()[1], v);
+      EXPECT_EQ(to_device(full_like(like, v, DType::F64), "cpu").data<double>()[1], double(v));
+      EXPECT_EQ(to_device(like * Scalar(v), "cpu").data<uint64_t>()[1], v);
+      EXPECT_EQ(to_device(add(like, like, v), "cpu").data<uint64_t>()[1], v + 1);
+    }
+  EXPECT_EQ(full({1}, kHighest).dtype(), DType::U64);
+  EXPECT_EQ(full({1}, 7u).dtype(), DType::I64);
+}
+
+TEST(Scalars, ExpressionsReadWholeNumbersExactly) {
+  const verify::Bindings x = verify::parse_shapes({"x=1"}, DType::U64);
+  EXPECT_EQ(verify::evaluate("fill(x, 18446744073709551615)", x).item<uint64_t>(), kHighest);
+  EXPECT_EQ(verify::evaluate("fill(x, 9007199254740993)", x).item<uint64_t>(), (uint64_t{1} << 53) + 1);
+  EXPECT_EQ(verify::evaluate("full([1], -9223372036854775808)", x).item<int64_t>(), INT64_MIN);
+}
+
+TEST(Scalars, FloatsBecomeIntegersAsKernelsMakeThem) {
+  const double values[] = {1e30, -1e30, std::nan(""), INFINITY, 300, -1, 0x1p63};
+  for (const DType d : {DType::U8, DType::I8, DType::I32, DType::U64, DType::I64}) {
+    const Tensor wanted = to(tensor_of(Dims{7}, values, DType::F64), d);
+    EXPECT_EQ(str(tensor_of(Dims{7}, values, d)), str(wanted));
+  }
+}
+
+TEST(Scalars, WholeNumbersRoundOnceToF32) {
+  const int64_t v = (int64_t{1} << 60) + (int64_t{1} << 36) + 1;  // a tie for f32 if it reaches f64 first
+  EXPECT_EQ(Scalar(v).to<float>(), float(v));
+  EXPECT_EQ(full({1}, v, DType::F32).item<float>(), float(v));
+}
+}  // namespace
