@@ -1,6 +1,9 @@
 // The thread's generator and its lanes.
 #include "lamella/core/generator.h"
 
+#include <atomic>
+#include <optional>
+#include <thread>
 #include <vector>
 
 #include "lamella/core/rng.h"
@@ -8,9 +11,19 @@
 namespace lamella {
 
 namespace {
-thread_local Generator own_generator;
+thread_local std::optional<Generator> own_generator;
 thread_local Generator* scoped_generator = nullptr;
 thread_local std::vector<uint64_t> lanes;
+
+std::atomic<uint64_t> seed_of_new_threads{0}, threads_seen{0};
+const std::thread::id main_thread = std::this_thread::get_id();  // static initialisation runs on it
+
+/// see NOTE: [streams of threads]
+Generator first_generator() {
+  const uint64_t seed = seed_of_new_threads.load(std::memory_order_relaxed);
+  if (std::this_thread::get_id() == main_thread) return Generator(seed);
+  return Generator(fold_in(seed, threads_seen.fetch_add(1, std::memory_order_relaxed) + 1));
+}
 }  // namespace
 
 uint64_t Generator::next() {
@@ -19,9 +32,20 @@ uint64_t Generator::next() {
   return key;
 }
 
-Generator& default_generator() { return scoped_generator ? *scoped_generator : own_generator; }
+Generator& default_generator() {
+  if (scoped_generator) return *scoped_generator;
+  if (!own_generator) own_generator = first_generator();
+  return *own_generator;
+}
 
-void manual_seed(uint64_t seed) { default_generator() = Generator(seed); }
+void manual_seed(uint64_t seed) {
+  if (scoped_generator) {
+    *scoped_generator = Generator(seed);
+    return;
+  }
+  own_generator = Generator(seed);
+  seed_of_new_threads.store(seed, std::memory_order_relaxed);
+}
 
 ScopedGenerator::ScopedGenerator(Generator& g) : saved_(scoped_generator) { scoped_generator = &g; }
 ScopedGenerator::~ScopedGenerator() { scoped_generator = saved_; }

@@ -23,10 +23,14 @@ class Generator {
   uint64_t counter_ = 0;
 };
 
-/// This thread's generator: the innermost ScopedGenerator, else the thread's own, which starts as
-/// Generator(0) in every thread, so that a program's numbers do not depend on how its threads are scheduled.
+/// NOTE: [streams of threads] This thread's generator: the innermost ScopedGenerator, else the thread's own.
+/// The main thread's starts at Generator(seed), that of another thread at Generator(fold_in(seed, n)), for
+/// the n-th thread (from 1) that asks for it. So threads draw apart, and what they draw follows from the seed
+/// up to which thread asks first. Where that order is left to the scheduler, give threads keys, or call
+/// manual_seed in each.
 Generator& default_generator();
-/// Restarts default_generator() at Generator(seed).
+/// Restarts default_generator() at Generator(seed). Without a ScopedGenerator it is also the seed of threads
+/// that ask for their own generator later; it is 0 until then. Threads that have one keep it.
 void manual_seed(uint64_t seed);
 
 /// Makes `g` this thread's generator for a scope. `g` must outlive it.
