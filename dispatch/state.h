@@ -50,7 +50,6 @@ struct DispatchState {
   uint64_t next_serial = 0, serial_end = 0;
   int32_t depth = 0;  ///< live levels
   DType default_dtype = DType::F32;
-  bool create_graph = false;
   LevelSlot levels[kMaxLevels];
 
   /// A copy of what a worker thread needs to act on behalf of this one.

@@ -160,6 +160,13 @@ void add_to_leaf(Node& node, const Tensor& ct) {
   meta->grad = meta->grad.defined() ? add(meta->grad, ct) : ct;
 }
 
+/// A result was saved without its history (alias_of); derivatives of the gradient go through it.
+Tensor with_history(Node& node, uint32_t output, const Tensor& saved) {
+  Tensor t = alias_of(saved);
+  if (is_inexact(t.dtype())) attach(t, {NodeRef::share(&node), output});
+  return t;
+}
+
 }  // namespace
 
 Tensor detach(const Tensor& x) {
@@ -196,11 +203,11 @@ void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions optio
                 "backward: the cotangent is {}, expected {}", ct, root);
   const NodeOutput from = meta->from;
   if (options.create_graph) {
-    run_backward({&from, 1}, {ct}, {}, add_to_leaf);
+    run_backward({&from, 1}, {ct}, {}, {add_to_leaf, with_history});
     return;
   }
   const Excluding no_record(KeySet::of(kAutogradKey));
-  run_backward({&from, 1}, {ct}, {}, add_to_leaf);
+  run_backward({&from, 1}, {ct}, {}, {add_to_leaf});
 }
 
 Tensor grad_of(const Tensor& leaf) {

@@ -12,7 +12,9 @@ Tensor requires_grad(const Tensor& x);
 bool is_grad_required(const Tensor& x);
 
 struct BackwardOptions {
-  bool create_graph = false;  ///< the gradients themselves carry derivatives
+  /// The gradients themselves carry derivatives. A leaf then holds its gradient, whose graph holds the leaf:
+  /// clear_grad() frees both.
+  bool create_graph = false;
 };
 
 /// Adds d root / d leaf to every leaf root depends on. `cotangent` is 1 by default and then root must have

@@ -69,8 +69,8 @@ class Backward {
     }
   };
 
-  Backward(std::span<const NodeOutput> targets, void (*on_leaf)(Node&, const Tensor&))
-      : targets_(targets), on_leaf_(on_leaf), found_(targets.size()) {}
+  Backward(std::span<const NodeOutput> targets, TapeHooks hooks)
+      : targets_(targets), hooks_(hooks), found_(targets.size()) {}
 
   void add(Node* node, uint32_t output, Tensor ct) {
     uint32_t at = index_.find(node);
@@ -95,7 +95,7 @@ class Backward {
       pending_[at].node = p.node;
       collect(p);
       if (p.node->op) step(p);
-      else if (on_leaf_ && p.node->leaf) on_leaf_(*p.node, p.at(0));
+      else if (hooks_.on_leaf && p.node->leaf) hooks_.on_leaf(*p.node, p.at(0));
     }
     return std::move(found_);
   }
@@ -110,7 +110,11 @@ class Backward {
   const void* saved(Node& n, BoundSave what, Ints& ints) {
     for (int i = 0; i < n.n_saved; ++i) {
       const Node::Saved& s = n.saved()[i];
-      if (s.what.kind == what.kind && s.what.index == what.index) return s.pointer(*n.op, ints, list_);
+      if (s.what.kind != what.kind || s.what.index != what.index) continue;
+      const void* value = s.pointer(*n.op, ints, list_);
+      if (!hooks_.saved_result || what.kind != BoundSave::Result || !value) return value;
+      results_[what.index] = hooks_.saved_result(n, what.index, *static_cast<const Tensor*>(value));
+      return &results_[what.index];
     }
     LAMELLA_ASSERT(!"a formula's saved value was not recorded");
     return nullptr;
@@ -153,7 +157,8 @@ class Backward {
   }
 
   std::span<const NodeOutput> targets_;
-  void (*on_leaf_)(Node&, const Tensor&);
+  TapeHooks hooks_;
+  Tensor results_[4];  ///< what hooks_.saved_result gave
   Tensors found_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> queue_;
@@ -163,8 +168,8 @@ class Backward {
 }  // namespace
 
 Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
-                     std::span<const NodeOutput> targets, void (*on_leaf)(Node&, const Tensor&)) {
-  Backward b(targets, on_leaf);
+                     std::span<const NodeOutput> targets, TapeHooks hooks) {
+  Backward b(targets, hooks);
   for (size_t i = 0; i < roots.size(); ++i)
     if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);
   return b.run();

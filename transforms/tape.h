@@ -74,10 +74,18 @@ const Storage* memory_of(const TensorImpl* impl);
 /// Records the call `values` (arguments and results as seen one level down).
 NodeRef record(const Frame& values, std::span<const TapeInput> inputs);
 
+/// What base autograd adds to a run of the tape.
+struct TapeHooks {
+  /// Receives the cotangent of each leaf that is no target.
+  void (*on_leaf)(Node&, const Tensor&) = nullptr;
+  /// A saved result of a node as its formulas shall see it; null: as it was saved.
+  Tensor (*saved_result)(Node&, uint32_t output, const Tensor&) = nullptr;
+};
+
 /// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules
-/// as ordinary calls. `on_leaf`, if given, receives the cotangent of each leaf that is no target.
+/// as ordinary calls.
 Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
-                     std::span<const NodeOutput> targets, void (*on_leaf)(Node&, const Tensor&) = nullptr);
+                     std::span<const NodeOutput> targets, TapeHooks hooks = {});
 
 /// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
 Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);

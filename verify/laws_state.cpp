@@ -252,8 +252,7 @@ struct Snapshot {
     if (now.modes != state.modes || now.ambient != state.ambient) return "modes or ambient keys differ";
     if (now.table != state.table) return "another table is pinned";
     if (now.observer != state.observer) return "another observer is installed";
-    if (now.default_dtype != state.default_dtype || now.create_graph != state.create_graph)
-      return "a setting differs";
+    if (now.default_dtype != state.default_dtype) return "a setting differs";
     for (int k = 0; k < kMaxLevels; ++k)
       if (now.levels[k].transform != state.levels[k].transform)
         return format("level {} is not what it was", k);

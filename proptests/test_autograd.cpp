@@ -1,0 +1,93 @@
+// Base autograd: gradients of gradients.
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "lamella/lamella.h"
+
+namespace {
+using namespace lamella;
+
+const double kPoints[] = {0.5, -1.25, 2};
+
+/// First, second and third derivatives of sum(f) at kPoints by backward of backward.
+std::array<std::vector<double>, 3> derivatives(const UnaryFunction& f) {
+  const Tensor x = requires_grad(tensor_of(Dims{3}, kPoints, DType::F64));
+  std::array<std::vector<double>, 3> out;
+  Tensor y = sum(f(x));
+  for (int order = 0; order < 3; ++order) {
+    backward(y, {}, {.create_graph = order < 2});
+    const Tensor g = grad_of(x);
+    clear_grad(x);
+    out[size_t(order)] = g.to_vector();
+    if (order < 2) y = sum(g);
+  }
+  return out;
+}
+
+void expect_near(const std::vector<double>& got, double (*wanted)(double), int order) {
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_NEAR(got[i], wanted(kPoints[i]), 1e-13 * (1 + std::fabs(wanted(kPoints[i])))) << order << " " << i;
+}
+
+TEST(Backward, OfTheGradientGivesHigherDerivatives) {
+  const auto cubes = derivatives([](const Tensor& t) { return t * t * t; });
+  expect_near(
+      cubes[0], [](double v) { return 3 * v * v; }, 1);
+  expect_near(
+      cubes[1], [](double v) { return 6 * v; }, 2);
+  expect_near(
+      cubes[2], [](double) { return 6.0; }, 3);
+  // Formulas that keep their own result: its history must come back.
+  const auto exps = derivatives([](const Tensor& t) { return exp(t); });
+  for (int order = 0; order < 3; ++order)
+    expect_near(
+        exps[size_t(order)], [](double v) { return std::exp(v); }, order + 1);
+  const auto tanhs = derivatives([](const Tensor& t) { return tanh(t); });
+  const auto slope = [](double v) { return 1 - std::tanh(v) * std::tanh(v); };
+  expect_near(tanhs[0], slope, 1);
+  expect_near(
+      tanhs[1], [](double v) { return -2 * std::tanh(v) * (1 - std::tanh(v) * std::tanh(v)); }, 2);
+}
+
+TEST(Backward, OfAnOperatorWithSeveralResults) {
+  const Tensor x = requires_grad(tensor_of(Dims{1, 3}, kPoints, DType::F64));
+  const Tensor w = requires_grad(ones({3}, DType::F64));
+  const auto f = [&](const Tensor& t) {
+    const Tensor y = layer_norm(t, {3}, w, Tensor(), 1e-5);
+    return sum(y * y * y);
+  };
+  backward(f(x), {}, {.create_graph = true});
+  const Tensor g = grad_of(x);
+  clear_grad(x), clear_grad(w);
+  backward(sum(g * g));
+  const UnaryFunction plain = [&](const Tensor& t) {
+    const Tensor y = layer_norm(t, {3}, detach(w), Tensor(), 1e-5);
+    return sum(y * y * y);
+  };
+  const UnaryFunction squares = [&](const Tensor& t) {
+    const Tensor slope = grad(plain)(t);
+    return sum(slope * slope);
+  };
+  const std::vector<double> got = grad_of(x).to_vector(), wanted = grad(squares)(detach(x)).to_vector();
+  for (size_t i = 0; i < 3; ++i) EXPECT_NEAR(got[i], wanted[i], 1e-12 * (1 + std::fabs(wanted[i])));
+}
+
+TEST(Backward, WithoutAGraphGivesPlainGradients) {
+  const Tensor x = requires_grad(tensor_of(Dims{3}, kPoints, DType::F64));
+  backward(sum(exp(x)));
+  EXPECT_FALSE(is_grad_required(grad_of(x)));
+  backward(sum(exp(x)), {}, {.create_graph = true});
+  EXPECT_TRUE(is_grad_required(grad_of(x)));
+  EXPECT_NEAR(grad_of(x).to_vector()[0], 2 * std::exp(0.5), 1e-14);
+}
+
+TEST(Backward, OfAGradientIsFreedOnceTheLeafIsCleared) {
+  const MemoryStats before = memory_stats();
+  {
+    const Tensor x = requires_grad(tensor_of(Dims{3}, kPoints, DType::F64));
+    backward(sum(exp(x) * x), {}, {.create_graph = true});
+    clear_grad(x);  // the leaf holds its gradient, whose graph holds the leaf
+  }
+  EXPECT_EQ(memory_stats().bytes, before.bytes);
+}
+}  // namespace
