@@ -34,6 +34,15 @@ option(LAMELLA_ASAN_LAWS "ctest also builds the asan preset's program and runs t
 if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
+  foreach(plugin_and_line IN ITEMS "my_law:operators, 1 laws, seed 1: 0 failures"
+                                   "my_operator:1 operators, [0-9]+ laws, seed 1: 0 failures"
+                                   "my_operator_broken:broken_half_square breaks jvp_equals_differences")
+    string(REGEX MATCH "^([^:]+):(.*)$" matched "${plugin_and_line}")
+    add_test(NAME plugin.${CMAKE_MATCH_1}
+      COMMAND lamella_program verify --load $<TARGET_FILE:plugin_${CMAKE_MATCH_1}> --seed 1 --time 3)
+    set_tests_properties(plugin.${CMAKE_MATCH_1} PROPERTIES
+      PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" PROCESSORS 2)
+  endforeach()
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
       COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)

@@ -39,16 +39,26 @@ struct SetUpError : std::runtime_error {
   using runtime_error::runtime_error;
 };
 
-/// Names of operators whose rows appeared or changed while the plug-ins loaded.
-std::set<std::string> load_plugins(const std::vector<std::string>& files) {
+/// What appeared or changed while the plug-ins loaded.
+struct FromPlugins {
+  std::set<std::string> ops;
+  std::set<std::string_view> laws;
+};
+
+FromPlugins load_plugins(const std::vector<std::string>& files) {
   const std::vector<const Op*> before = OpTable::current().rows();
+  std::set<std::string_view> laws_before;
+  for (const Law& law : laws()) laws_before.insert(law.id);
   for (const std::string& file : files) { lamella::tools::load_plugin(file); }
-  std::set<std::string> changed;
+  FromPlugins found;
   const std::vector<const Op*>& after = OpTable::current().rows();
   for (size_t i = 0; i < after.size(); ++i)
-    if (i >= before.size() || after[i] != before[i]) changed.insert(after[i]->name);
-  if (!files.empty() && changed.empty()) throw SetUpError("the plug-ins define no operators");
-  return changed;
+    if (i >= before.size() || after[i] != before[i]) found.ops.insert(after[i]->name);
+  for (const Law& law : laws())
+    if (!laws_before.count(law.id)) found.laws.insert(law.id);
+  if (!files.empty() && found.ops.empty() && found.laws.empty())
+    throw SetUpError("the plug-ins define no operators and no laws");
+  return found;
 }
 
 std::vector<const Op*> chosen_operators(const Options& o, const std::set<std::string>& from_plugins) {
@@ -65,7 +75,8 @@ std::vector<const Op*> chosen_operators(const Options& o, const std::set<std::st
   return out;
 }
 
-std::vector<const Law*> chosen_laws(const Options& o) {
+/// Plug-ins with laws alone are asked about those; operators are asked about all laws.
+std::vector<const Law*> chosen_laws(const Options& o, const FromPlugins& from_plugins) {
   std::vector<const Law*> out;
   for (const std::string& id : o.laws) {
     const size_t before = out.size();
@@ -75,7 +86,9 @@ std::vector<const Law*> chosen_laws(const Options& o) {
       throw SetUpError("there is no law or group \"" + id + "\"; see lamella verify --list");
   }
   if (o.laws.empty())
-    for (const Law& law : laws()) out.push_back(&law);
+    for (const Law& law : laws())
+      if (from_plugins.laws.empty() || !from_plugins.ops.empty() || from_plugins.laws.count(law.id))
+        out.push_back(&law);
   return out;
 }
 
@@ -216,14 +229,14 @@ json to_json(const Report& report, const Options& o) {
 int verify_all(const Options& o) {
   install_operators();
   OpTable::current();
-  const std::set<std::string> from_plugins = load_plugins(o.plugins);
+  const FromPlugins from_plugins = load_plugins(o.plugins);
   if (o.list) {
     print_list();
     return 0;
   }
   settings().depth = o.depth;
-  const RunOptions run_options{chosen_operators(o, from_plugins), chosen_laws(o), o.time, o.seed,
-                               o.processes};
+  const RunOptions run_options{chosen_operators(o, from_plugins.ops), chosen_laws(o, from_plugins), o.time,
+                               o.seed, o.processes};
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
@@ -266,7 +279,9 @@ int main_verify(int argc, char** argv) {
   app.name("lamella verify");
   app.add_option("--op", o.ops, "operators to check (default: all; with --load: those of the plug-ins)")
       ->delimiter(',');
-  app.add_option("--law", o.laws, "laws to check, by id, number or group (default: all)")->delimiter(',');
+  app.add_option("--law", o.laws,
+                 "laws to check, by id, number or group (default: all; with --load of laws alone: those)")
+      ->delimiter(',');
   app.add_option("--depth", o.depth, "deepest stack of transforms")
       ->check(CLI::Range(1, 8))
       ->capture_default_str();
@@ -276,7 +291,7 @@ int main_verify(int argc, char** argv) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--json", o.json_file, "also write the report to this file");
-  app.add_option("--load", o.plugins, "shared library that defines operators");
+  app.add_option("--load", o.plugins, "shared library that defines operators or laws (docs/laws.md)");
   app.add_flag("--list", o.list, "list laws and operators");
   try {
     app.parse(argc, argv);

@@ -5,8 +5,13 @@
 
 namespace lamella::verify {
 
-const std::vector<Law>& laws() {
-  static const std::vector<Law> all = [] {
+namespace {
+void by_number(std::vector<Law>& list) {
+  std::stable_sort(list.begin(), list.end(), [](const Law& a, const Law& b) { return a.number < b.number; });
+}
+
+std::vector<Law>& all_laws() {
+  static std::vector<Law> all = [] {
     std::vector<Law> list;
     add_value_laws(list);
     add_layout_laws(list);
@@ -15,11 +20,21 @@ const std::vector<Law>& laws() {
     add_vmap_laws(list);
     add_compose_laws(list);
     add_state_laws(list);
-    std::stable_sort(list.begin(), list.end(),
-                     [](const Law& a, const Law& b) { return a.number < b.number; });
+    by_number(list);
     return list;
   }();
   return all;
+}
+}  // namespace
+
+const std::vector<Law>& laws() { return all_laws(); }
+
+void add_law(const Law& law) {
+  LAMELLA_CHECK(!law.id.empty() && !law.group.empty() && !law.statement.empty() && law.applies && law.check,
+                Usage, "law \"{}\": id, group, statement, applies and check must be given", law.id);
+  LAMELLA_CHECK(!find_law(law.id), Usage, "law \"{}\": there is one of this id already", law.id);
+  all_laws().push_back(law);
+  by_number(all_laws());
 }
 
 const Law* find_law(std::string_view id_or_number) {

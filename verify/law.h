@@ -32,6 +32,9 @@ struct Law {
 /// All laws, by number. Each file of verify/laws_*.cpp contributes its list.
 const std::vector<Law>& laws();
 const Law* find_law(std::string_view id_or_number);
+/// Adds a plug-in's law (examples/my_law.cpp); its texts must outlive the program. Call it before laws are
+/// used: pointers into laws() end. Error usage: the id is taken, or something is missing.
+void add_law(const Law& law);
 
 void add_value_laws(std::vector<Law>&);       ///< laws_value.cpp: 1 2 13
 void add_layout_laws(std::vector<Law>&);      ///< laws_layout.cpp: 3 5 12 19
