@@ -344,22 +344,6 @@ Bounds Oracle::pullback_noise(const Reals& u) {
   return out;
 }
 
-Matrix Oracle::hessian_noise(const Reals& u) {
-  const Reals size = magnitudes();
-  f128 total = 0;
-  for (size_t k = 0; k < size.size(); ++k) total += size[k] * fabsq(u[k]);
-  // Where the step is too long for the function, twice the step shows it.
-  Matrix out = hessian_at(x_, u, false, kSecondStep + 1);
-  const Matrix finer = hessian_at(x_, u, false);
-  for (size_t i = 0; i < active_; ++i)
-    for (size_t j = 0; j < active_; ++j) {
-      const f128 roundoff =
-          ldexpq(total / (step_for(x_[i], kSecondStep) * step_for(x_[j], kSecondStep)), -109);
-      out.entries[i * active_ + j] = fabsq(out(i, j) - finer(i, j)) + roundoff;
-    }
-  return out;
-}
-
 /// Jacobians at x (1 + 2^-26 s) for a few sign patterns s: their change estimates the sensitivity to rounding
 /// of x.
 std::vector<Matrix> Oracle::jacobians_nearby() {
@@ -408,8 +392,8 @@ Bounds Oracle::pullback_bounds(const Reals& u) {
   return out;
 }
 
-Matrix Oracle::hessian_at(const Reals& x, const Reals& u, bool magnitudes, int step_exponent) {
-  Matrix m{active_, active_, Reals(active_ * active_)};
+Oracle::Seconds Oracle::seconds_at(const Reals& x, int step_exponent) {
+  Seconds out;
   Reals at = x;
   for (size_t i = 0; i < active_; ++i)
     for (size_t j = 0; j <= i; ++j) {
@@ -423,23 +407,64 @@ Matrix Oracle::hessian_at(const Reals& x, const Reals& u, bool magnitudes, int s
           const Reals y = evaluate(at);
           for (size_t k = 0; k < y.size(); ++k) total[k] += a * b * y[k];
         }
+      for (f128& t : total) t /= 4 * hi * hj;
+      out.push_back(std::move(total));
+    }
+  return out;
+}
+
+const Oracle::Seconds& Oracle::seconds(size_t exponent) {
+  while (seconds_.size() <= exponent) seconds_.push_back(seconds_at(x_, kSecondStep + int(seconds_.size())));
+  return seconds_[exponent];
+}
+
+/// see NOTE: [second differences]
+Oracle::Seconds Oracle::combined(size_t exponent) {
+  Seconds out = seconds(exponent + 1);  // the longer step is made last: what `seconds` gave before may move
+  const Seconds& fine = seconds(exponent);
+  for (size_t p = 0; p < out.size(); ++p)
+    for (size_t k = 0; k < out[p].size(); ++k) out[p][k] = (4 * fine[p][k] - out[p][k]) / 3;
+  return out;
+}
+
+Matrix Oracle::weighted(const Seconds& d, const Reals& u, bool magnitudes) const {
+  Matrix m{active_, active_, Reals(active_ * active_)};
+  size_t pair = 0;
+  for (size_t i = 0; i < active_; ++i)
+    for (size_t j = 0; j <= i; ++j, ++pair) {
       f128 sum = 0;
-      for (size_t k = 0; k < total.size(); ++k) sum += magnitudes ? fabsq(total[k] * u[k]) : total[k] * u[k];
-      m.entries[i * active_ + j] = m.entries[j * active_ + i] = sum / (4 * hi * hj);
+      for (size_t k = 0; k < u.size(); ++k) sum += magnitudes ? fabsq(d[pair][k] * u[k]) : d[pair][k] * u[k];
+      m.entries[i * active_ + j] = m.entries[j * active_ + i] = sum;
     }
   return m;
 }
 
-Matrix Oracle::hessian(const Reals& u) { return hessian_at(x_, u, false); }
+Matrix Oracle::hessian(const Reals& u) { return weighted(combined(0), u); }
+
+Matrix Oracle::hessian_noise(const Reals& u) {
+  const Reals size = magnitudes();
+  f128 total = 0;
+  for (size_t k = 0; k < size.size(); ++k) total += size[k] * fabsq(u[k]);
+  // Where the step is too long for the function, twice the step shows it.
+  Matrix out = weighted(combined(1), u);
+  const Matrix finer = hessian(u);
+  for (size_t i = 0; i < active_; ++i)
+    for (size_t j = 0; j < active_; ++j) {
+      const f128 area = step_for(x_[i], kSecondStep) * step_for(x_[j], kSecondStep);
+      const f128 roundoff = ldexpq(2 * total / area, -109);  // 17/12 of the short stencil's
+      out.entries[i * active_ + j] = fabsq(out(i, j) - finer(i, j)) + roundoff;
+    }
+  return out;
+}
 
 Matrix Oracle::hessian_bounds(const Reals& u) {
-  Matrix out = hessian_at(x_, u, true);
-  const Matrix here = hessian_at(x_, u, false);
+  Matrix out = weighted(combined(0), u, true);
+  const Matrix here = weighted(seconds(0), u);
   Reals worst(out.entries.size());
   for (size_t s = 0; s < 2; ++s) {
     Reals x = x_;
     for (size_t i = 0; i < x.size(); ++i) x[i] += ldexpq(x_[i], -18) * sign_of(s, i);
-    const Matrix other = hessian_at(x, u, false);
+    const Matrix other = weighted(seconds_at(x, kSecondStep), u);
     for (size_t e = 0; e < worst.size(); ++e)
       worst[e] = fmaxq(worst[e], fabsq(other.entries[e] - here.entries[e]));
   }

@@ -73,7 +73,7 @@ class Oracle {
   Matrix hessian_noise(const Reals& u);
 
  private:
-  static constexpr int kFirstStep = -38, kSecondStep = -28, kWideStep = -16;  ///< exponents
+  static constexpr int kFirstStep = -38, kSecondStep = -20, kWideStep = -16;  ///< exponents
   bool smooth_within(int step_exponent);
   Tensors forward() const;
   Reals evaluate(const Reals& x);
@@ -82,7 +82,15 @@ class Oracle {
   /// Magnitude of what results are computed from: |y_i| + sum_j |J_ij x_j|.
   Reals magnitudes();
   void make_normwise(Bounds& bounds, const Tensors& of) const;
-  Matrix hessian_at(const Reals& x, const Reals& u, bool magnitudes, int step_exponent = kSecondStep);
+  /// d2 y_k / dx_i dx_j by the four points x +- h e_i +- h e_j: for each pair j <= i, all k. Error h^2.
+  using Seconds = std::vector<Reals>;
+  Seconds seconds_at(const Reals& x, int step_exponent);
+  /// At the point itself with the step 2^exponent h, h = 2^kSecondStep: kept.
+  const Seconds& seconds(size_t exponent);
+  /// NOTE: [second differences] (4 D(h) - D(2 h)) / 3: error h^4 (decision 0006).
+  Seconds combined(size_t exponent);
+  /// sum_k u_k d_k, or of magnitudes, as a symmetric matrix.
+  Matrix weighted(const Seconds& d, const Reals& u, bool magnitudes = false) const;
 
   const Op& op_;
   Values args_;
@@ -91,6 +99,7 @@ class Oracle {
   Reals x_, y_;
   Matrix jacobian_;
   std::vector<Matrix> nearby_;
+  std::vector<Seconds> seconds_;
 };
 
 /// The oracle's results for a whole case, without derivatives.
