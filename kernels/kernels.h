@@ -7,6 +7,7 @@
 namespace lamella::kernels {
 
 /// cpu: SIMD, tiled, threaded. reference: the plainest scalar loop, also for f128 and c256; never optimised.
+/// Errors name no operator: who runs a kernel puts the name in front (ops::run).
 struct Kernel {
   const char* name;
   KernelFn cpu;

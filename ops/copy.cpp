@@ -68,8 +68,8 @@ void move_to_device(Frame& f) {
   const Tensor out = make_tensor(x.sizes(), x.dtype(), to);
   if (to != Device::Meta) {
     const View result = out.view_of(), source = x.view_of();
-    (is_internal(x.dtype()) ? kernels::copy.reference
-                            : kernels::copy.cpu)({{&result, 1}, {&source, 1}, x.dtype()});
+    run_kernel(f, is_internal(x.dtype()) ? kernels::copy.reference : kernels::copy.cpu,
+               {{&result, 1}, {&source, 1}, x.dtype()});
   }
   f.results[0] = out;
 }

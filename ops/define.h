@@ -51,8 +51,13 @@ inline Values binary(Draw& d, DTypeMask types, Domain a = Domain::Any, Domain b 
 }
 
 /// Runs the kernel of the frame's operator on these views: what launches end with.
+/// An error that the kernel raises gets the operator's name in front.
 void run(const Launch& launch, std::span<const View> outs, std::span<const View> ins, Ints ints = {},
          std::span<const Scalar> scalars = {});
+/// Likewise with another kernel, and without a launch.
+void run(const Launch& launch, const KernelPair& kernel, std::span<const View> outs,
+         std::span<const View> ins, Ints ints = {}, std::span<const Scalar> scalars = {});
+void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call);
 /// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the
 /// view.
 View broadcast_view(const Tensor& t, Ints sizes, Dims& strides);

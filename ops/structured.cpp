@@ -26,10 +26,21 @@ View broadcast_view(const Tensor& t, Ints sizes, Dims& strides) {
   return v;
 }
 
+/// What a kernel refuses is the operator's error: kernels do not know who called them.
+void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call) {
+  try {
+    kernel(call);
+  } catch (const Error& e) { throw Error(e.code(), op_name(frame) + ": " + e.what()); }
+}
+
 void run(const Launch& l, std::span<const View> outs, std::span<const View> ins, Ints ints,
          std::span<const Scalar> scalars) {
-  const KernelPair& k = l.frame.op->kernel;
-  (l.on_reference ? k.reference : k.cpu)({outs, ins, l.inferred.compute, ints, scalars});
+  run(l, l.frame.op->kernel, outs, ins, ints, scalars);
+}
+
+void run(const Launch& l, const KernelPair& k, std::span<const View> outs, std::span<const View> ins,
+         Ints ints, std::span<const Scalar> scalars) {
+  run_kernel(l.frame, l.on_reference ? k.reference : k.cpu, {outs, ins, l.inferred.compute, ints, scalars});
 }
 
 namespace {

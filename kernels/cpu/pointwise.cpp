@@ -99,8 +99,7 @@ void check_divisor(const View& divisor, DType compute) {
     const void* source = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
     char zero[kTile];
     is_zero(zero, &source, n0 * n1);
-    LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value, "div: division by zero in b ({})",
-                  name(compute));
+    LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value, "division by zero in b ({})", name(compute));
   });
 }
 
@@ -126,7 +125,7 @@ std::string_view op_name(Op op) {
 }
 
 void fail_dtype(std::string_view kernel, DType dtype) {
-  fail(ErrorCode::DType, "kernel: no {} for {}", kernel, name(dtype));
+  fail(ErrorCode::DType, "no kernel {} for {}", kernel, name(dtype));
 }
 
 Execution find_execution(Op op, DType compute, DType exec) {

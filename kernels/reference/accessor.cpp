@@ -83,7 +83,7 @@ void zero_element(const View& to, int64_t offset) {
 }
 
 void no_kernel(const char* kernel, DType dtype) {
-  fail(ErrorCode::DType, "kernel: no {} for {}", kernel, name(dtype));
+  fail(ErrorCode::DType, "no kernel {} for {}", kernel, name(dtype));
 }
 
 }  // namespace lamella::kernels::reference
