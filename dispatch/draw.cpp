@@ -147,6 +147,18 @@ DType Draw::dtype(DTypeMask supported) {
   return d;
 }
 
+DType Draw::dtype_argument(DType of, DTypeMask supported) {
+  const uint32_t w = word();
+  const DType wide = is_complex(of) ? DType::C128 : DType::F64;
+  if (w % 2 == 0 && supported & mask(wide)) return wide;
+  DType candidates[kDTypeCount];
+  uint32_t n = 0;
+  for (int d = 0; d < kDTypeCount; ++d)
+    if (supported >> d & 1) candidates[n++] = DType(d);
+  LAMELLA_ASSERT(n > 0);
+  return candidates[w / 2 % n];
+}
+
 int64_t Draw::size(bool nonzero) {
   static constexpr int8_t kSizes[] = {2, 3, 2, 1, 3, 2, 5, 3, 2, 1, 3, 4,
                                       2, 5, 3, 2, 1, 3, 2, 0, 3, 5, 2, -1};

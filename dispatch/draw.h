@@ -59,6 +59,9 @@ class Draw {
   /// The dtype of this case: the operator's `supported` narrowed to what the law wants (if they meet), f64
   /// first. The first call decides; later calls return the same dtype when supported.
   DType dtype(DTypeMask supported);
+  /// What an operator is given as `dtype=` beside arguments of dtype `of`: f64 or c128 half of the time, else
+  /// any of `supported`.
+  DType dtype_argument(DType of, DTypeMask supported);
   /// Sizes mostly from {2, 3, 1, 5, 0}: rank in [min_rank, max_rank], product <= max_numel. The simplest
   /// shape has the lowest rank and sizes 2.
   Dims shape(int min_rank = 0, int max_rank = 3);

@@ -50,6 +50,16 @@ inline Values binary(Draw& d, DTypeMask types, Domain a = Domain::Any, Domain b 
   return {d.tensor(first ? d.broadcastable(s) : s, t, a), d.tensor(first ? s : d.broadcastable(s), t, b)};
 }
 
+inline Tensor in_dtype(const Tensor& x, DType d) { return x.dtype() == d ? x : to(x, d); }
+
+/// NOTE: [dtype=] Elements are converted to `dtype` before they are accumulated. Kernels do so as they read,
+/// but half dtypes compute in f32, where what they cannot hold would survive: those are converted first.
+inline Tensor as_accumulated(const Tensor& x, DType compute) {
+  return compute == DType::F16 || compute == DType::BF16 ? in_dtype(x, compute) : x;
+}
+
+/// The class launch of reductions, with `x` in the place of the first argument.
+void launch_reduce(const Launch& launch, const Tensor& x);
 /// Runs the kernel of the frame's operator on these views: what launches end with.
 /// An error that the kernel raises gets the operator's name in front.
 void run(const Launch& launch, std::span<const View> outs, std::span<const View> ins, Ints ints = {},

@@ -35,8 +35,11 @@ DType sum_dtype(DType d) { return is_integer(d) || is_bool(d) ? DType::I64 : d; 
 void infer_accumulate(const Frame& f, Inferred& out) {
   const int at = param(f, "dtype");
   const DType d = f.none(at) ? sum_dtype(f.tensor(0).dtype()) : f.arg<DType>(at);
-  LAMELLA_CHECK(!is_bool(d), DType, "{}: dtype = {}, expected a number's dtype", op_name(f), d);
   infer_reduce(f, out, d, d);
+}
+
+void launch_accumulate(const Launch& l) {
+  launch_reduce(l, as_accumulated(l.frame.tensor(0), l.inferred.compute));
 }
 
 /// mean: sum / count; half dtypes are summed and divided in f32.
@@ -51,7 +54,9 @@ void mean_composite(Frame& f) {
   const Dims dims = wrap_dims(f, "dim", dim, x);
   for (const int64_t d : dims) count *= x.size(int(d));
   const bool half = result == DType::F16 || result == DType::BF16;
-  const Tensor mean = sum(x, Ints(dims), f.arg<bool>(2), half ? DType::F32 : result) / Scalar(count);
+  const Tensor mean =
+      sum(half ? in_dtype(x, result) : x, Ints(dims), f.arg<bool>(2), half ? DType::F32 : result) /
+      Scalar(count);
   f.results[0] = half ? to(mean, result) : mean;
 }
 
@@ -150,7 +155,7 @@ Tensor prod_weights(const Tensor& x, std::optional<Ints> dim) {
 }
 
 /// x in the dtype the product was taken in.
-Tensor converted(const Tensor& x, std::optional<DType> dtype) { return dtype ? to(x, *dtype) : x; }
+Tensor converted(const Tensor& x, std::optional<DType> dtype) { return dtype ? in_dtype(x, *dtype) : x; }
 
 /// Sums x over the dims that broadcasting would have added or widened from `size`.
 void sum_to_size_composite(Frame& f) {
@@ -172,14 +177,14 @@ void sum_to_size_composite(Frame& f) {
   else f.results[0] = reshape(sum(x, Ints(dims), true), size);
 }
 
-/// x, then dim (None or some), keepdim and, when asked, dtype.
-Values accumulate_samples(Draw& d, DTypeMask types) {
-  const DType t = d.dtype(types);
+/// x, then dim (None or some), keepdim and, now and then or where one is needed, dtype.
+Values accumulate_samples(Draw& d, DTypeMask results) {
+  const DType t = d.dtype(kAllTypes);
   const Dims s = d.shape();
   Values v{d.tensor(s, t), Value(), false};
   if (d.flag()) v[1] = d.dims(s.size());
   v[2] = d.flag();
-  if (d.one_in(4)) v.push_back(is_complex(t) ? DType::C128 : DType::F64);
+  if (d.one_in(4) || !(results & mask(t))) v.push_back(d.dtype_argument(t, results));
   return v;
 }
 
@@ -216,6 +221,7 @@ void define_sums() {
        .shape = ShapeClass::Reduce,
        .infer = infer_accumulate,
        .kernel = kernel(kernels::sum),
+       .launch = launch_accumulate,
        .jvp = linear_in({"x"}),
        .vjp = {wrt("x", saves("x.sizes", "dim", "keepdim"),
                    [](Tensor dy, Ints sizes, std::optional<Ints> dim, bool keepdim) {
@@ -224,13 +230,14 @@ void define_sums() {
        .properties = kLinear | kNoInPlace,
        .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
        .doc = "Sum over dims `dim` (all when None or empty), 0 over nothing; integers and bool sum in i64 "
-              "(wrapping) unless dtype is given. Half dtypes accumulate in f32. Error at most n * 2^-p * sum "
-              "|x|."});
+              "(wrapping) unless dtype is given: elements are converted to it first, and bool sums are `or`. "
+              "Half dtypes accumulate in f32. Error at most n * 2^-p * sum |x|."});
   OpTable::add(
       {.schema = "prod(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Reduce,
        .infer = infer_accumulate,
        .kernel = kernel(kernels::prod),
+       .launch = launch_accumulate,
        .jvp = {wrt("x", saves("x", "dim", "keepdim", "dtype"),
                    [](Tensor t, Tensor x, std::optional<Ints> dim, bool keepdim, std::optional<DType> dtype) {
                      return sum(converted(t, dtype) * prod_weights(converted(x, dtype), dim),
@@ -244,9 +251,10 @@ void define_sums() {
            })},
        .properties = kNoInPlace,
        .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
-       .doc = "Product over dims `dim` (all when None or empty), 1 over nothing; integers and bool multiply "
-              "in i64 (wrapping) unless dtype is given. The derivative is right at zeros. Relative error at "
-              "most n * 2^-p."});
+       .doc =
+           "Product over dims `dim` (all when None or empty), 1 over nothing; integers and bool multiply "
+           "in i64 (wrapping) unless dtype is given: elements are converted to it first, and bool products "
+           "are `and`. The derivative is right at zeros. Relative error at most n * 2^-p."});
   OpTable::add(
       {.schema = "mean(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Composite,
@@ -255,8 +263,8 @@ void define_sums() {
        .vjp = by_composition(),
        .properties = kLinear | kNoInPlace,
        .samples = [](Draw& d) { return accumulate_samples(d, kInexact); },
-       .doc = "Sum over `dim` (all when None or empty) by the number of elements, NaN over nothing. Error "
-              "dtype when the result would be integer or bool."});
+       .doc = "Sum over `dim` (all when None or empty) by the number of elements, NaN over nothing; elements "
+              "are converted to dtype first. Error dtype when the result would be integer or bool."});
   OpTable::add({.schema = "sum_to_size(Tensor x, Size size) -> Tensor",
                 .shape = ShapeClass::Composite,
                 .composite = sum_to_size_composite,

@@ -14,7 +14,11 @@ void infer_scan(const Frame& f, Inferred& out) {
   out.outs.push_back({x.sizes(), out.compute});
 }
 
-Tensor in_dtype(const Tensor& x, DType d) { return x.dtype() == d ? x : to(x, d); }
+void launch_scan(const Launch& l) {
+  const Tensor x = as_accumulated(l.frame.tensor(0), l.inferred.compute);
+  const View in = x.view_of(), out = l.outs[0].view_of();
+  run(l, {&out, 1}, {&in, 1}, l.inferred.ints);
+}
 
 /// Along dim: 1, then v without its last element.
 Tensor previous(const Tensor& v, int64_t dim) {
@@ -59,7 +63,7 @@ Values scan_samples(Draw& d) {
   const Dims s = d.shape();
   const int64_t dim = d.dim(s.size());
   Values v{d.tensor(s, t), dim};
-  if (d.one_in(4)) v.push_back(is_complex(t) ? DType::C128 : DType::F64);
+  if (d.one_in(4)) v.push_back(d.dtype_argument(t, kAllTypes & ~kBoolType));
   return v;
 }
 }  // namespace
@@ -70,6 +74,7 @@ void define_scan() {
        .shape = ShapeClass::AlongDim,
        .infer = infer_scan,
        .kernel = kernel(kernels::cumsum),
+       .launch = launch_scan,
        .jvp = linear_in({"x"}),
        .vjp = {wrt("x", saves("dim"),
                    [](Tensor dy, int64_t dim) { return flip(cumsum(flip(dy, {dim}), dim), {dim}); })},
@@ -82,13 +87,15 @@ void define_scan() {
        .shape = ShapeClass::AlongDim,
        .infer = infer_scan,
        .kernel = kernel(kernels::cumprod),
+       .launch = launch_scan,
        .jvp = {wrt("x", saves("x", "result", "dim"),
                    [](Tensor t, Tensor x, Tensor y, int64_t dim) { return cumprod_jvp(t, x, y, dim); })},
        .vjp = {wrt("x", saves("x", "result", "dim"),
                    [](Tensor dy, Tensor x, Tensor y, int64_t dim) { return cumprod_vjp(dy, x, y, dim); })},
        .samples = scan_samples,
        .doc = "Products of the elements up to and including each, along dim. Integers and bool multiply in "
-              "i64 (wrapping) unless dtype is given. The derivative is right at zeros, to all orders. "
+              "i64 (wrapping) unless dtype, not bool, is given: elements are converted to it first. The "
+              "derivative is right at zeros, to all orders. "
               "Relative error at most n * 2^-p."});
 }
 

@@ -58,9 +58,10 @@ void launch_broadcast(const Launch& l) {
   run(l, {&out, 1}, {ins, n}, l.inferred.ints);
 }
 
+}  // namespace
+
 /// The output seen with the input's rank: reduced dims have size 1.
-void launch_reduce(const Launch& l) {
-  const Tensor& x = l.frame.tensor(0);
+void launch_reduce(const Launch& l, const Tensor& x) {
   const Tensor& y = l.outs[0];
   Dims sizes(x.rank(), 1), strides(x.rank(), 0);
   const bool kept = y.rank() == x.rank();
@@ -81,6 +82,8 @@ void launch_reduce(const Launch& l) {
   run(l, {&out, 1}, {&in, 1}, l.inferred.ints);
 }
 
+namespace {
+
 void launch_plain(const Launch& l) {
   std::vector<View> ins, outs;
   for (const uint8_t i : l.frame.op->tensor_params)
@@ -94,7 +97,7 @@ void launch(const Frame& f, const Inferred& inferred, std::span<const Tensor> ou
   const Launch l{f, inferred, outs, on_reference};
   if (op.launch) return op.launch(l);
   if (op.shape == ShapeClass::Broadcast) return launch_broadcast(l);
-  if (op.shape == ShapeClass::Reduce) return launch_reduce(l);
+  if (op.shape == ShapeClass::Reduce) return launch_reduce(l, f.tensor(0));
   launch_plain(l);
 }
 

@@ -133,7 +133,7 @@ class Jvp final : public Interpreter {
   void push(const Frame& lower, int i, TensorSpan tangent, Tensor* sums) {
     const Op& op = *lower.op;
     const BoundFormula* formula = op.jvp_of(i);
-    if (!formula) return;
+    if (!formula || (op.schema.n_results == 1 && !is_inexact(lower.results[0].dtype()))) return;
     if (formula->linear || !formula->many) {
       Tensor parts[4];
       if (formula->linear) apply_linear(lower, i, tangent, parts);

@@ -1,0 +1,113 @@
+// Sums over many elements: dtype= as PyTorch means it, and errors that do not grow with the length.
+#include <cmath>
+#include <gtest/gtest.h>
+
+#include "lamella/lamella.h"
+
+namespace {
+using namespace lamella;
+
+Tensor f32(std::initializer_list<double> v) { return tensor_of({int64_t(v.size())}, v, DType::F32); }
+
+/// Each on the CPU and on the reference column: (operator, argument dtype) -> values.
+void expect_both(const Tensor& x, const std::function<Tensor(const Tensor&)>& f, DType dtype,
+                 const std::vector<double>& wanted) {
+  for (const char* device : {"cpu", "reference"}) {
+    const Tensor y = to_device(f(to_device(x, device)), "cpu");
+    EXPECT_EQ(y.dtype(), dtype) << device;
+    EXPECT_EQ(y.to_vector(), wanted) << device;
+  }
+}
+
+TEST(DtypeArgument, IntegersAndBoolAccumulateInI64) {
+  const Tensor bytes = tensor_of({3}, {100, 100, 100}, DType::U8),
+               truth = tensor_of({2}, {1, 1}, DType::Bool);
+  expect_both(bytes, [](const Tensor& x) { return sum(x); }, DType::I64, {300});
+  expect_both(bytes, [](const Tensor& x) { return prod(x); }, DType::I64, {1e6});
+  expect_both(bytes, [](const Tensor& x) { return cumsum(x, 0); }, DType::I64, {100, 200, 300});
+  expect_both(truth, [](const Tensor& x) { return sum(x); }, DType::I64, {2});
+  expect_both(truth, [](const Tensor& x) { return cumsum(x, 0); }, DType::I64, {1, 2});
+  expect_both(truth, [](const Tensor& x) { return cumprod(x, 0); }, DType::I64, {1, 1});
+}
+
+TEST(DtypeArgument, BoolSumsAreOrAndProductsAnd) {
+  const Tensor x = f32({0.5, 0, 2}), nothing = ones({0}, DType::F32);
+  expect_both(x, [](const Tensor& t) { return sum(t, {}, false, DType::Bool); }, DType::Bool, {1});
+  expect_both(x, [](const Tensor& t) { return prod(t, {}, false, DType::Bool); }, DType::Bool, {0});
+  expect_both(nothing, [](const Tensor& t) { return sum(t, {}, false, DType::Bool); }, DType::Bool, {0});
+  expect_both(nothing, [](const Tensor& t) { return prod(t, {}, false, DType::Bool); }, DType::Bool, {1});
+}
+
+TEST(DtypeArgument, ElementsAreConvertedBeforeTheyAreAdded) {
+  const Tensor x = f32({1.5, 1.5, -0.5}), wide = f32({2049, 2049, 70000, -70000});
+  expect_both(x, [](const Tensor& t) { return sum(t, {}, false, DType::I32); }, DType::I32, {2});
+  expect_both(x, [](const Tensor& t) { return cumsum(t, 0, DType::I64); }, DType::I64, {1, 2, 2});
+  expect_both(x, [](const Tensor& t) { return prod(t, {}, false, DType::I64); }, DType::I64, {0});
+  const auto head = [](const Tensor& t) { return slice(t, 0, 0, 2); };
+  expect_both(wide, [&](const Tensor& t) { return sum(head(t), {}, false, DType::F16); }, DType::F16, {4096});
+  expect_both(wide, [&](const Tensor& t) { return cumsum(head(t), 0, DType::F16); }, DType::F16,
+              {2048, 4096});
+  expect_both(wide, [&](const Tensor& t) { return mean(head(t), {}, false, DType::F16); }, DType::F16,
+              {2048});
+  const Tensor overflow = sum(slice(wide, 0, 2, 4), {}, false, DType::F16);
+  EXPECT_TRUE(std::isnan(overflow.item<double>())) << str(overflow);  // inf - inf, as in PyTorch
+  const Tensor complex_to_real = sum(full({2}, c128(1, 5), DType::C128), {}, false, DType::F64);
+  EXPECT_EQ(complex_to_real.item<double>(), 2);
+}
+
+TEST(DtypeArgument, MeanNeedsAFloatingResultAndScansANumber) {
+  const Tensor whole = tensor_of({2}, {1, 2}, DType::I64), x = f32({1, 2});
+  expect_both(whole, [](const Tensor& t) { return mean(t, {}, false, DType::F64); }, DType::F64, {1.5});
+  EXPECT_THROW(mean(whole), Error);
+  EXPECT_THROW(mean(x, {}, false, DType::I64), Error);
+  EXPECT_THROW(mean(x, {}, false, DType::Bool), Error);
+  EXPECT_THROW(cumsum(x, 0, DType::Bool), Error);
+  EXPECT_THROW(cumprod(x, 0, DType::Bool), Error);
+}
+
+/// The greatest |got - exact| / (u * sum |x|) over the prefixes of n copies of `value`.
+double scan_error(int64_t lines, int64_t n, double value, DType dtype, double u) {
+  const Tensor x = full({n, lines}, value, dtype);
+  const Tensor y = lines == 1 ? reshape(cumsum(reshape(x, {n}), 0), {n, 1}) : cumsum(x, 0);
+  const double each = full({1}, value, dtype).item<double>();
+  double worst = 0;
+  const auto values = to(y, DType::F64);
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t j = 0; j < lines; j += 7) {
+      const f128 exact = f128(each) * (i + 1);
+      const f128 got = values.data<double>()[i * lines + j];
+      const f128 off = got > exact ? got - exact : exact - got;
+      worst = std::max(worst, double(off / (u * exact)));
+    }
+  return worst;
+}
+
+TEST(Accumulation, ErrorsOfScansDoNotGrowWithTheLength) {
+  for (const int64_t lines : {1, 16}) {  // along the memory and across it
+    EXPECT_LE(scan_error(lines, 200'000 / lines, 0.1, DType::F64, 0x1p-53), 2) << lines;
+    EXPECT_LE(scan_error(lines, 200'000 / lines, 0.1, DType::F32, 0x1p-24), 2) << lines;
+    EXPECT_LE(scan_error(lines, 200'000 / lines, 0.1, DType::C128, 0x1p-53), 2) << lines;
+  }
+}
+
+TEST(Accumulation, ScansKeepInfinitiesAndNaN) {
+  const double inf = INFINITY;
+  const Tensor x = tensor_of({5}, {1, inf, 2, -inf, 3}, DType::F64);
+  const std::vector<double> y = cumsum(x, 0).to_vector();
+  EXPECT_EQ(y[0], 1);
+  EXPECT_EQ(y[1], inf);
+  EXPECT_EQ(y[2], inf);
+  EXPECT_TRUE(std::isnan(y[3]) && std::isnan(y[4]));
+  EXPECT_EQ(str(cumsum(tensor_of({3}, {1.5e308, 1.5e308, -1.5e308}, DType::F64), 0)),
+            "f64[3] [1.5e+308, inf, inf]");
+}
+
+TEST(Accumulation, ManyAdditionsToOneElementRoundOnce) {
+  for (const DType d : {DType::F16, DType::BF16, DType::F32}) {
+    const int64_t n = 4096;
+    const Tensor index = zeros({n}, DType::I64), src = full({n}, 0.25, d), x = zeros({1}, d);
+    EXPECT_EQ(scatter_add(x, 0, index, src).item<double>(), 1024) << d;
+    EXPECT_EQ(index_add(x, 0, index, src).item<double>(), 1024) << d;
+  }
+}
+}  // namespace
