@@ -81,7 +81,8 @@ void define_scan() {
        .properties = kLinear,
        .samples = scan_samples,
        .doc = "Sums of the elements up to and including each, along dim. Integers and bool sum in i64 "
-              "(wrapping) unless dtype is given. Error at most n * 2^-p * sum |x|."});
+              "(wrapping) unless dtype, not bool, is given: elements are converted to it first. Error about "
+              "2^-p * |sum| + n * 2^-2p * sum |x|."});
   OpTable::add(
       {.schema = "cumprod(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::AlongDim,

@@ -1,16 +1,46 @@
 // cumsum and cumprod. f32 accumulates in f64, c64 in c128, f16 and bf16 in f32: the running value is never
-// rounded to less.
+// rounded to less. Sums of f64 and c128 keep what their roundings leave out.
 #include "lamella/kernels/cpu/along_dim.h"
 
 namespace lamella::kernels {
 namespace {
 
-template <class T> struct wide { using type = T; };
-template <> struct wide<float> { using type = double; };
-template <> struct wide<c64> { using type = c128; };
+// A running sum and the roundings it left out, which two_sum finds exactly (Knuth, The art of computer
+// programming 2, 4.2.2, theorem B; Neumaier, ZAMM 54, 1974). Its chain of dependent additions is as long as a
+// plain sum's, the rest runs beside it. Without it 200,000 sums of 0.1 are off by 23,000 roundings.
+struct Compensated {
+  double sum, rest;
+  Compensated(double x = 0) : sum(x), rest(0) {}
+  explicit operator double() const {
+    const double value = sum + rest;
+    return value == value ? value : sum;  // an infinite sum leaves no rest
+  }
+};
+struct CompensatedPair {
+  Compensated re, im;
+  CompensatedPair(c128 x = 0) : re(x.real()), im(x.imag()) {}
+  explicit operator c128() const { return {double(re), double(im)}; }
+};
+Compensated plus(Compensated a, double x) {
+  const double sum = a.sum + x, part = sum - a.sum;
+  a.rest += (a.sum - (sum - part)) + (x - part);
+  a.sum = sum;
+  return a;
+}
+
+/// What a scan of T runs in.
+template <class T, bool kProduct> struct wide { using type = T; };
+template <bool kProduct> struct wide<float, kProduct> { using type = double; };
+template <bool kProduct> struct wide<c64, kProduct> { using type = c128; };
+template <> struct wide<double, false> { using type = Compensated; };
+template <> struct wide<c128, false> { using type = CompensatedPair; };
 
 template <class A, bool kProduct> A combine(A a, A b) {
-  if constexpr (std::is_same_v<A, bool>) return kProduct ? a && b : a || b;
+  if constexpr (std::is_same_v<A, Compensated>) return plus(a, b.sum);
+  else if constexpr (std::is_same_v<A, CompensatedPair>) {
+    a.re = plus(a.re, b.re.sum), a.im = plus(a.im, b.im.sum);
+    return a;
+  } else if constexpr (std::is_same_v<A, bool>) return kProduct ? a && b : a || b;
   else if constexpr (std::is_integral_v<A>) {
     return kProduct ? A(uint64_t(a) * uint64_t(b)) : A(uint64_t(a) + uint64_t(b));
   } else if constexpr (is_complex_type<A> && kProduct) {
@@ -21,7 +51,7 @@ template <class A, bool kProduct> A combine(A a, A b) {
 // acc[j] runs over lines; one line of many elements has n_lines == 1, a row across many lines has n == 1.
 template <class T, bool kProduct>
 void scan_tile(void* state, T* out, const T* in, int64_t n_lines, int64_t n) {
-  using A = typename wide<T>::type;
+  using A = typename wide<T, kProduct>::type;
   A* acc = static_cast<A*>(state);
   if (n_lines == 1) {
     A run = acc[0];
@@ -31,6 +61,8 @@ void scan_tile(void* state, T* out, const T* in, int64_t n_lines, int64_t n) {
   }
   for (int64_t j = 0; j < n_lines; ++j) out[j] = T(acc[j] = combine<A, kProduct>(acc[j], A(in[j])));
 }
+
+constexpr int64_t kMaxState = 2 * kMaxItem;
 
 using ScanFn = void (*)(void* state, void* out, const void* in, int64_t n_lines, int64_t n);
 using StartFn = void (*)(void* state, int64_t n_lines);
@@ -50,8 +82,9 @@ template <bool kProduct> Body find_scan(DType exec) {
                 scan_tile<T, kProduct>(state, static_cast<T*>(out), static_cast<const T*>(in), n_lines, n);
               },
               [](void* state, int64_t n_lines) {
-                using A = typename wide<T>::type;
-                for (int64_t j = 0; j < n_lines; ++j) static_cast<A*>(state)[j] = A(kProduct ? 1 : 0);
+                using A = typename wide<T, kProduct>::type;
+                static_assert(sizeof(A) <= kMaxState);
+                for (int64_t j = 0; j < n_lines; ++j) static_cast<A*>(state)[j] = A(T(kProduct ? 1 : 0));
               }};
   });
 }
@@ -62,7 +95,7 @@ struct Scan {
   int64_t size, out_step, in_step;
   TileReader reader;
   TileWriter writer;
-  alignas(64) char state[kTile * kMaxItem];
+  alignas(64) char state[kTile * kMaxState];
 };
 
 void scan_along(Scan& s) {
