@@ -288,7 +288,7 @@ void define_by_element() {
                 .properties = kLinear | kValueErrors,
                 .samples = scatter_add_samples,
                 .doc = "x plus src's elements at the places gather would take them from; repeated places add "
-                       "up in index order. "
+                       "up in index order, half dtypes in f32 and rounded once. "
                        "src is no smaller than index. Errors: dtype, shape, index_out_of_range."});
 }
 }  // namespace
@@ -332,7 +332,7 @@ void define_index() {
        .samples = index_add_samples,
        .doc = "x plus alpha times src's slices, each added at its entry of a rank-1 index along dim; "
               "repeated entries add "
-              "up in order. Errors: dtype, shape, index_out_of_range."});
+              "up in order, half dtypes in f32 and rounded once. Errors: dtype, shape, index_out_of_range."});
   OpTable::add({.schema = "nonzero(Tensor x) -> Tensor",
                 .shape = ShapeClass::Dynamic,
                 .infer = infer_nonzero,

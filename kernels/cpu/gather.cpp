@@ -1,4 +1,6 @@
 // gather, scatter_add, index_select. Every index is checked before anything is written.
+#include <vector>
+
 #include "lamella/kernels/cpu/along_dim.h"
 
 namespace lamella::kernels {
@@ -22,12 +24,11 @@ void check_rank(const View& v) {
                 IterPlan::kMaxDims);
 }
 
-template <class T> void add_at(char* to, const char* from) {
-  T& target = *reinterpret_cast<T*>(to);
-  const T value = *reinterpret_cast<const T*>(from);
+template <class A, class T> void add_at(char* to, const char* from) {
+  A& target = *reinterpret_cast<A*>(to);
+  const A value = A(*reinterpret_cast<const T*>(from));
   if constexpr (std::is_same_v<T, bool>) target = target || value;
   else if constexpr (std::is_integral_v<T>) target = T(uint64_t(target) + uint64_t(value));
-  else if constexpr (is_half_type<T>) target = T(float(target) + float(value));
   else target = target + value;
 }
 
@@ -35,19 +36,21 @@ using AddFn = void (*)(char* to, int64_t to_step, const char* index, int64_t ind
                        int64_t from_step, int64_t to_along, int64_t n);
 
 // Adds from[i] to the element index[i] steps of `to_along` away; to_step moves the other coordinates along.
-template <class T> void add_row(char* to, int64_t to_step, const char* index, int64_t index_step,
-                                const char* from, int64_t from_step, int64_t to_along, int64_t n) {
+template <class A, class T> void add_row(char* to, int64_t to_step, const char* index, int64_t index_step,
+                                         const char* from, int64_t from_step, int64_t to_along, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = *reinterpret_cast<const int64_t*>(index + i * index_step);
-    add_at<T>(to + i * to_step + at * to_along, from + i * from_step);
+    add_at<A, T>(to + i * to_step + at * to_along, from + i * from_step);
   }
 }
 
+/// The target is of exec_dtype(dtype).
 AddFn find_add(DType dtype) {
   return visit_dtype(dtype, [](auto tag) -> AddFn {
     using T = typename decltype(tag)::type;
     if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256>) return nullptr;
-    else return add_row<T>;
+    else if constexpr (is_half_type<T>) return add_row<float, T>;
+    else return add_row<T, T>;
   });
 }
 
@@ -93,6 +96,37 @@ void check_indices(const View& index, int64_t dim, int64_t size) {
   });
 }
 
+void move_all(const View& to, const View& from) {
+  move_plan(make_mover(from.dtype, to.dtype), make_plan({&to, 1}, {&from, 1}));
+}
+
+void add_rows(AddFn add, const View& out, const View& index, const View& src, int64_t dim) {
+  const int64_t item = itemsize(out.dtype), src_item = itemsize(src.dtype);
+  const Looked looked(out, dim);
+  const int last = index.rank - 1;
+  const int64_t n = index.rank == 0 ? 1 : index.sizes[last];
+  const auto step = [last](const int64_t* strides, int64_t size) {
+    return last < 0 ? 0 : strides[last] * size;
+  };
+  const int64_t* const strides[3] = {looked.strides, index.strides, src.strides};
+  for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
+    add(out.as<char>() + at[0] * item, step(looked.strides, item),
+        index.as<char>() + at[1] * int64_t(sizeof(int64_t)), step(index.strides, sizeof(int64_t)),
+        src.as<char>() + at[2] * src_item, step(src.strides, src_item), line_step(out, dim), n);
+  });
+}
+
+// Half dtypes: the sums are kept in f32 and round once, however many places repeat.
+void add_rows_in_f32(AddFn add, const View& out, const View& index, const View& src, int64_t dim) {
+  std::vector<float> sums(size_t(out.numel()));
+  int64_t strides[IterPlan::kMaxDims];
+  for (int64_t d = out.rank - 1, next = 1; d >= 0; next *= out.sizes[d--]) strides[d] = next;
+  const View wide{sums.data(), DType::F32, out.rank, out.sizes, strides};
+  move_all(wide, out);
+  add_rows(add, wide, index, src, dim);
+  move_all(out, wide);
+}
+
 }  // namespace
 
 namespace cpu {
@@ -122,24 +156,13 @@ void gather(const KernelCall& call) {
 
 void scatter_add(const KernelCall& call) {
   const View &out = call.outs[0], &index = call.ins[0], &src = call.ins[1];
-  const int64_t dim = call.ints[0], item = itemsize(out.dtype);
+  const int64_t dim = call.ints[0];
   const AddFn add = find_add(out.dtype);
   if (!add || src.dtype != out.dtype) fail_dtype("scatter_add", add ? src.dtype : out.dtype);
   if (index.numel() == 0) return;
   check_rank(out);
   check_indices(index, dim, line_size(out, dim));
-  const Looked looked(out, dim);
-  const int last = index.rank - 1;
-  const int64_t n = index.rank == 0 ? 1 : index.sizes[last];
-  const auto step = [last](const int64_t* strides, int64_t size) {
-    return last < 0 ? 0 : strides[last] * size;
-  };
-  const int64_t* const strides[3] = {looked.strides, index.strides, src.strides};
-  for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
-    add(out.as<char>() + at[0] * item, step(looked.strides, item),
-        index.as<char>() + at[1] * int64_t(sizeof(int64_t)), step(index.strides, sizeof(int64_t)),
-        src.as<char>() + at[2] * item, step(src.strides, item), line_step(out, dim), n);
-  });
+  (is_half(out.dtype) ? add_rows_in_f32 : add_rows)(add, out, index, src, dim);
 }
 
 void index_select(const KernelCall& call) {
