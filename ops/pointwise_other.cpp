@@ -26,6 +26,9 @@ Tensor operand(const Tensor& t, const Tensor& like) {
 /// NOTE: [derivatives of powers] Guards replace inputs, never results, so that no 0 * inf arises at any
 /// order. At a = b = 0 the exponent b - 1 becomes 0: then b * a^0 = 0, and so are all its derivatives in a.
 /// Elsewhere b = 0 needs none: 0 * a^-1 is 0 and its derivative in b is 1 / a, as it must be.
+/// At a = 0 the mixed derivative a^(b-1) (1 + b log a) exists for b > 1 only and is 0 in both orders. For b
+/// <= 1 it is infinite, and no guard of inputs says so: b first gives 0, a first b a^0 = 1 at b = 1 and NaN
+/// below.
 Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
   const Tensor b = operand(exponent, a);
   const Tensor both_zero = logical_and(eq(a, 0), eq(b, 0));
@@ -176,9 +179,11 @@ void define_pointwise_other() {
                 .jvp = std::vector<Formula>{base.jvp[0], exponent.jvp[0]},
                 .vjp = std::vector<Formula>{base.vjp[0], exponent.vjp[0]},
                 .samples = pow_samples,
-                .doc = "a^b; integers stay integers (wrapping). a^0 = 1, also for a = 0 and NaN; NaN for a < "
-                       "0 and a fractional b. "
-                       "Error dtype for two bool tensors. At most 4 ULP (f32, f64)."});
+                .doc =
+                    "a^b; integers stay integers (wrapping). a^0 = 1, also for a = 0 and NaN; NaN for a < "
+                    "0 and a fractional b. Second derivatives in both a and b exist at a = 0 for b > 1 only. "
+                    "Error dtype for two bool tensors. At most 4 ULP (f32, f64); complex: relative to the "
+                    "modulus about 2^-p + |b log a| * 2^-62."});
   define_extrema();
   OpTable::add(
       {.schema = "where(Tensor condition, Tensor x, Tensor y) -> Tensor",
