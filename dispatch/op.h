@@ -57,6 +57,10 @@ struct KernelPair {
   /// Straight contiguous runs by compute dtype, for small tensors; null where there is none.
   using Line = void (*)(void* out, const void* const* ins, int64_t n);
   std::array<Line, kDTypeCount> lines = {};
+  /// The dtype that each straight run gives, and the shape function that said so when the operator was added:
+  /// runs it does not allow are taken out of `lines`. A row with another shape function uses none.
+  std::array<DType, kDTypeCount> line_results = {};
+  InferFn line_rule = nullptr;
   /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
   bool (*line_ok)(const Frame&) = nullptr;
 };

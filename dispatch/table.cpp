@@ -123,6 +123,7 @@ Op* build_row(const OpDef& def) {
   op->vjp = bind(*op, def.vjp);
   for (const BoundFormula& f : op->vjp)
     for (const BoundSave& save : f.saves) op->vjp_saves_result |= save.kind == BoundSave::Result;
+  if (class_hooks.probe_lines) class_hooks.probe_lines(*op);
   fill_cells(*op);
   return op;
 }

@@ -47,6 +47,8 @@ struct ClassHooks {
   Cell in_place = nullptr;  ///< backend cell of name_ forms
   Cell out = nullptr;       ///< backend cell of name_out forms
   Cell view = nullptr;      ///< backend cell of view operators
+  /// Finds out which straight runs of a new operator its shape function allows.
+  void (*probe_lines)(Op&) = nullptr;
 };
 void set_class_hooks(const ClassHooks& hooks);
 /// How base autograd interprets an operator; set by transforms/.

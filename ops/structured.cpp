@@ -130,14 +130,37 @@ void check_args(const Frame& f, int key) {
   }
 }
 
+/// Whether operands of one shape and of dtype `d`, other arguments at their defaults, give one result of that
+/// shape, computed in `d`.
+bool keeps_shape(const Op& op, DType d, DType& result) {
+  const Tensor x = make_tensor(Dims{2}, d, Device::Meta);
+  try {
+    const Values values = canonical(op, Values(op.straight, x), {});
+    const BoxedArgs args(op, values);
+    Tensor unused;
+    Inferred inferred;
+    infer(Frame{&op, args.data(), &unused}, inferred);
+    result = inferred.outs[0].dtype;
+    return inferred.compute == d && inferred.outs.size() == 1 && inferred.outs[0].sizes == Dims{2};
+  } catch (const Error&) { return false; }  // a dtype that is refused, or an argument without a default
+}
+
+void probe_lines(Op& op) {
+  KernelPair& k = op.kernel;
+  k.line_rule = op.infer;
+  const bool tensors_alone = !op.launch && op.schema.params.size() == op.straight;
+  for (size_t d = 0; op.straight && d < k.lines.size(); ++d)
+    if (k.lines[d] && !((tensors_alone || k.line_ok) && keeps_shape(op, DType(d), k.line_results[d])))
+      k.lines[d] = nullptr;
+}
+
 /// NOTE: [small tensors run straight] Contiguous operands of one shape and dtype need neither inference nor a
-/// plan.
+/// plan: the shape function was asked once for each dtype, when the operator was added (probe_lines).
 bool run_line(Frame& f) {
   const Op& op = *f.op;
   const size_t n = op.straight;
-  if (n == 0) return false;
-  if (op.kernel.line_ok ? !op.kernel.line_ok(f) : op.launch || op.schema.params.size() != n) return false;
-  if (op.infer && !op.kernel.line_ok && op.infer != infer_float && op.infer != infer_compare) return false;
+  if (n == 0 || op.infer != op.kernel.line_rule) return false;
+  if (op.kernel.line_ok && !op.kernel.line_ok(f)) return false;
   const TensorImpl* first = f.tensor(0).impl();
   if (!first || !first->contiguous || !first->storage || first->numel > 4096) return false;
   const auto line = op.kernel.lines[size_t(first->dtype)];
@@ -152,7 +175,7 @@ bool run_line(Frame& f) {
     ins[i] = t->data();
   }
   Tensor& out = f.results[0];
-  out = make_tensor({first->sizes(), first->rank}, op.infer == infer_compare ? DType::Bool : first->dtype);
+  out = make_tensor({first->sizes(), first->rank}, op.kernel.line_results[size_t(first->dtype)]);
   line(out.raw_data(), ins, first->numel);
   return true;
 }
@@ -256,7 +279,7 @@ void out_cell(Frame& f, int key) {
 void infer_frame(const Frame& frame, Inferred& out) { infer(frame, out); }
 
 void install_class_hooks() {
-  set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell});
+  set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell, probe_lines});
 }
 
 }  // namespace lamella::ops
