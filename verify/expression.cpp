@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 
 #include "lamella/dispatch/call.h"
@@ -18,6 +19,7 @@ struct Expr {
   enum Kind { Number, Variable, Call, List, None } kind = None;
   std::string name;
   double number = 0;
+  int64_t whole = 0;  ///< of an integral number
   bool integral = false;
   std::vector<Expr> args;
   std::vector<std::pair<std::string, Expr>> named;
@@ -83,6 +85,7 @@ class Parser {
       --depth_;
       if (e.kind != Expr::Number) return call("neg", {e});
       e.number = -e.number;
+      e.whole = -e.whole;
       return e;
     }
     if (take('(')) return list_or_group(')');
@@ -111,6 +114,8 @@ class Parser {
     if (error != std::errc{}) refuse("a number");
     const std::string_view digits = text_.substr(at_, size_t(end - (text_.data() + at_)));
     e.integral = digits.find_first_of(".eE") == std::string_view::npos;
+    if (e.integral && std::from_chars(digits.data(), end, e.whole).ec != std::errc{})
+      refuse("an integer of 64 bits");
     at_ += digits.size();
     return e;
   }
@@ -169,7 +174,7 @@ class Evaluator {
  private:
   Value value(const Expr& e) {
     switch (e.kind) {
-      case Expr::Number: return e.integral ? Value(int64_t(e.number)) : Value(e.number);
+      case Expr::Number: return e.integral ? Value(e.whole) : Value(e.number);
       case Expr::None: return {};
       case Expr::Variable: return variable(e.name);
       case Expr::List: return list(e);
@@ -265,7 +270,11 @@ class Evaluator {
     const Expr* o = option(e, key);
     if (!o) return {0};
     InDims out;
-    const auto one = [&](const Expr& d) { out.push_back(d.kind == Expr::None ? kNone : int(d.number)); };
+    const auto one = [&](const Expr& d) {
+      const bool dim = d.kind == Expr::Number && d.integral && std::abs(d.whole) <= 64;
+      LAMELLA_CHECK(dim || d.kind == Expr::None, Usage, "expression: {}= takes dims and None", key);
+      out.push_back(dim ? int(d.whole) : kNone);
+    };
     if (o->kind == Expr::List) std::ranges::for_each(o->args, one);
     else one(*o);
     return out;
@@ -320,6 +329,7 @@ Tensor evaluate(std::string_view text, const Bindings& variables) {
 }
 
 Bindings parse_shapes(const std::vector<std::string>& shapes, DType dtype) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;
   Bindings out;
   for (const std::string& s : shapes) {
     const size_t eq = s.find('=');
@@ -333,8 +343,11 @@ Bindings parse_shapes(const std::vector<std::string>& shapes, DType dtype) {
       sizes.push_back(n);
       at = size_t(end - s.data()) + 1;
     }
+    const int64_t numel = checked_numel(sizes, "shapes");
+    LAMELLA_CHECK(numel <= kMostElements, Usage, "shapes: \"{}\" has {} elements, expected at most {}", s,
+                  numel, kMostElements);
     std::vector<double> values;
-    for (int64_t i = 0; i < checked_numel(sizes, "shapes"); ++i) values.push_back(0.25 * double(i + 1));
+    for (int64_t i = 0; i < numel; ++i) values.push_back(0.25 * double(i + 1));
     out.emplace_back(s.substr(0, eq), tensor_of(Ints(sizes), values, dtype));
   }
   return out;
