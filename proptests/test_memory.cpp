@@ -70,6 +70,22 @@ std::string refused(const DrawnFunction& s, MemoryTrial::Options options, const 
   return wrong;
 }
 
+/// What is wrong when each allocation in turn is refused, alone or with all later ones; `asked` counts them.
+std::string refused_everywhere(const DrawnFunction& s, const Tensors& want, int64_t& asked) {
+  {
+    const MemoryTrial trial({});
+    s.f(s.xs);
+    asked = trial.asked();
+  }
+  for (const bool sticky : {false, true})
+    for (int64_t n = 0; n < asked; ++n)
+      if (const std::string wrong = refused(s, {.fail_at = n, .sticky = sticky}, want); !wrong.empty())
+        return format("allocation {} of {}{} refused: {}\n", n, asked, sticky ? " and all later ones" : "",
+                      wrong) +
+               s.program;
+  return "";
+}
+
 class OutOfMemoryTest : public testing::Test {
  public:
   explicit OutOfMemoryTest(const Op& op) : op_(op) {}
@@ -77,28 +93,15 @@ class OutOfMemoryTest : public testing::Test {
     const Law& law = *find_law("out_of_memory");
     for (int i = 0; i < kCases && !HasFailure(); ++i) {
       Case c(op_, choices_of(kSeed, law, op_, uint64_t(i)), law.options);
-      if (const std::optional<DrawnFunction> s = draw_function(c)) everywhere(*s);
+      const std::optional<DrawnFunction> s = draw_function(c);
+      Tensors want;
+      int64_t asked = 0;
+      if (!s || status_of([&] { want = s->f(s->xs); }).raised) continue;
+      EXPECT_EQ(refused_everywhere(*s, want, asked), "");
     }
   }
 
  private:
-  void everywhere(const DrawnFunction& s) {
-    Tensors want;
-    if (status_of([&] { want = s.f(s.xs); }).raised) return;
-    int64_t asked = 0;
-    {
-      const MemoryTrial trial({});
-      s.f(s.xs);
-      asked = trial.asked();
-    }
-    for (const bool sticky : {false, true})
-      for (int64_t n = 0; n < asked; ++n) {
-        const std::string wrong = refused(s, {.fail_at = n, .sticky = sticky}, want);
-        ASSERT_EQ(wrong, "") << "allocation " << n << " of " << asked << (sticky ? " and all later ones" : "")
-                             << " refused\n"
-                             << s.program;
-      }
-  }
   const Op& op_;
 };
 
@@ -110,6 +113,29 @@ class OutOfMemoryTest : public testing::Test {
                             [op]() -> OutOfMemoryTest* { return new OutOfMemoryTest(*op); });
   return true;
 }();
+
+TEST(RefusedMemory, CountsBlocksAndWhatTheStandardLibraryTakes) {
+  const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
+  const ScalarFunction f = [](const Tensors& xs) { return sum(tanh(xs[0])); };
+  const DrawnFunction per_lane{vmap(grad(f), VmapOptions{}), {x}, "", 2};
+  const Tensors want = per_lane.f({x});
+  int64_t asked = 0;
+  EXPECT_EQ(refused_everywhere(per_lane, want, asked), "");
+  EXPECT_GE(asked, 40);
+}
+
+TEST(RefusedMemory, SeesWhatOperatorNewLoses) {
+  const Tensor x = tensor_of({3}, {1, 2, 3}, DType::F64);
+  const Function loses = [](const Tensors& xs) {
+    const auto* kept = new std::vector<int>(10);
+    const Tensor y = mul(xs[0], 2.0);
+    delete kept;
+    return Tensors{y};
+  };
+  int64_t asked = 0;
+  const std::string wrong = refused_everywhere({loses, {x}, "", 0}, loses({x}), asked);
+  EXPECT_NE(wrong.find("operator new are left"), std::string::npos) << wrong;
+}
 
 TEST(MemoryTrial, RefusesTheBlockItIsToldTo) {
   const MemoryTrial trial({.fail_at = 1});
