@@ -1,8 +1,10 @@
 // The program around the targets. With libFuzzer: LAMELLA_FUZZ_TARGET says which one runs. Without: replays
-// files, `fuzz_replay TARGET FILES OR FOLDERS...`, so that every build can rerun the corpus.
+// files, `fuzz_replay TARGET [--seconds N] [--seed S] FILES OR FOLDERS...`, so that every build can rerun the
+// corpus, and then runs random edits of them for N seconds.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,7 +12,7 @@
 
 #include "lamella/ops/all.h"
 
-#include "target.h"
+#include "blind.h"
 
 namespace {
 using lamella::fuzz::Target;
@@ -33,30 +35,41 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
 }
 #else
 namespace {
-void replay(const Target& target, const std::filesystem::path& path) {
+std::vector<std::filesystem::path> files_of(const char* path) {
+  if (!std::filesystem::is_directory(path)) return {path};
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(path)) files.push_back(entry.path());
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+std::string read(const std::filesystem::path& path) {
   std::ifstream in(path, std::ios::binary);
-  const std::string bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  std::printf("%s\n", path.filename().c_str());
-  std::fflush(stdout);  // the last line names the file that ends the process
-  target.run(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 }  // namespace
 
 int main(int argc, char** argv) {
   const Target* target = chosen(argc > 1 ? argv[1] : nullptr);
-  int replayed = 0;
-  for (int i = 2; i < argc; ++i) {
-    std::vector<std::filesystem::path> files;
-    if (!std::filesystem::is_directory(argv[i])) files.emplace_back(argv[i]);
-    else
-      for (const auto& entry : std::filesystem::directory_iterator(argv[i])) files.push_back(entry.path());
-    std::sort(files.begin(), files.end());
-    for (const std::filesystem::path& file : files) {
-      replay(*target, file);
-      ++replayed;
+  int first = 2;
+  double seconds = 0;
+  uint64_t seed = 1;
+  for (; first + 1 < argc && !std::strncmp(argv[first], "--", 2); first += 2)
+    if (!std::strcmp(argv[first], "--seconds")) seconds = std::atof(argv[first + 1]);
+    else if (!std::strcmp(argv[first], "--seed")) seed = std::strtoull(argv[first + 1], nullptr, 10);
+  std::vector<std::string> corpus;
+  for (int i = first; i < argc; ++i)
+    for (const std::filesystem::path& file : files_of(argv[i])) {
+      corpus.push_back(read(file));
+      std::printf("%s\n", file.filename().c_str());
+      std::fflush(stdout);  // the last line names the file that ends the process
+      target->run(reinterpret_cast<const uint8_t*>(corpus.back().data()), corpus.back().size());
     }
-  }
-  std::printf("%d files of %s replayed\n", replayed, target->name.data());
-  return replayed ? 0 : 2;
+  std::printf("%zu files of %s replayed\n", corpus.size(), target->name.data());
+  if (seconds > 0)
+    std::printf("%llu edits of them run, seed %llu\n",
+                static_cast<unsigned long long>(lamella::fuzz::run_blindly(*target, corpus, seconds, seed)),
+                static_cast<unsigned long long>(seed));
+  return corpus.empty() ? 2 : 0;
 }
 #endif
