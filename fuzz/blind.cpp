@@ -11,7 +11,7 @@
 namespace lamella::fuzz {
 
 namespace {
-constexpr size_t kLongest = 2048;
+constexpr size_t kLongest = 4096;
 constexpr unsigned kHangSeconds = 10;
 
 const std::string* running = nullptr;  // read by the handler

@@ -66,10 +66,14 @@ int main(int argc, char** argv) {
       target->run(reinterpret_cast<const uint8_t*>(corpus.back().data()), corpus.back().size());
     }
   std::printf("%zu files of %s replayed\n", corpus.size(), target->name.data());
-  if (seconds > 0)
-    std::printf("%llu edits of them run, seed %llu\n",
-                static_cast<unsigned long long>(lamella::fuzz::run_blindly(*target, corpus, seconds, seed)),
+  if (seconds > 0) {
+    const uint64_t before = lamella::fuzz::returned();
+    const uint64_t runs = lamella::fuzz::run_blindly(*target, corpus, seconds, seed);
+    std::printf("%llu edits of them run, %llu returned without an error, seed %llu\n",
+                static_cast<unsigned long long>(runs),
+                static_cast<unsigned long long>(lamella::fuzz::returned() - before),
                 static_cast<unsigned long long>(seed));
+  }
   return corpus.empty() ? 2 : 0;
 }
 #endif

@@ -34,20 +34,26 @@ void finding(std::string_view what) {
   std::abort();
 }
 
+namespace {
+uint64_t times_returned = 0;
+}
+uint64_t returned() { return times_returned; }
+
 bool answers(void (*f)(void*), void* context) {
   constexpr size_t kLargest = size_t{4} << 20;
   const verify::Snapshot before;
-  bool returned = false;
+  bool done = false;
   try {
     const MemoryTrial trial({.guard = false, .largest = kLargest});
     f(context);
-    returned = true;
+    done = true;
   } catch (const Error& e) {
     if (e.code() == ErrorCode::Internal) finding(e.what());
   } catch (const std::bad_alloc&) {}  // of the standard library
   const std::string changed = before.changed();
   if (!changed.empty()) finding(changed);
-  return returned;
+  times_returned += done;
+  return done;
 }
 
 int64_t Bytes::integer() {

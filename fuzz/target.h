@@ -30,6 +30,8 @@ bool add_target(std::string_view name, void (*run)(const uint8_t*, size_t));
 /// Runs f with blocks of at most 4 MB; an Error other than `internal`, and memory refused, are answers.
 /// Levels, masks and memory must be as before: a finding otherwise. True when f returned.
 bool answers(void (*f)(void*), void* context);
+/// How often `answers` was true: whether a target reaches beyond refusals.
+uint64_t returned();
 template <class F> bool answers(F&& f) {
   return answers([](void* g) { (*static_cast<std::remove_reference_t<F>*>(g))(); }, &f);
 }
