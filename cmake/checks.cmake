@@ -50,6 +50,10 @@ if(TARGET lamella_program)
       COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/reference_test.py
         $<TARGET_FILE:lamella_program>)
   endif()
+  add_test(NAME interrupt
+    COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/interrupt_test.py
+      $<TARGET_FILE:lamella_program> ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
+  set_tests_properties(interrupt PROPERTIES TIMEOUT 300)
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
   if(LAMELLA_ASAN_LAWS AND PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release")
     # Another preset's program: its build is a fixture, and does nothing when that build is current.

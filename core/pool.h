@@ -2,9 +2,9 @@
 // comes from malloc.
 #pragma once
 
-#include <cstddef>
-#include <cstdlib>
 #include <new>
+
+#include "lamella/core/allocation.h"
 
 namespace lamella {
 
@@ -14,65 +14,74 @@ inline constexpr bool kPooling = false;
 inline constexpr bool kPooling = true;
 #endif
 
+namespace detail {
+struct FreeBlock {
+  FreeBlock* next;
+};
+inline constexpr size_t kFreeListCap = 4096;
+
+/// One thread's free blocks of one size. A list that is not in use looks empty and full.
+struct FreeList {
+  void* head = nullptr;
+  size_t count = kFreeListCap;
+  bool enlisted = false;
+  FreeList* next_list = nullptr;  ///< of the thread
+  void* aside = nullptr;          ///< what a trial set aside
+  size_t aside_count = kPooling ? 0 : kFreeListCap;
+};
+void enlist(FreeList& list);
+}  // namespace detail
+
 /// A stack of free blocks of one size. Freed blocks beyond the cap go back to malloc, so a producer/consumer
 /// pair of threads cannot grow a list without bound.
 template <size_t kBytes> class Pool {
  public:
   static void* allocate() {
-    List& list = list_;
-    if (kPooling && list.head) [[likely]] {
-      Node* node = list.head;
-      list.head = node->next;
+    detail::FreeList& list = list_;
+    if (void* const block = list.head) [[likely]] {
+      list.head = static_cast<detail::FreeBlock*>(block)->next;
       --list.count;
-      return node;
+      return block;
     }
     return allocate_slow();
   }
   static void free(void* p) {
-    List& list = list_;
-    if (kPooling && list.count < kCap) [[likely]] {
-      list.head = new (p) Node{list.head};
+    detail::FreeList& list = list_;
+    if (list.count < detail::kFreeListCap) [[likely]] {
+      list.head = new (p) detail::FreeBlock{static_cast<detail::FreeBlock*>(list.head)};
       ++list.count;
-      if (!list.registered) [[unlikely]]
-        enlist();
       return;
     }
-    std::free(p);
+    free_slow(p);
   }
 
  private:
-  static constexpr size_t kCap = 4096;
-  struct Node {
-    Node* next;
-  };
-  struct List {
-    Node* head;
-    size_t count;
-    bool registered;
-  };
-  /// Gives the list back when the thread ends.
+  /// Gives the list back when the thread ends: what is freed later on this thread goes straight to malloc.
   struct Releaser {
     ~Releaser() {
-      while (list_.head) {
-        Node* node = list_.head;
-        list_.head = node->next;
-        std::free(node);
+      while (void* const block = list_.head) {
+        list_.head = static_cast<detail::FreeBlock*>(block)->next;
+        free_raw(block);
       }
-      list_.count = kCap;  // what is freed later on this thread goes straight to malloc
+      list_.count = detail::kFreeListCap;
     }
   };
   static void enlist() {
-    list_.registered = true;
+    detail::enlist(list_);
     (void)&releaser_;
   }
-  static void* allocate_slow() {
-    if (!list_.registered) enlist();
-    void* p = std::aligned_alloc(64, kBytes);
-    if (!p) throw std::bad_alloc();
-    return p;
+  [[gnu::noinline]] static void* allocate_slow() {
+    if (!list_.enlisted) enlist();
+    return allocate_block(kBytes);
+  }
+  [[gnu::noinline]] static void free_slow(void* p) {
+    if (list_.enlisted) return free_raw(p);
+    enlist();
+    if (list_.count < detail::kFreeListCap) free(p);
+    else free_raw(p);
   }
   static_assert(kBytes % 64 == 0);
-  static inline thread_local constinit List list_{nullptr, 0, false};
+  static inline thread_local constinit detail::FreeList list_{};
   static inline thread_local Releaser releaser_{};
 };
 

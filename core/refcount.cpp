@@ -1,10 +1,21 @@
 // The rare paths of biased counts: merging, and threads that end.
 #include "lamella/core/refcount.h"
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 namespace lamella {
 namespace detail {
 
 namespace {
+void merge_all(RefCounted* first) {
+  for (RefCounted *object = first, *next; object; object = next) {
+    next = object->next_queued;
+    if (object->merge()) object->destroy_queued(object);
+  }
+}
+
 /// Marks the record dead when the thread ends; whoever releases an object of it from then on merges by
 /// itself.
 struct ThreadEnd {
@@ -13,14 +24,13 @@ struct ThreadEnd {
     if (!record) return;
     drain(record);
     this_thread_record = nullptr;
-    std::vector<RefCounted*> late;
+    RefCounted* late;
     {
       std::lock_guard lock(record->mutex);
       record->dead = true;
-      late.swap(record->queue);
+      late = std::exchange(record->queue, nullptr);
     }
-    for (RefCounted* object : late)
-      if (object->merge()) object->destroy_queued(object);
+    merge_all(late);
   }
 };
 thread_local ThreadEnd thread_end;
@@ -30,24 +40,23 @@ ThreadRecord* make_thread_record() {
   // Never freed: objects may outlive their thread and still name it. 100 bytes a thread.
   static std::mutex registry_mutex;
   static std::vector<ThreadRecord*>& registry = *new std::vector<ThreadRecord*>;
-  auto* record = new ThreadRecord;
+  auto record = std::make_unique<ThreadRecord>();
   {
     std::lock_guard lock(registry_mutex);
-    registry.push_back(record);
+    registry.push_back(record.get());
   }
-  thread_end.record = record;
-  return this_thread_record = record;
+  thread_end.record = record.get();
+  return this_thread_record = record.release();
 }
 
 void drain(ThreadRecord* record) {
-  std::vector<RefCounted*> objects;
+  RefCounted* objects;
   {
     std::lock_guard lock(record->mutex);
-    objects.swap(record->queue);
+    objects = std::exchange(record->queue, nullptr);
     record->pending.store(false, std::memory_order_relaxed);
   }
-  for (RefCounted* object : objects)
-    if (object->merge()) object->destroy_queued(object);
+  merge_all(objects);
 }
 
 }  // namespace detail
@@ -94,7 +103,7 @@ bool RefCounted::release_shared() {
     lock.unlock();
     return merge();
   }
-  owner->queue.push_back(this);
+  next_queued = std::exchange(owner->queue, this);
   owner->pending.store(true, std::memory_order_relaxed);
   return false;
 }

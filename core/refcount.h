@@ -5,7 +5,6 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
-#include <vector>
 
 namespace lamella {
 
@@ -17,7 +16,7 @@ struct ThreadRecord {
   std::atomic<bool> pending{false};
   std::mutex mutex;
   bool dead = false;
-  std::vector<RefCounted*> queue;  ///< objects whose shared count went negative: the owner must merge
+  RefCounted* queue = nullptr;  ///< objects whose shared count went negative: the owner must merge
 };
 
 namespace detail {
@@ -76,6 +75,8 @@ class RefCounted {
   [[nodiscard]] bool merge();
 
   Destroy destroy_queued = nullptr;  ///< how a merge destroys the object
+  /// The next object in its owner's queue: giving up an object takes no memory and cannot fail.
+  RefCounted* next_queued;
 
  private:
   /// Unequal to every thread's record, and to the null of a thread that has none yet.

@@ -1,8 +1,9 @@
 // Storage: where element memory comes from and goes.
 #include "lamella/core/storage.h"
 
-#include <cstdlib>
+#include <memory>
 
+#include "lamella/core/allocation.h"
 #include "lamella/core/check.h"
 #include "lamella/core/tensor.h"
 
@@ -11,7 +12,7 @@ namespace lamella {
 namespace detail {
 std::atomic<int64_t> live_storages{0}, live_bytes{0};
 
-void free_storage_memory(void* p) { std::free(p); }
+void free_storage_memory(void* p) { free_raw(p); }
 void free_embedded(Storage* s);  // tensor.cpp
 void queued_storage(RefCounted* s) { Storage::destroy(static_cast<Storage*>(s)); }
 }  // namespace detail
@@ -31,6 +32,7 @@ template <size_t kBytes> Storage* new_pooled(size_t nbytes) {
     if constexpr (kBytes < kLargestPooled) return new_pooled<kBytes * 2>(nbytes);
     return nullptr;
   }
+  detail::thread_record();  // the first one may fail: before there is a block to lose
   void* const block = Pool<kHead + kBytes>::allocate();
   auto* s = new (block) Storage;
   s->data = static_cast<char*>(block) + kHead;
@@ -66,7 +68,8 @@ StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void
 }
 
 StorageRef allocate_storage(size_t nbytes, Device device) {
-  if (kPooling && nbytes <= kLargestPooled) {
+  // A trial looks right beside the data, so they get a block of their own.
+  if (kPooling && nbytes <= kLargestPooled && !detail::memory_on_trial) {
     Storage* const s = new_pooled<128>(nbytes);
     s->destroy_queued = detail::queued_storage;
     s->nbytes = nbytes;
@@ -75,10 +78,9 @@ StorageRef allocate_storage(size_t nbytes, Device device) {
     count(1, nbytes);
     return StorageRef::adopt(s);
   }
-  const size_t rounded = (nbytes + 63) / 64 * 64;
-  void* data = rounded >= nbytes ? std::aligned_alloc(64, rounded ? rounded : 64) : nullptr;
-  LAMELLA_CHECK(data, OutOfMemory, "out of memory: a tensor needs {} bytes", nbytes);
-  StorageRef s = adopt_storage(data, nbytes, detail::free_storage_memory, data);
+  std::unique_ptr<void, void (*)(void*)> data(allocate_block(nbytes), detail::free_storage_memory);
+  StorageRef s = adopt_storage(data.get(), nbytes, detail::free_storage_memory, data.get());
+  data.release();
   s->device = device;
   return s;
 }

@@ -16,44 +16,40 @@ MemoryStats memory_stats() { return {0, detail::live_storages.load(), detail::li
 
 namespace {
 /// Blocks of this thread that wait for their next life, as objects; beyond the cap they go back to malloc.
-struct TensorPool {
-  static constexpr size_t kCap = 4096;
-  TensorImpl* head;
-  size_t count;
-};
+using TensorPool = detail::FreeList;
+constexpr size_t kCap = detail::kFreeListCap;
 thread_local constinit TensorPool pools[2]{};  // shells, full blocks
-thread_local constinit bool pools_have_owner = false;
+
+TensorImpl* head_of(const TensorPool& pool) { return static_cast<TensorImpl*>(pool.head); }
 
 Storage* embedded(TensorImpl* impl) { return static_cast<Storage*>(impl->suffix()); }
 
 void free_block(TensorImpl* impl) {
   if (impl->full) embedded(impl)->~Storage();
   impl->~TensorImpl();
-  std::free(impl);
+  free_raw(impl);
 }
 
 /// Gives the blocks back when the thread ends.
 struct PoolOwner {
   ~PoolOwner() {
     for (TensorPool& pool : pools) {
-      while (TensorImpl* impl = pool.head) {
+      while (TensorImpl* impl = head_of(pool)) {
         pool.head = impl->next_free;
         free_block(impl);
       }
-      pool.count = TensorPool::kCap;  // what dies later on this thread goes straight to malloc
+      pool.count = kCap;  // what dies later on this thread goes straight to malloc
     }
   }
 };
 thread_local PoolOwner pool_owner;
 
 [[gnu::noinline]] TensorImpl* new_block(bool full) {
-  if (!pools_have_owner) {
-    pools_have_owner = true;
-    (void)&pool_owner;
-  }
-  void* block = std::aligned_alloc(64, TensorImpl::kBlock);
-  if (!block) throw std::bad_alloc();
-  auto* impl = new (block) TensorImpl;
+  for (TensorPool& pool : pools)
+    if (!pool.enlisted) detail::enlist(pool);
+  (void)&pool_owner;
+  detail::thread_record();  // the first one may fail: before there is a block to lose
+  auto* impl = new (allocate_block(TensorImpl::kBlock)) TensorImpl;
   impl->destroy_queued = detail::queued_tensor;
   impl->full = full;
   if (!full) return impl;
@@ -73,14 +69,14 @@ inline void pop(TensorPool& pool, TensorImpl* head) {
 }
 
 inline void push(TensorPool& pool, TensorImpl* impl) {
-  impl->next_free = pool.head;
+  impl->next_free = head_of(pool);
   pool.head = impl;
   ++pool.count;
 }
 
 inline TensorImpl* take_block(bool full) {
   TensorPool& pool = pools[full];
-  TensorImpl* const impl = pool.head;
+  TensorImpl* const impl = head_of(pool);
   if (!impl) [[unlikely]]
     return new_block(full);
   pop(pool, impl);
@@ -92,7 +88,7 @@ void give_block(TensorImpl* impl) {
   impl->revive();
   if (impl->full) embedded(impl)->revive();
   TensorPool& pool = pools[impl->full];
-  kPooling&& pool.count < TensorPool::kCap ? push(pool, impl) : free_block(impl);
+  pool.count < kCap ? push(pool, impl) : free_block(impl);
 }
 
 void drop_extra(TensorImpl* impl) {
@@ -131,8 +127,8 @@ TensorImpl* TensorImpl::create() {
 void TensorImpl::destroy(TensorImpl* impl) {
   TensorPool& pool = pools[1];
   Storage* const own = embedded(impl);  // only a full block's storage lies there
-  if (kPooling && impl->storage == own && !impl->extra && impl->rank <= kInlineRank && own->unique() &&
-      pool.count < TensorPool::kCap) [[likely]]
+  if (impl->storage == own && !impl->extra && impl->rank <= kInlineRank && own->unique() && pool.count < kCap)
+      [[likely]]
     return push(pool, impl);
   destroy_slowly(impl);
 }
@@ -251,8 +247,8 @@ inline void embed(TensorImpl* impl, size_t nbytes, Device device) {
 /// The short way fills in the block on top of the pool and takes it only when the elements fit.
 Tensor make_tensor(Ints sizes, DType dtype, Device device) {
   TensorPool& pool = pools[1];
-  TensorImpl* const impl = pool.head;
-  if (!kPooling || !impl || sizes.size() > size_t(TensorImpl::kInlineRank)) [[unlikely]]
+  TensorImpl* const impl = head_of(pool);
+  if (!impl || sizes.size() > size_t(TensorImpl::kInlineRank)) [[unlikely]]
     return make_tensor_slowly(sizes, dtype, device);
   uint64_t n = 1, step = 1;
   size_t d = sizes.size();
@@ -284,6 +280,7 @@ Tensor make_tensor(Ints sizes, DType dtype, Device device) {
 
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
   TensorImpl* impl = TensorImpl::create();
+  Tensor out = Tensor::adopt(impl);  // what follows may fail
   const TensorImpl* b = base.impl();
   impl->dtype = b->dtype;
   impl->device = b->device;
@@ -292,7 +289,7 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
   impl->offset = offset;
   impl->storage = b->storage;
   if (b->storage) b->storage->retain();
-  return Tensor::adopt(impl);
+  return out;
 }
 
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {

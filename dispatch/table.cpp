@@ -101,11 +101,11 @@ void index_params(Op& op) {
   op.straight = op.shape == ShapeClass::Broadcast && leading && plain ? uint8_t(n) : 0;
 }
 
-Op* build_row(const OpDef& def) {
-  auto* op = new Op;
+std::unique_ptr<Op> build_row(const OpDef& def) {
+  auto op = std::make_unique<Op>();
   op->schema = parse_schema(def.schema.value);
   op->name = op->schema.name;
-  op->base = op;
+  op->base = op.get();
   op->shape = def.shape.value;
   op->infer = def.infer;
   op->kernel = def.kernel;
@@ -128,8 +128,8 @@ Op* build_row(const OpDef& def) {
   return op;
 }
 
-Op* build_form(const Op& base, OpForm form) {
-  auto* op = new Op(base);
+std::unique_ptr<Op> build_form(const Op& base, OpForm form) {
+  auto op = std::make_unique<Op>(base);
   op->form = form;
   op->base = &base;
   op->schema.returns_alias = true;
@@ -174,26 +174,27 @@ const OpTable& first_table() {
 
 class TableBuilder {
  public:
-  static void append(OpTable& table, Op* op) {
+  static const Op& append(OpTable& table, std::unique_ptr<Op> op) {
     const auto [it, fresh] = table.by_name_.try_emplace(op->name, uint32_t(table.rows_.size()));
     LAMELLA_CHECK(fresh, Schema, "{}: an operator of this name exists already", op->name);
     op->id = it->second;
-    table.rows_.push_back(op);
+    table.rows_.push_back(op.get());
+    return *op.release();
   }
   static void append_all(OpTable& table, const OpDef& def) {
-    Op* base = detail::build_row(def);
-    append(table, base);
-    if (detail::has_in_place(*base)) append(table, detail::build_form(*base, OpForm::InPlace));
-    if (detail::single_result(*base) && !base->has(kNoOut))
-      append(table, detail::build_form(*base, OpForm::Out));
+    const Op& base = append(table, detail::build_row(def));
+    if (detail::has_in_place(base)) append(table, detail::build_form(base, OpForm::InPlace));
+    if (detail::single_result(base) && !base.has(kNoOut))
+      append(table, detail::build_form(base, OpForm::Out));
   }
-  static void put(OpTable& table, Op* op) {
+  static const Op& put(OpTable& table, std::unique_ptr<Op> op) {
     const auto it = table.by_name_.find(op->name);
-    if (it == table.by_name_.end()) return append(table, op);
+    if (it == table.by_name_.end()) return append(table, std::move(op));
     op->id = it->second;
     table.by_name_.erase(it);
     table.by_name_[op->name] = op->id;  // the key views the row's own name
-    table.rows_[op->id] = op;
+    table.rows_[op->id] = op.get();
+    return *op.release();
   }
 };
 
@@ -229,11 +230,10 @@ void OpTable::add(const OpDef& def) {
 void OpTable::replace(const OpDef& def) {
   std::lock_guard lock(detail::table_mutex);
   auto next = std::make_unique<OpTable>(detail::first_table());
-  Op* base = detail::build_row(def);
-  TableBuilder::put(*next, base);
-  if (detail::has_in_place(*base)) TableBuilder::put(*next, detail::build_form(*base, OpForm::InPlace));
-  if (detail::single_result(*base) && !base->has(kNoOut))
-    TableBuilder::put(*next, detail::build_form(*base, OpForm::Out));
+  const Op& base = TableBuilder::put(*next, detail::build_row(def));
+  if (detail::has_in_place(base)) TableBuilder::put(*next, detail::build_form(base, OpForm::InPlace));
+  if (detail::single_result(base) && !base.has(kNoOut))
+    TableBuilder::put(*next, detail::build_form(base, OpForm::Out));
   publish(next.release());
 }
 

@@ -212,6 +212,10 @@ void check_target(const Frame& base, std::string_view arg, const Tensor& target,
   LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape,
                 "{}: {} is {}, expected {} to hold the result", op_name(base), arg, target,
                 type_str(target.dtype(), result.sizes));
+  const bool internal = is_internal(target.dtype()) || is_internal(result.dtype);
+  LAMELLA_CHECK(target.device() == Device::Reference || !internal, DType,
+                "{}: {} is {} for a result of {}, a dtype of the reference column only", op_name(base), arg,
+                target, result.dtype);
   LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType,
                 "{}: a result of {} cannot be stored into {}: {}", op_name(base), result.dtype, arg, target);
   const bool converts = arg != "out" || !base.op->has(kExactOut);

@@ -1,6 +1,5 @@
 // `lamella mutate`: plants bugs and lists which law catches which.
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -8,6 +7,7 @@
 #include "lamella/verify/mutants.h"
 
 #include "commands.h"
+#include "whole_file.h"
 
 namespace {
 using namespace lamella::verify;
@@ -79,7 +79,7 @@ int main_mutate(int argc, char** argv) {
   const size_t killed = out["killed"];
   if (json_path == "-") std::cout << out.dump(1) << '\n';
   else std::printf("%zu of %zu planted bugs killed\n", killed, results.size());
-  if (!json_path.empty() && json_path != "-") std::ofstream(json_path) << out.dump(1) << '\n';
+  if (!json_path.empty() && json_path != "-") lamella::tools::write_whole_file(json_path, out.dump(1) + "\n");
   if (json_path != "-" && options.ops.empty() && !options.first_only)
     for (const std::string& id : idle_laws(results)) std::printf("no bug turned law %s red\n", id.c_str());
   return killed == results.size() ? 0 : 1;

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <csignal>
 #include <dlfcn.h>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,6 +14,7 @@
 
 #include "commands.h"
 #include "plugin.h"
+#include "whole_file.h"
 
 namespace {
 
@@ -257,15 +257,11 @@ int verify_all(const Options& o) {
   std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
               run_options.laws.size(), static_cast<unsigned long long>(o.seed),
               stop_requested ? ", interrupted" : "", report.failures.size());
-  if (!o.json_file.empty()) {
-    std::ofstream file(o.json_file);
-    file << to_json(report, o).dump(1) << '\n';
-    if (!file.flush()) throw SetUpError("cannot write " + o.json_file);
-  }
+  if (!o.json_file.empty()) lamella::tools::write_whole_file(o.json_file, to_json(report, o).dump(1) + "\n");
   if (!report.failures.empty()) return 1;
-  if (total.cases > 0) return 0;
+  if (total.cases > 0 || stop_requested) return 0;
   std::fprintf(stderr, "lamella verify: no law applies to what was chosen\n");
-  return stop_requested ? 0 : 2;
+  return 2;
 }
 
 }  // namespace

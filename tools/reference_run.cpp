@@ -8,6 +8,7 @@
 
 #include "reference_compare.h"
 #include "reference_ops.h"
+#include "whole_file.h"
 
 namespace lamella::tools {
 
@@ -153,10 +154,7 @@ bool selected(const RunOptions& options, const std::string& op, const std::strin
 void write_file(const std::string& path, const std::string& bytes) {
   std::error_code ignored;
   std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
-  std::ofstream out(path, std::ios::binary);
-  out.write(bytes.data(), std::streamsize(bytes.size()));
-  out.close();
-  LAMELLA_CHECK(out, Usage, "reference: cannot write \"{}\"", path);
+  write_whole_file(path, bytes);
 }
 
 void run_pack_file(const std::string& name, std::string bytes, const RunOptions& options,

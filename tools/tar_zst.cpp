@@ -33,13 +33,10 @@ std::string read_file(const fs::path& path) {
 }
 
 #if LAMELLA_HAVE_ZSTD
-/// Decompressed bytes of a file, in order.
+/// Decompressed bytes of a stream, in order.
 class ZstdStream {
  public:
-  explicit ZstdStream(const std::string& path)
-      : in_(path, std::ios::binary), compressed_(ZSTD_DStreamInSize()) {
-    LAMELLA_CHECK(in_, Usage, "reference: cannot open \"{}\"", path);
-  }
+  explicit ZstdStream(std::istream& in) : in_(in), compressed_(ZSTD_DStreamInSize()) {}
   /// Fills `out` as far as the stream goes.
   size_t read(char* out, size_t size) {
     ZSTD_outBuffer target{out, size, 0};
@@ -65,7 +62,7 @@ class ZstdStream {
   struct Free {
     void operator()(ZSTD_DStream* s) const { ZSTD_freeDStream(s); }
   };
-  std::ifstream in_;
+  std::istream& in_;
   std::vector<char> compressed_;
   ZSTD_inBuffer source_{nullptr, 0, 0};
   std::unique_ptr<ZSTD_DStream, Free> stream_{ZSTD_createDStream()};
@@ -118,9 +115,11 @@ std::string read_entry(ZstdStream& in, uint64_t size, const std::string& name) {
   return bytes;
 }
 
-void visit_archive(const std::string& path, const std::function<bool(const std::string&)>& wanted,
+}  // namespace
+
+void visit_archive(std::istream& stream, const std::function<bool(const std::string&)>& wanted,
                    const PackVisitor& visit) {
-  ZstdStream in(path);
+  ZstdStream in(stream);
   TarHeader header;
   while (true) {
     const size_t got = in.read(header.block.data(), kBlock);
@@ -139,19 +138,22 @@ void visit_archive(const std::string& path, const std::function<bool(const std::
   }
 }
 #else
-void visit_archive(const std::string& path, const std::function<bool(const std::string&)>&,
-                   const PackVisitor&) {
-  fail(ErrorCode::Usage,
-       "reference: \"{}\" is an archive, and this program was built without zstd; unpack it first", path);
+}  // namespace
+
+void visit_archive(std::istream&, const std::function<bool(const std::string&)>&, const PackVisitor&) {
+  fail(ErrorCode::Usage, "reference: this program was built without zstd; unpack the archive first");
 }
 #endif
-}  // namespace
 
 void visit_pack(const std::string& path, const std::function<bool(const std::string&)>& wanted,
                 const PackVisitor& visit) {
   std::error_code ignored;
   LAMELLA_CHECK(fs::exists(path, ignored), Usage, "reference: there is no \"{}\"", path);
-  if (path.ends_with(".tar.zst")) return visit_archive(path, wanted, visit);
+  if (path.ends_with(".tar.zst")) {
+    std::ifstream in(path, std::ios::binary);
+    LAMELLA_CHECK(in, Usage, "reference: cannot open \"{}\"", path);
+    return visit_archive(in, wanted, visit);
+  }
   std::vector<fs::path> files;
   if (fs::is_directory(path)) {
     for (const fs::directory_entry& e : fs::directory_iterator(path))

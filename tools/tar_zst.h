@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <istream>
 #include <string>
 
 namespace lamella::tools {
@@ -14,5 +15,8 @@ using PackVisitor = std::function<void(const std::string& name, std::string byte
 /// the program was built without zstd).
 void visit_pack(const std::string& path, const std::function<bool(const std::string&)>& wanted,
                 const PackVisitor& visit);
+/// Likewise for an archive that is no file.
+void visit_archive(std::istream& in, const std::function<bool(const std::string&)>& wanted,
+                   const PackVisitor& visit);
 
 }  // namespace lamella::tools

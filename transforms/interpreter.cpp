@@ -52,15 +52,12 @@ void Interpreter::promote(const Frame& frame, const Tensor& target) {
       impl->storage->unique(), Level,
       "{}: {} was made inside {} without its values and has views; start from a value of it, such as x * 0",
       frame.op->name, target, live_key_name(key_));
-  Tensor plain;
-  if (impl->storage->embedded) {
-    plain = clone(target);
-  } else {
-    plain = make_view_unchecked(target, target.sizes(), target.strides(), impl->offset);
-    (void)impl->storage->release();  // the view holds it now
-  }
+  const bool embedded = impl->storage->embedded;
+  Wrapper* const extra = shell(
+      embedded ? clone(target) : make_view_unchecked(target, target.sizes(), target.strides(), impl->offset));
+  if (!embedded) (void)impl->storage->release();  // the view holds it; from here on nothing fails
   impl->storage = nullptr;
-  impl->extra = shell(plain);
+  impl->extra = extra;
   impl->keys |= KeySet::of(key_).bits;
 }
 

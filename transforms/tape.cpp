@@ -25,16 +25,15 @@ void free_one(Node* node) {
   for (int i = 0; i < node->n_saved; ++i) node->saved()[i].~Saved();
   const bool pooled = node_bytes(node->room_for_edges, node->room_for_saved) <= kNodeBlock;
   node->~Node();
-  pooled ? Pool<kNodeBlock>::free(node) : std::free(node);
+  pooled ? Pool<kNodeBlock>::free(node) : free_raw(node);
 }
 void queued_node(RefCounted* n) { Node::destroy(static_cast<Node*>(n)); }
 }  // namespace
 
 Node* Node::create(int edges, int saved) {
   const size_t bytes = node_bytes(edges, saved);
-  void* block =
-      bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  if (!block) throw std::bad_alloc();
+  detail::thread_record();  // the first one may fail: before there is a block to lose
+  void* const block = bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : allocate_block(bytes);
   Node* node = new (block) Node;
   node->destroy_queued = queued_node;
   node->room_for_edges = uint8_t(edges);

@@ -90,8 +90,9 @@ class Vmap final : public Interpreter {
     const Below below(key_);
     Dims sizes(plain.sizes());
     sizes.insert(0, size_);
+    Tensor value = clone(expand(plain, sizes));
     auto* w = new VmapWrapper;
-    w->value = clone(expand(plain, sizes));
+    w->value = std::move(value);
     w->key = key_;
     w->serial = serial_;
     return w;

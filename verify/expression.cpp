@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
 #include <optional>
 
 #include "lamella/dispatch/call.h"
@@ -276,7 +277,11 @@ class Evaluator {
     const Expr* o = option(e, key);
     if (!o) return {0};
     InDims out;
-    const auto one = [&](const Expr& d) { out.push_back(d.kind == Expr::None ? kNone : int(d.number)); };
+    const auto one = [&](const Expr& d) {
+      const bool dim = d.kind == Expr::Number && d.integral && std::abs(d.whole) <= 64;
+      LAMELLA_CHECK(dim || d.kind == Expr::None, Usage, "expression: {}= takes dims and None", key);
+      out.push_back(dim ? int(d.whole) : kNone);
+    };
     if (o->kind == Expr::List) std::ranges::for_each(o->args, one);
     else one(*o);
     return out;
@@ -331,6 +336,7 @@ Tensor evaluate(std::string_view text, const Bindings& variables) {
 }
 
 Bindings parse_shapes(const std::vector<std::string>& shapes, DType dtype) {
+  constexpr int64_t kMostElements = int64_t{1} << 24;
   Bindings out;
   for (const std::string& s : shapes) {
     const size_t eq = s.find('=');
@@ -344,8 +350,11 @@ Bindings parse_shapes(const std::vector<std::string>& shapes, DType dtype) {
       sizes.push_back(n);
       at = size_t(end - s.data()) + 1;
     }
+    const int64_t numel = checked_numel(sizes, "shapes");
+    LAMELLA_CHECK(numel <= kMostElements, Usage, "shapes: \"{}\" has {} elements, expected at most {}", s,
+                  numel, kMostElements);
     std::vector<double> values;
-    for (int64_t i = 0; i < checked_numel(sizes, "shapes"); ++i) values.push_back(0.25 * double(i + 1));
+    for (int64_t i = 0; i < numel; ++i) values.push_back(0.25 * double(i + 1));
     out.emplace_back(s.substr(0, eq), tensor_of(Ints(sizes), values, dtype));
   }
   return out;

@@ -20,6 +20,7 @@ std::vector<Law>& all_laws() {
     add_vmap_laws(list);
     add_compose_laws(list);
     add_state_laws(list);
+    add_memory_laws(list);
     by_number(list);
     return list;
   }();

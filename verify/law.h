@@ -42,7 +42,8 @@ void add_form_laws(std::vector<Law>&);        ///< laws_forms.cpp: 6 7 8 55
 void add_derivative_laws(std::vector<Law>&);  ///< laws_derivative.cpp: 21 22 23 25 26 28 32 33
 void add_vmap_laws(std::vector<Law>&);        ///< laws_vmap.cpp: 37 38 39 40 41 42, functor laws
 void add_compose_laws(std::vector<Law>&);     ///< laws_compose.cpp: 43 46 48, perturbation confusion
-void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 53 56 57
+void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 56 57
+void add_memory_laws(std::vector<Law>&);      ///< laws_memory.cpp: 4 53
 
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
 Verdict run_check(const Law& law, const Op& op, const Choices& choices);

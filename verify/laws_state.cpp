@@ -1,12 +1,12 @@
-// Laws of dispatch and of the thread's state: who is called, what is left behind, randomness, dead levels,
-// threads.
+// Laws of dispatch and of the thread's state: who is called, randomness, dead levels, threads.
 #include <cstring>
 #include <optional>
 #include <thread>
 
 #include "lamella/core/generator.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/stack.h"
+#include "lamella/verify/drawn.h"
+#include "lamella/verify/lanes.h"
 
 namespace lamella::verify {
 
@@ -201,98 +201,6 @@ Verdict dispatch_model(Case& c) {
   return Verdict::fail(wrong, "  // " + c.op.name + ": " + wrong + "\n", 1);
 }
 
-// What laws 53 and 57 run: any function of the case under transforms.
-
-struct Subject {
-  Function f;
-  Tensors xs;
-  std::string program;
-  int depth = 0;
-};
-
-std::optional<Subject> draw_subject(Case& c) {
-  if (!c.inexact().empty() && has_jvp(c.op) && has_vjp(c.op) && !c.draw.one_in(3)) {
-    const Stack s(
-        c, {.min_depth = 1, .max_depth = settings().depth, .captures = c.draw.flag(), .max_cost = 1e9});
-    if (s.valid()) return Subject{s.function(), s.inputs(), s.cpp(), s.depth()};
-  }
-  const std::vector<Case::Slot>& slots = c.tensors();
-  if (slots.empty()) return std::nullopt;
-  if (c.draw.one_in(4))
-    return Subject{c.function(slots), c.values(slots), cpp_setting(c, slots, c.values(slots)) + "  f0(xs);\n",
-                   0};
-  const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), 1 + c.draw.below(3));
-  const std::string program = cpp_setting(c, slots, b.xs) + "  vmap(f0, " + cpp_dims(b.in_dims) + ")(xs);\n";
-  return Subject{vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size}), b.xs, program, 1};
-}
-
-// Law 53.
-
-struct Planted {};
-
-/// Counts calls; raises at the one it is told to.
-struct Thrower final : Observer {
-  int64_t calls = 0, at = -1;
-  void on_call(const Frame&, KeySet, int) override {
-    if (calls++ == at) throw Planted{};
-  }
-  void on_return(const Frame&) override {}
-};
-
-struct Snapshot {
-  DispatchState state;
-  uint64_t birth;
-  MemoryStats memory;
-  static Snapshot take() { return {dispatch_state(), detail::birth_serial, memory_stats()}; }
-
-  std::string changed() const {
-    const DispatchState& now = dispatch_state();
-    if (now.depth != state.depth) return format("{} levels are live, {} before", now.depth, state.depth);
-    if (now.exclude != state.exclude) return "masked keys differ";
-    if (now.modes != state.modes || now.ambient != state.ambient) return "modes or ambient keys differ";
-    if (now.table != state.table) return "another table is pinned";
-    if (now.observer != state.observer) return "another observer is installed";
-    if (now.default_dtype != state.default_dtype) return "a setting differs";
-    for (int k = 0; k < kMaxLevels; ++k)
-      if (now.levels[k].transform != state.levels[k].transform)
-        return format("level {} is not what it was", k);
-    if (detail::birth_serial != birth) return "new storage is given another serial";
-    if (memory_stats().storages != memory.storages)
-      return format("{} storages are alive, {} before", memory_stats().storages, memory.storages);
-    return "";
-  }
-};
-
-Verdict state_restored(Case& c) {
-  const std::optional<Subject> s = draw_subject(c);
-  if (!s) return Verdict::discard();
-  const uint32_t word = c.draw.word();
-  Tensors first;
-  if (status_of([&] { first = s->f(s->xs); }).raised)
-    return Verdict::discard();  // other laws' subject; also warms caches
-  const Snapshot before = Snapshot::take();
-  Thrower thrower;
-  const auto run = [&] {
-    const ScopedObserver scope(&thrower);
-    s->f(s->xs);
-  };
-  run();
-  std::string wrong = before.changed();
-  if (!wrong.empty()) return Verdict::fail("after a return: " + wrong, s->program, s->depth);
-  if (thrower.calls == 0) return Verdict::pass(s->depth);
-  thrower.at = word % thrower.calls;
-  thrower.calls = 0;
-  bool raised = false;
-  try {
-    run();
-  } catch (const Planted&) { raised = true; }
-  wrong = before.changed();
-  if (!raised) wrong = "the exception did not reach the caller";
-  if (wrong.empty()) wrong = disagrees(s->f(s->xs), first, Agreement::Bitwise);
-  if (wrong.empty()) return Verdict::pass(s->depth);
-  return Verdict::fail(format("after an exception at call {}: ", thrower.at) + wrong, s->program, s->depth);
-}
-
 // Law 56.
 
 /// A wrapper of the tensor in `x`, let out of its transform.
@@ -344,10 +252,10 @@ Verdict dead_levels(Case& c) {
 // Law 57.
 
 Verdict threads_are_apart(Case& c) {
-  std::vector<Subject> subjects;
+  std::vector<DrawnFunction> subjects;
   std::vector<Tensors> want;
   for (int k = 0; k < 3; ++k) {
-    std::optional<Subject> s = draw_subject(c);
+    std::optional<DrawnFunction> s = draw_function(c);
     Tensors ys;
     if (!s || status_of([&] { ys = s->f(s->xs); }).raised) continue;
     subjects.push_back(*s);
@@ -386,9 +294,6 @@ void add_state_laws(std::vector<Law>& laws) {
   laws.push_back({52, "dispatch_model", "dispatch",
                   "The highest key of arguments and modes that is not masked is called.", small, false,
                   any_op, dispatch_model});
-  laws.push_back({53, "state_restored", "dispatch",
-                  "Return and exception leave levels, masks and memory as they were.", wide, false, tensor_op,
-                  state_restored});
   laws.push_back({56, "dead_levels", "dispatch", "A wrapper whose level has ended raises escaped_wrapper.",
                   small, false, tensor_op, dead_levels});
   laws.push_back({57, "threads_are_apart", "dispatch",

@@ -1,0 +1,161 @@
+// Raw memory, and what trials do to it.
+#include "lamella/core/allocation.h"
+
+#include <atomic>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+
+#include "lamella/core/check.h"
+#include "lamella/core/pool.h"
+
+namespace lamella {
+
+namespace {
+
+struct Trial {
+  MemoryTrial::Options options = {};
+  int64_t asked = 0, refused = 0;
+};
+thread_local constinit Trial trial{};
+
+constexpr size_t kRedZone = 64;
+constexpr uint8_t kRedByte = 0xFB, kFreedByte = 0xDD;
+
+/// The register of guarded blocks may not use the operator new that it helps to test.
+template <class T> struct MallocAllocator {
+  using value_type = T;
+  MallocAllocator() = default;
+  template <class U> MallocAllocator(const MallocAllocator<U>&) {}
+  T* allocate(size_t n) {
+    void* p = std::malloc(n * sizeof(T));
+    if (!p) throw std::bad_alloc();
+    return static_cast<T*>(p);
+  }
+  void deallocate(T* p, size_t) { std::free(p); }
+  bool operator==(const MallocAllocator&) const { return true; }
+};
+using Register = std::unordered_map<void*, size_t, std::hash<void*>, std::equal_to<>,
+                                    MallocAllocator<std::pair<void* const, size_t>>>;
+
+std::atomic<int64_t> guarded{0};
+std::mutex guard_mutex;  // protects the two below
+int64_t damaged_bytes = 0;
+size_t damaged_size = 0;
+
+Register& blocks() {
+  static Register& all = *new (std::malloc(sizeof(Register))) Register;  // outlives all tensors
+  return all;
+}
+
+void look_at(const void* p, size_t bytes) {
+  const auto* user = static_cast<const uint8_t*>(p);
+  for (size_t i = 1; i <= kRedZone; ++i) {
+    const int wrong = (user[-ptrdiff_t(i)] != kRedByte) + (user[bytes + i - 1] != kRedByte);
+    damaged_bytes += wrong;
+    if (wrong) damaged_size = bytes;
+  }
+}
+
+void* allocate_guarded(size_t bytes) {
+  const size_t whole = (bytes + 2 * kRedZone + 63) / 64 * 64;
+  auto* base = whole > bytes ? static_cast<uint8_t*>(std::aligned_alloc(64, whole)) : nullptr;
+  if (!base) return nullptr;
+  std::memset(base, kRedByte, whole);
+  std::memset(base + kRedZone, trial.options.poison, bytes);
+  const std::lock_guard lock(guard_mutex);
+  blocks().emplace(base + kRedZone, bytes);
+  guarded.fetch_add(1, std::memory_order_relaxed);
+  return base + kRedZone;
+}
+
+/// False when the block is no guarded one.
+bool free_guarded(void* p) {
+  const std::lock_guard lock(guard_mutex);
+  const auto at = blocks().find(p);
+  if (at == blocks().end()) return false;
+  look_at(p, at->second);
+  std::memset(p, kFreedByte, at->second);
+  blocks().erase(at);
+  guarded.fetch_sub(1, std::memory_order_relaxed);
+  std::free(static_cast<uint8_t*>(p) - kRedZone);
+  return true;
+}
+
+}  // namespace
+
+bool allocation_is_refused() noexcept {
+  if (!detail::memory_on_trial) [[likely]]
+    return false;
+  const int64_t n = trial.asked++;
+  const int64_t at = trial.options.fail_at;
+  const bool refused = at >= 0 && (n == at || (trial.options.sticky && n > at));
+  trial.refused += refused;
+  return refused;
+}
+
+void* allocate_raw(size_t bytes) noexcept {
+  if (detail::memory_on_trial) [[unlikely]] {
+    if (allocation_is_refused() || bytes > trial.options.largest) return nullptr;
+    if (trial.options.guard) return allocate_guarded(bytes);
+  }
+  const size_t rounded = (bytes + 63) / 64 * 64;
+  return rounded >= bytes ? std::aligned_alloc(64, rounded ? rounded : 64) : nullptr;
+}
+
+void free_raw(void* p) noexcept {
+  if (guarded.load(std::memory_order_relaxed)) [[unlikely]]
+    if (free_guarded(p)) return;
+  std::free(p);
+}
+
+void* allocate_block(size_t bytes) {
+  void* p = allocate_raw(bytes);
+  LAMELLA_CHECK(p, OutOfMemory, "out of memory: a tensor needs {} bytes", bytes);
+  return p;
+}
+
+namespace detail {
+thread_local constinit FreeList* free_lists = nullptr;
+
+void enlist(FreeList& list) {
+  list.enlisted = true;
+  list.next_list = free_lists;
+  free_lists = &list;
+  if (kPooling && !memory_on_trial) list.count = 0;
+}
+}  // namespace detail
+
+MemoryTrial::MemoryTrial(Options options) {
+  LAMELLA_CHECK(!detail::memory_on_trial, Usage, "a trial of memory is live on this thread already");
+  for (detail::FreeList* l = detail::free_lists; l; l = l->next_list) {
+    l->aside = l->head, l->aside_count = l->count;
+    l->head = nullptr, l->count = detail::kFreeListCap;
+  }
+  trial = {options, 0, 0};
+  detail::memory_on_trial = true;
+}
+
+MemoryTrial::~MemoryTrial() {
+  detail::memory_on_trial = false;
+  for (detail::FreeList* l = detail::free_lists; l; l = l->next_list) {
+    l->head = l->aside, l->count = l->aside_count;
+    l->aside = nullptr, l->aside_count = kPooling ? 0 : detail::kFreeListCap;
+  }
+}
+
+int64_t MemoryTrial::asked() const { return trial.asked; }
+int64_t MemoryTrial::refused() const { return trial.refused; }
+int64_t guarded_blocks() { return guarded.load(std::memory_order_relaxed); }
+
+std::string damaged_memory() {
+  const std::lock_guard lock(guard_mutex);
+  for (const auto& [p, bytes] : blocks()) look_at(p, bytes);
+  if (!damaged_bytes) return "";
+  std::string text = format("{} bytes beside a block of {} were written", damaged_bytes, damaged_size);
+  damaged_bytes = 0;
+  return text;
+}
+
+}  // namespace lamella

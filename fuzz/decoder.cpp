@@ -1,0 +1,28 @@
+// Any words are a case of any operator under any law's options; calling it answers, and printing it works.
+#include "lamella/verify/drawn.h"
+#include "lamella/verify/runner.h"
+
+#include "target.h"
+
+namespace lamella::fuzz {
+namespace {
+
+void run(const uint8_t* data, size_t size) {
+  static const std::vector<const Op*> ops = verify::all_operators();
+  Bytes bytes(data, size);
+  const Op& op = *ops[bytes.byte() % ops.size()];
+  const verify::Law& law = verify::laws()[bytes.byte() % verify::laws().size()];
+  const verify::Choices choices = bytes.words();
+  answers([&] {
+    verify::Case c(op, choices, law.options);
+    if (verify::cpp_declarations(c.args).empty() != c.tensors().empty())
+      finding("declarations of another case");
+    (void)verify::cpp_call(op, c.args);
+    call_boxed(op, c.args);
+    if (auto s = verify::draw_function(c)) s->f(s->xs);
+  });
+}
+
+[[maybe_unused]] const bool added = add_target("decoder", run);
+}  // namespace
+}  // namespace lamella::fuzz

@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+"""Shows that an interrupted `lamella` ends well: reports are printed, no file is half written.
+
+usage: interrupt_test.py PROGRAM [PACK]
+"""
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+MOST_SECONDS = 30  # until an interrupted program must have ended
+
+
+def group_members(group):
+    """The living processes of a process group, read from /proc."""
+    found = []
+    for name in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{name}/stat", encoding="utf-8") as stream:
+                state, _, pgrp = stream.read().rpartition(")")[2].split()[:3]
+        except OSError:
+            continue  # it has just ended
+        if int(pgrp) == group and state != "Z":
+            found.append(name)
+    return found
+
+
+def interrupted(command, seconds, group=False, folder=None):
+    """Its exit status and output when SIGINT comes after so many seconds."""
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
+                               start_new_session=True)
+    time.sleep(seconds)
+    if process.poll() is None:
+        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=MOST_SECONDS)
+    assert not group_members(process.pid), f"processes of {command} are left"
+    return process.returncode, out, err
+
+
+def check_verify(program, folder):
+    path = os.path.join(folder, "verify.json")
+    for group in (False, True):
+        status, out, err = interrupted(
+            [program, "verify", "--time", "60", "--op", "add,sin", "--seed", "1", "--json", path], 2, group)
+        assert status == 0, (status, out, err)
+        assert "interrupted: 0 failures" in out, out
+        assert "state_restored" in out and "cases/s" in out, out
+        with open(path, encoding="utf-8") as stream:
+            report = json.load(stream)
+        assert report["checks"] > 0 and "add" in report["operators"], report
+    status, out, err = interrupted([program, "verify", "--time", "60", "--op", "add"], 0.01)
+    assert status in (0, -signal.SIGINT), (status, out, err)  # negative: it had not begun
+    assert "no law applies" not in err, err
+
+
+def check_mutate(program, folder):
+    path = os.path.join(folder, "mutate.json")
+    status, out, _ = interrupted([program, "mutate", "--op", "add", "--json", path], 1, True)
+    assert status in (0, 1, -signal.SIGINT), (status, out)
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as stream:
+            json.load(stream)
+
+
+def is_whole(path):
+    with open(path, "rb") as stream:
+        data = stream.read()
+    if path.endswith(".csv"):
+        return data.endswith(b"\n")
+    header = json.loads(data[8:8 + struct.unpack("<Q", data[:8])[0]])
+    ends = [entry["data_offsets"][1] for name, entry in header.items() if name != "__metadata__"]
+    return len(data) == 8 + struct.unpack("<Q", data[:8])[0] + max(ends, default=0)
+
+
+def check_reference(program, folder, pack):
+    written = os.path.join(folder, "written")
+    for seconds in (0.02, 0.1, 0.3, 0.6):
+        interrupted([program, "reference", pack, "--write", written], seconds)
+        names = os.listdir(written) if os.path.isdir(written) else []
+        for name in names:
+            assert not name.endswith(".partial"), names
+            assert is_whole(os.path.join(written, name)), name
+
+
+def check_full_disk(program, folder):
+    run = subprocess.run([program, "verify", "--time", "0.2", "--op", "add", "--json", "/dev/full"],
+                         capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "cannot write" in run.stderr, (run.returncode, run.stderr)
+    kept = os.path.join(folder, "missing", "report.json")
+    run = subprocess.run([program, "verify", "--time", "0.2", "--op", "add", "--json", kept],
+                         capture_output=True, text=True, check=False)
+    assert run.returncode == 2 and "cannot write" in run.stderr, (run.returncode, run.stderr)
+
+
+def main():
+    program = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as folder:
+        check_verify(program, folder)
+        check_mutate(program, folder)
+        check_full_disk(program, folder)
+        if len(sys.argv) > 2:
+            check_reference(program, folder, os.path.abspath(sys.argv[2]))
+        left = [name for name in os.listdir(folder) if name.endswith(".partial")]
+        assert not left, left
+    print("interrupted programs end well")
+
+
+if __name__ == "__main__":
+    main()
