@@ -114,28 +114,30 @@ std::vector<Formula> clamp_rules() {
 }
 
 Values pow_samples(Draw& d) {
-  const DType t = d.dtype(kRealTypes | kComplex);
-  return binary(d, mask(t), Domain::Positive, is_integer(t) ? Domain::Positive : Domain::Any);
+  const DType t = d.dtype(kRealTypes | kComplex), other = d.partner(t, kRealTypes | kComplex);
+  const bool whole = is_integer(t) && is_integer(other);
+  return two_tensors(d, t, other, Domain::Positive, whole ? Domain::Positive : Domain::Any);
 }
 
 Values where_samples(Draw& d) {
-  const DType t = d.dtype(kAllTypes);
+  const DType t = d.dtype(kAllTypes), other = d.partner(t, kAllTypes);
   const Dims s = d.shape();
   const uint32_t whole = d.below(3);  // which operand keeps the full shape
-  const auto sizes = [&](uint32_t i) { return i == whole ? s : d.broadcastable(s); };
-  const Tensor condition = d.boolean(sizes(0)), x = d.tensor(sizes(1), t);
-  return {condition, x, d.tensor(sizes(2), t)};
+  const auto sizes = [&](uint32_t i, DType type) { return i == whole ? s : d.broadcastable(s, type); };
+  const Tensor condition = d.boolean(sizes(0, DType::Bool)), x = d.tensor(sizes(1, t), t);
+  return {condition, x, d.tensor(sizes(2, other), other)};
 }
 
 Values clamp_samples(Draw& d) {
-  const DType t = d.dtype(kRealTypes);
+  const DType t = d.dtype(kRealTypes), low_type = d.partner(t, kRealTypes),
+              high_type = d.partner(t, kRealTypes);
   const Dims s = d.shape();
   const Tensor x = d.tensor(s, t);
   const uint32_t bounds = d.below(3);  // both, min alone, max alone
-  if (bounds == 1) return {x, d.tensor(d.broadcastable(s), t)};
-  if (bounds == 2) return {x, {}, d.tensor(d.broadcastable(s), t)};
-  const Tensor low = d.tensor(d.broadcastable(s), t);
-  return {x, low, d.tensor(d.broadcastable(s), t)};
+  const Tensor bound = d.tensor(d.broadcastable(s, low_type), low_type);
+  if (bounds == 1) return {x, bound};
+  if (bounds == 2) return {x, {}, bound};
+  return {x, bound, d.tensor(d.broadcastable(s, high_type), high_type)};
 }
 
 void define_extrema() {

@@ -21,6 +21,13 @@ Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
   return where(eq(size, 0), zeros_like(across), across / where(eq(size, 0), ones_like(size), size));
 }
 
+/// Integers and bool, too, where the law takes them: they promote to the default dtype.
+Values smooth_samples(Draw& d, Domain domain) {
+  const DType t = d.dtype(kInexact);
+  const DType other = d.partner(t, d.options().dtypes & kAllTypes);
+  return {d.tensor(d.shape(), is_inexact(other) ? t : other, domain)};
+}
+
 struct Smooth {
   std::string_view schema;
   const kernels::Kernel& kernel;
@@ -37,8 +44,8 @@ void define_smooth(const Smooth& s) {
                 .jvp = s.derivative.jvp,
                 .vjp = s.derivative.vjp,
                 .samples = s.domain == Domain::Positive
-                               ? SampleFn([](Draw& d) { return unary(d, kInexact, Domain::Positive); })
-                               : SampleFn([](Draw& d) { return unary(d, kInexact); }),
+                               ? SampleFn([](Draw& d) { return smooth_samples(d, Domain::Positive); })
+                               : SampleFn([](Draw& d) { return smooth_samples(d, Domain::Any); }),
                 .doc = s.doc});
 }
 }  // namespace

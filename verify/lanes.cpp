@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lamella/verify/compare.h"
+#include "lamella/verify/coverage.h"
 
 namespace lamella::verify {
 
@@ -150,6 +151,7 @@ std::vector<bool> draw_mapped(Draw& d, size_t n) {
   for (size_t k = 0; k < n; ++k) out[k] = !d.one_in(3);
   if (n > 0 && std::none_of(out.begin(), out.end(), [](bool m) { return m; }))
     out[d.below(uint32_t(n))] = true;
+  observe_mapped(out);
   return out;
 }
 
