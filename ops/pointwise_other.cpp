@@ -16,11 +16,12 @@ void infer_order(const Frame& f, Inferred& out) {
                 f.tensor(0), f.tensor(1));
 }
 
-/// The other operand of a power, with the precision of the one that carries the derivative: numbers and
-/// integers promote weakly, and `b - 1` would otherwise round to the default dtype.
+/// The other operand of a power in the dtype the power is taken in: `b - 1` and `log a` would otherwise round
+/// to a narrower one, and a scalar of a wider one would widen the result once it has dims.
 Tensor operand(const Tensor& t, const Tensor& like) {
-  if (is_inexact(t.dtype()) && !t.impl()->number) return t;
-  return to(t, is_complex(t.dtype()) ? to_complex(like.dtype()) : like.dtype());
+  const Tensor* const both[] = {&t, &like};
+  const DType compute = result_type(both);
+  return t.dtype() == compute && !t.impl()->number ? t : to(t, compute);
 }
 
 /// NOTE: [derivatives of powers] Guards replace inputs, never results, so that no 0 * inf arises at any
@@ -90,11 +91,11 @@ void launch_clamp(const Launch& l) {
 }
 
 /// NOTE: [derivative of clamp] To x between the bounds, bounds included; else to the bound that was taken, to
-/// max where the bounds cross. No halves at ties.
+/// max where the bounds meet or cross: there no x changes the result. No halves at ties.
 Tensor clamp_wrt_x(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
   if (!min.defined()) return where(le(x, max), t, zeros_like(t));
   if (!max.defined()) return where(ge(x, min), t, zeros_like(t));
-  return where(logical_and(ge(x, min), le(x, max)), t, zeros_like(t));
+  return where(logical_and(logical_and(ge(x, min), le(x, max)), lt(min, max)), t, zeros_like(t));
 }
 Tensor clamp_wrt_min(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
   const Tensor below = lt(x, min);
@@ -102,7 +103,7 @@ Tensor clamp_wrt_min(const Tensor& t, const Tensor& x, const Tensor& min, const 
 }
 Tensor clamp_wrt_max(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
   const Tensor above = gt(x, max);
-  return where(min.defined() ? logical_or(above, lt(max, min)) : above, t, zeros_like(t));
+  return where(min.defined() ? logical_or(above, le(max, min)) : above, t, zeros_like(t));
 }
 
 std::vector<Formula> clamp_rules() {

@@ -197,7 +197,10 @@ class Requirements {
     const bool pointwise = op_.shape == ShapeClass::Broadcast && op_.tensor_params.size() > 1;
     if (pointwise) feature(Feature::Broadcast, 0.1);
     if (pointwise && takes_mixed(op_)) feature(Feature::MixedTypes, 0.05);
-    if (!op_.has(kRandom)) feature(Feature::Strided, 0.1), feature(Feature::Offset, 0.05);
+    const uint64_t with_elements = c_.cases - c_.features[size_t(Feature::Empty)];
+    if (!op_.has(kRandom))
+      for (const auto& [f, share] : {std::pair(Feature::Strided, 0.1), std::pair(Feature::Offset, 0.05)})
+        out_.push_back({std::string(name(f)), c_.features[size_t(f)], with_elements, share});
     if (op_.shape == ShapeClass::Broadcast || op_.shape == ShapeClass::Reduce ||
         op_.shape == ShapeClass::AlongDim)
       feature(Feature::LongSize, 0.01);

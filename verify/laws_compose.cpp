@@ -106,6 +106,13 @@ std::string per_lane_program(const Case& c, const PerLane& p, bool outside) {
   return out;
 }
 
+/// A gradient of a wider dtype than the result's has the result's roundings.
+double coarsest(const Case& c) {
+  double u = 0;
+  for (const Case::Slot& s : c.inexact()) u = std::max(u, unit_roundoff(c.at(s).dtype()));
+  return u;
+}
+
 Verdict per_lane(Case& c) {
   PerLane p;
   if (!draw_per_lane(c, p)) return Verdict::discard();
@@ -114,7 +121,7 @@ Verdict per_lane(Case& c) {
   if (status_of([&] { want = looped_derivative(p, outside); }).raised) return Verdict::discard();
   const Status s = status_of([&] { got = outside ? derivative_of_mapped(p) : mapped_derivative(p); });
   if (declined(c.op, s)) return Verdict::discard();
-  const std::string d = s.raised ? str(s) : disagrees(got, want, Agreement::Rounding, {1024, 1});
+  const std::string d = s.raised ? str(s) : disagrees(got, want, Agreement::Rounding, {1024, 1, coarsest(c)});
   if (d.empty()) return Verdict::pass(2);
   return Verdict::fail(d, per_lane_program(c, p, outside), 2);
 }
