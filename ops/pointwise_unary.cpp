@@ -28,6 +28,12 @@ Values smooth_samples(Draw& d, Domain domain) {
   return {d.tensor(d.shape(), is_inexact(other) ? t : other, domain)};
 }
 
+/// Away from the kink mostly, zeros included one time in three.
+Values kinked_at_zero(Draw& d) {
+  const bool zeros = d.options().version >= 2 && d.one_in(3);
+  return unary(d, kRealTypes | kComplex, zeros ? Domain::Any : Domain::NonZero);
+}
+
 struct Smooth {
   std::string_view schema;
   const kernels::Kernel& kernel;
@@ -102,7 +108,7 @@ void define_pointwise_unary() {
                 .jvp = {wrt("x", saves("x"), [](Tensor t, Tensor x) { return real(t * conj(sign(x))); })},
                 .vjp = {wrt("x", saves("x"), [](Tensor dy, Tensor x) { return dy * sign(x); })},
                 .properties = kKinks,
-                .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex, Domain::NonZero); },
+                .samples = kinked_at_zero,
                 .doc = "|x|; real for complex x. The derivative at 0 is 0. Real: exact."});
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -116,7 +122,7 @@ void define_pointwise_unary() {
                               return is_complex(x.dtype()) ? sign_tangent(dy, x, y) : zeros_like(dy);
                             })},
                 .properties = kKinks,
-                .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex, Domain::NonZero); },
+                .samples = kinked_at_zero,
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});
 }
 

@@ -62,9 +62,11 @@ DType looked_up(DType a, DType b) {
   const int row = row_of(a), column = row_of(b);
   if (row < 0 || column < 0) return by_decision(a, b).value();
   DType out;
-  LAMELLA_ASSERT(parse_dtype(std::string_view(kPromotion[row]).substr(size_t(column) * 5).substr(
-                                 0, std::string_view(kPromotion[row]).substr(size_t(column) * 5).find(' ')),
-                             out));
+  LAMELLA_ASSERT(
+      parse_dtype(std::string_view(kPromotion[row])
+                      .substr(size_t(column) * 5)
+                      .substr(0, std::string_view(kPromotion[row]).substr(size_t(column) * 5).find(' ')),
+                  out));
   return out;
 }
 
@@ -109,10 +111,11 @@ Verdict promotes_by_table(Case& c) {
   const Tensor lanes = vmap(f, {b.in_dims, {0}, Randomness::Error, 2})(b.xs)[0];
   if (d.empty() && lanes.dtype() != want) d = format("under vmap got {}, the table says {}", lanes, want);
   if (d.empty()) return Verdict::pass(1);
-  return Verdict::fail(d, cpp_setting(c, c.tensors(), b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" +
-                              cpp_dims(b.in_dims) + ", {0}, Randomness::Error, 2});\n" +
-                              "  std::cout << f1(xs)[0].dtype() << \"\\n\";  // expected " +
-                              std::string(name(want)) + ", plain or mapped\n",
+  return Verdict::fail(d,
+                       cpp_setting(c, c.tensors(), b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" +
+                           cpp_dims(b.in_dims) + ", {0}, Randomness::Error, 2});\n" +
+                           "  std::cout << f1(xs)[0].dtype() << \"\\n\";  // expected " +
+                           std::string(name(want)) + ", plain or mapped\n",
                        1);
 }
 

@@ -20,8 +20,13 @@ std::string failure_kind(const Verdict& v) {
     return "raises " + m.substr(begin, std::min<size_t>(end - begin, 48));
   }
   if (m.find(" results, ") != std::string::npos) return "number of results";
-  const size_t got = m.find("got "), sizes = m.find('[', got == std::string::npos ? 0 : got);
-  if (got != std::string::npos && sizes != std::string::npos && sizes - got <= 9) return "type";
+  for (const std::string_view before : {"got ", "expected "}) {  // "f32[2]": a dtype and sizes
+    const size_t at = m.find(before), sizes = m.find('[', at);
+    DType type;
+    if (at == std::string::npos || sizes == std::string::npos) continue;
+    const size_t begin = at + before.size();
+    if (parse_dtype(std::string_view(m).substr(begin, sizes - begin), type)) return "type";
+  }
   return m.find("got nan") != std::string::npos || m.find("got -nan") != std::string::npos ? "nan" : "value";
 }
 
