@@ -192,12 +192,14 @@ class Requirements {
 
   std::vector<Shortfall> all(int depth) {
     if (op_.tensor_params.empty()) return {};
-    if (takes_rank_zero(op_)) feature(Feature::RankZero, 0.02);
+    const uint64_t with_elements = c_.cases - c_.features[size_t(Feature::Empty)];
+    if (takes_rank_zero(op_))  // rank 0 has an element
+      out_.push_back({std::string(name(Feature::RankZero)), c_.features[size_t(Feature::RankZero)],
+                      with_elements, 0.02});
     if (takes_empty(op_)) feature(Feature::Empty, 0.01);
     const bool pointwise = op_.shape == ShapeClass::Broadcast && op_.tensor_params.size() > 1;
     if (pointwise) feature(Feature::Broadcast, 0.1);
     if (pointwise && takes_mixed(op_)) feature(Feature::MixedTypes, 0.05);
-    const uint64_t with_elements = c_.cases - c_.features[size_t(Feature::Empty)];
     if (!op_.has(kRandom))
       for (const auto& [f, share] : {std::pair(Feature::Strided, 0.1), std::pair(Feature::Offset, 0.05)})
         out_.push_back({std::string(name(f)), c_.features[size_t(f)], with_elements, share});

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lamella/verify/coverage.h"
+#include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
 
@@ -18,6 +19,8 @@ const std::vector<Law>& laws() {
     add_vmap_laws(list);
     add_compose_laws(list);
     add_state_laws(list);
+    add_repeat_laws(list);
+    add_linear_laws(list);
     std::stable_sort(list.begin(), list.end(),
                      [](const Law& a, const Law& b) { return a.number < b.number; });
     return list;
