@@ -210,7 +210,8 @@ void define_pointwise_other() {
                 .doc =
                     "min(max(x, min), max) with the bounds given, broadcast and promoted; NaN in any gives "
                     "NaN. The derivative "
-                    "at a bound is x's. Errors: value without bounds, dtype for complex numbers and bool."});
+                    "at a bound is x's, max's where the bounds meet. Errors: value without bounds, dtype for "
+                    "complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

@@ -116,7 +116,8 @@ TEST(Decoder, FirstVersionStillDecodes) {
   DrawOptions options;
   options.version = 1;
   const Case c(op("maximum"), words, options);
-  EXPECT_EQ(cpp_declarations(c.args) + cpp_call(c.op, c.args), R"(  Tensor a0_memory = tensor_of({5}, {-2, -0x1.e9p-9, NAN, 0x1.0f4p-9, 1}, DType::F16);
+  EXPECT_EQ(cpp_declarations(c.args) + cpp_call(c.op, c.args),
+            R"(  Tensor a0_memory = tensor_of({5}, {-2, -0x1.e9p-9, NAN, 0x1.0f4p-9, 1}, DType::F16);
   Tensor a0 = make_view(a0_memory, Dims({2, 2}), Dims({1, 3}), 0);
   Tensor a1 = tensor_of({2, 2}, {-0x1.174p+1, 0x1.f7cp-1, -0x1.c1cp-2, 0x1.1ap-1}, DType::F16);
 call("maximum", Values{a0, a1}))");
