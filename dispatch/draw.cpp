@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <numeric>
 
 namespace lamella {
@@ -24,30 +25,67 @@ double bell(uint64_t bits) {
          1.7320508075688772;
 }
 
-enum class Kind : uint8_t { Iota, Bell, Small, Special, Powers, Wide, NearOne, Equal, Sorted, OneHot, Tiny };
+enum class Kind : uint8_t {
+  Iota,
+  Bell,
+  Small,
+  Special,
+  Powers,
+  Wide,
+  NearOne,
+  Equal,
+  Sorted,
+  OneHot,
+  Tiny,
+  Extreme
+};
 constexpr Kind kMixture[] = {Kind::Iota,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Bell,
                              Kind::Bell,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Small,
                              Kind::Small,   Kind::Special, Kind::Special, Kind::Powers, Kind::Wide,
                              Kind::NearOne, Kind::Equal,   Kind::Sorted,  Kind::OneHot, Kind::Tiny};
 
+constexpr double kInfinity = std::numeric_limits<double>::infinity();
+/// Beside the dtype's largest number, for which 1e300 stands.
+constexpr double kExtremes[] = {kInfinity, std::numeric_limits<double>::quiet_NaN(), -kInfinity, 1e300, 0, 1,
+                                -1e300,    std::numeric_limits<double>::quiet_NaN()};
+
 constexpr double kSpecials[] = {0, 1, -1, 0.5, -0.5, 2, -2, -0.0};
 
 /// Exponents that keep products of a few elements within the dtype.
-int wide_exponent(DType d, const DrawOptions& o) {
-  if (o.tame) return 1;
+int largest_exponent(DType d) {
   switch (to_real(d)) {
-    case DType::F64: return o.max_exponent;
-    case DType::F16: return std::min(o.max_exponent, 4);
-    default: return std::min(o.max_exponent, 20);
+    case DType::F64: return 60;
+    case DType::F16: return 4;
+    default: return 20;
+  }
+}
+
+double extreme_value(uint64_t bits, DType d) {
+  const double v = kExtremes[bits % 8];
+  if (std::fabs(v) != 1e300) return v;
+  const DType real = to_real(d);
+  const double largest = real == DType::F16    ? 65504
+                         : real == DType::BF16 ? 0x1.fep127
+                         : real == DType::F32  ? double(std::numeric_limits<float>::max())
+                                               : std::numeric_limits<double>::max();
+  return std::copysign(largest, v);
+}
+
+/// `v` rounded to a floating dtype.
+double rounded(double v, DType d) {
+  switch (to_real(d)) {
+    case DType::F16: return double(float(f16(float(v))));
+    case DType::BF16: return double(float(bf16(float(v))));
+    case DType::F32: return double(float(v));
+    default: return v;
   }
 }
 
 /// One real number of a class; `i` of `n`.
-double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, const DrawOptions& o) {
+double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, int e, bool tame) {
   const uint64_t bits = hash(seed, uint64_t(i));
-  const int e = wide_exponent(dtype, o);
   switch (kind) {
-    case Kind::Iota: return double(i % 5 + 1) / (o.tame ? 4 : 1);
+    case Kind::Iota: return double(i % 5 + 1) / (tame ? 4 : 1);
     case Kind::Bell: return bell(bits);
     case Kind::Small: return double(int64_t(bits % 7) - 3);
     case Kind::Special: return kSpecials[bits % 8];
@@ -59,7 +97,8 @@ double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, c
       return (double(i) - double(n) / 2 + uniform(bits) / 2) / double(std::max<int64_t>(n, 4)) * 4 *
              (seed & 1 ? -1 : 1);
     case Kind::OneHot: return i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))) ? 1 : 0;
-    default: return std::ldexp(bell(bits), o.tame || e < 20 ? -6 : -3 * e);
+    case Kind::Extreme: return extreme_value(bits, dtype);
+    default: return std::ldexp(bell(bits), tame || e < 20 ? -6 : -3 * e);
   }
 }
 
@@ -129,6 +168,14 @@ void poison(Tensor& t) {
 
 }  // namespace
 
+/// "rank", "values of a1": words about a tensor name it as the printed program does.
+void Draw::name_part(std::string_view what) {
+  std::string text(what);
+  if (!sharing_) text = "a choice of the law";
+  else if (what.ends_with(" of")) text += " a" + std::to_string(tensors_);
+  options_.parts->push_back(text);
+}
+
 DType Draw::dtype(DTypeMask supported) {
   static constexpr DType kOrder[] = {DType::F64,  DType::F32, DType::C128, DType::C64, DType::F16,
                                      DType::BF16, DType::I64, DType::I32,  DType::I16, DType::I8,
@@ -140,7 +187,7 @@ DType Draw::dtype(DTypeMask supported) {
   for (const DType d : kOrder)
     if (wanted & mask(d)) candidates[n++] = d;
   LAMELLA_ASSERT(n > 0);
-  const uint32_t w = word();
+  const uint32_t w = word("dtype");
   const DType d = w % 8 < 3 ? candidates[0] : candidates[w / 8 % n];
   if (!has_dtype_) dtype_ = d;
   has_dtype_ = true;
@@ -148,7 +195,7 @@ DType Draw::dtype(DTypeMask supported) {
 }
 
 DType Draw::dtype_argument(DType of, DTypeMask supported) {
-  const uint32_t w = word();
+  const uint32_t w = word("dtype argument");
   const DType wide = is_complex(of) ? DType::C128 : DType::F64;
   if (w % 2 == 0 && supported & mask(wide)) return wide;
   DType candidates[kDTypeCount];
@@ -159,25 +206,47 @@ DType Draw::dtype_argument(DType of, DTypeMask supported) {
   return candidates[w / 2 % n];
 }
 
+DType Draw::partner(DType first, DTypeMask supported) {
+  if (!from(2) || !options_.mixed) return first;
+  const uint32_t w = word("other dtype");
+  const DTypeMask wanted = supported & (options_.dtypes | kIntegers | kBoolType) & ~mask(first);
+  if (w % 6 != 5 || !wanted) return first;
+  DType candidates[kDTypeCount];
+  uint32_t n = 0;
+  for (int d = 0; d < kDTypeCount; ++d)
+    if (wanted & mask(DType(d))) candidates[n++] = DType(d);
+  const DType second = candidates[w / 6 % n];
+  mixed_ = true;
+  in_play_ |= mask(to_real(first)) | mask(to_real(second));
+  return second;
+}
+
+/// Lengths about the widths of vectors may exceed the limit where it is no small one.
+int64_t Draw::most_elements(int64_t size) const {
+  return from(2) && size >= 7 && options_.max_numel >= 32 ? 3 * options_.max_numel : options_.max_numel;
+}
+
 int64_t Draw::size(bool nonzero) {
   static constexpr int8_t kSizes[] = {2, 3, 2, 1, 3, 2, 5, 3, 2, 1, 3, 4,
                                       2, 5, 3, 2, 1, 3, 2, 0, 3, 5, 2, -1};
   static constexpr int8_t kEdges[] = {7, 8, 9, 15, 16, 17, 31, 32};
-  const uint32_t w = word();
+  static constexpr int8_t kMoreEdges[] = {7, 8, 9, 11, 13, 15, 16, 17, 31, 32, 33, 64, 65};
+  const uint32_t w = word("size");
   if (options_.empty && !nonzero && (w >> 8 & 1)) return 0;
   int64_t s = kSizes[w % 24];
-  if (s < 0) s = kEdges[w / 24 % 8];
-  s = std::min(s, options_.max_numel);
+  if (s < 0) s = from(2) ? kMoreEdges[w / 24 % 13] : kEdges[w / 24 % 8];
+  if (s == 5 && from(2) && w / 24 % 4 == 3) s = kMoreEdges[w / 96 % 5];
+  s = std::min(s, most_elements(s));
   return s == 0 && nonzero ? 1 : s;
 }
 
 Dims Draw::shape(int min_rank, int max_rank) {
-  const int rank = int(range(min_rank, max_rank));
+  const int rank = int(range(min_rank, max_rank, "rank"));
   Dims out;
   int64_t numel = 1;
   for (int d = 0; d < rank; ++d) {
     int64_t s = size();
-    if (s > 1 && numel * s > options_.max_numel) s = numel * 2 <= options_.max_numel ? 2 : 1;
+    if (s > 1 && numel * s > most_elements(s)) s = numel * 2 <= options_.max_numel ? 2 : 1;
     out.push_back(s);
     numel *= std::max<int64_t>(s, 1);
   }
@@ -185,7 +254,7 @@ Dims Draw::shape(int min_rank, int max_rank) {
 }
 
 Dims Draw::broadcastable(const Dims& s) {
-  const uint32_t w = word();
+  const uint32_t w = word("broadcast");
   if (w % 2 == 0 || s.empty()) return s;
   const int dropped = int(w / 2 % uint32_t(s.size() + 1));
   Dims out;
@@ -193,9 +262,14 @@ Dims Draw::broadcastable(const Dims& s) {
   return out;
 }
 
+Dims Draw::broadcastable(const Dims& s, DType d) {
+  if (mixed_ && d != dtype_ && one_in(2)) return {};
+  return broadcastable(s);
+}
+
 int64_t Draw::dim(int rank) {
   const int64_t r = std::max(rank, 1);
-  const uint32_t w = word();
+  const uint32_t w = word("dim");
   const int64_t d = int64_t(w % 64) % r;
   return w / 64 & 1 ? d - r : d;
 }
@@ -203,7 +277,7 @@ int64_t Draw::dim(int rank) {
 Dims Draw::dims(int rank, int least) {
   Dims out;
   if (rank == 0) return out;
-  const uint32_t w = word();
+  const uint32_t w = word("dims");
   const int count = std::min(rank, least + int(w % uint32_t(rank - least + 1)));
   for (int k = 0; k < count; ++k) {
     const int64_t d = (int64_t(w / 16 % uint32_t(rank)) + k * (w >> 12 & 1 && rank % 2 ? 2 : 1)) % rank;
@@ -212,13 +286,31 @@ Dims Draw::dims(int rank, int least) {
   return out;
 }
 
+int Draw::wide_exponent(DType d) const {
+  if (options_.tame) return 1;
+  int e = std::min(options_.max_exponent, largest_exponent(d));
+  for (const DType other : {DType::F16, DType::BF16, DType::F32})
+    if (in_play_ & mask(other)) e = std::min(e, largest_exponent(other));
+  return e;
+}
+
+/// A scalar of a wider dtype is rounded to that of the tensor beside it: these need no rounding, so that the
+/// oracle sees the same number.
+double Draw::fitting(double v) const {
+  for (const DType d : {DType::F32, DType::F16, DType::BF16})
+    if (in_play_ & mask(d)) v = rounded(v, d);
+  return v;
+}
+
 Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   Tensor t = make_tensor(sizes, dtype);
   const int64_t n = t.numel();
-  const uint32_t w = word();
-  const uint64_t seed = word();
-  const bool narrow = options_.exact || options_.tame;
+  const uint32_t w = word("values of");
+  const uint64_t seed = word("values of");
+  const bool narrow = options_.exact || options_.tame || mixed_;
   Kind kind = kMixture[w % std::size(kMixture)];
+  const int e = wide_exponent(dtype);
+  if (from(2) && options_.nonfinite && kind == Kind::Bell && (w >> 12 & 7) == 7) kind = Kind::Extreme;
   if (options_.exact && kind != Kind::Iota && kind < Kind::Equal) kind = Kind::Small;
   if (domain == Domain::Distinct) {
     const double step = options_.exact ? 1 : options_.tame ? 0.125 : std::ldexp(1.0, int(w >> 8 & 7) - 4);
@@ -237,9 +329,10 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     double parts[2];
     for (int k = 0; k < 2; ++k) {
       const uint64_t s = k ? hash(seed, 1000) : seed;
-      parts[k] = !options_.exact ? real_value(kind, s, i, n, dtype, options_)
+      parts[k] = !options_.exact ? real_value(kind, s, i, n, dtype, e, options_.tame)
                                  : double(integer_value(kind, s, i, n, DType::I64, Domain::Any, true));
       if (k == 1 && kind == Kind::Iota) parts[k] = 0;
+      if (mixed_ && sizes.empty()) parts[k] = fitting(parts[k]);
     }
     double re = into_domain(parts[0], domain);
     if (options_.exact && domain == Domain::Positive) re = std::fabs(re) < 1 ? 1 : std::fabs(re);
@@ -248,7 +341,7 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   }
   const uint32_t patches = w / 32 % 8;
   for (uint32_t p = 0; p < patches && p < 4 && n > 0; ++p) {
-    const uint32_t v = word();
+    const uint32_t v = word("values of");
     const int64_t at = int64_t(v / 8) % n;
     if (is_inexact(dtype)) {
       double re = into_domain(kSpecials[v % 8], domain);
@@ -267,7 +360,7 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
 /// element lies.
 Tensor Draw::relayout(const Tensor& t, bool may_repeat) {
   if (!options_.layouts) return t;
-  const uint32_t w = word();
+  const uint32_t w = word("layout of");
   if (w % 8 < 3) return t;
   const int rank = t.rank();
   const bool permute = w >> 3 & 1, step = w >> 4 & 1, pad = w >> 5 & 1;
@@ -300,28 +393,47 @@ Tensor Draw::relayout(const Tensor& t, bool may_repeat) {
   return out;
 }
 
+/// One time in twelve an earlier argument of this type once more: its own handle, another one, or the
+/// transpose.
+Tensor Draw::shared(const Dims& sizes, DType dtype, Domain domain) {
+  if (!from(2) || !sharing_ || !options_.mixed || !options_.layouts) return {};
+  for (const Made& m : made_) {
+    if (m.domain != domain || m.tensor.dtype() != dtype || !sizes.equal(m.tensor.sizes())) continue;
+    const uint32_t w = word("storage of");
+    if (w % 12 != 11) return {};
+    if (w / 12 % 2) return m.tensor;
+    Dims strides(m.tensor.strides());
+    if (sizes.size() >= 2 && sizes[0] == sizes[1] && w / 24 % 2) std::swap(strides[0], strides[1]);
+    return make_view_unchecked(m.tensor, sizes, strides, m.tensor.impl()->offset);
+  }
+  return {};
+}
+
 Tensor Draw::tensor(const Dims& sizes, DType dtype, Domain domain) {
-  return relayout(fill(sizes, dtype, domain), domain != Domain::Distinct);
+  if (Tensor again = shared(sizes, dtype, domain); again.defined()) return finished(again);
+  Tensor made = relayout(fill(sizes, dtype, domain), domain != Domain::Distinct);
+  if (sharing_) made_.push_back({made, domain});
+  return finished(made);
 }
 
 Tensor Draw::index(const Dims& sizes, int64_t bound) {
   Tensor t = make_tensor(sizes, DType::I64);
-  const uint32_t seed = word();
+  const uint32_t seed = word("values of");
   for (int64_t i = 0; i < t.numel(); ++i)
     t.data<int64_t>()[i] = seed == 0 ? 0 : int64_t(hash(seed, uint64_t(i)) % uint64_t(bound));
-  return relayout(t, true);
+  return finished(relayout(t, true));
 }
 
 Tensor Draw::boolean(const Dims& sizes) {
   Tensor t = make_tensor(sizes, DType::Bool);
-  const uint32_t seed = word();
+  const uint32_t seed = word("values of");
   for (int64_t i = 0; i < t.numel(); ++i) t.data<bool>()[i] = seed != 0 && hash(seed, uint64_t(i)) & 1;
-  return relayout(t, true);
+  return finished(relayout(t, true));
 }
 
 Scalar Draw::scalar(DType dtype) {
   static constexpr double kNumbers[] = {1, 2, -1, 3, 0.5, -2, 2.5, -0.75};
-  const uint32_t w = word();
+  const uint32_t w = word("number");
   if (dtype == DType::U64 && !options_.exact && w % 8 == 7) return Scalar(~uint64_t{0} - w / 8 % 4);
   if (!is_inexact(dtype)) return Scalar(int64_t(is_signed_integer(dtype) ? kNumbers[w % 4] : w % 4 + 1));
   const double re = kNumbers[w % (options_.exact ? 4 : 8)];
@@ -333,7 +445,7 @@ Tensor Draw::positive_definite(const Dims& batch, int64_t n, DType dtype) {
   Dims sizes(batch);
   sizes.push_back(n), sizes.push_back(n);
   Tensor t = make_tensor(sizes, dtype);
-  const uint32_t seed = word();
+  const uint32_t seed = word("values of");
   std::vector<c128> factor(size_t(n * n));
   for (int64_t b = 0; n > 0 && b < t.numel() / (n * n); ++b) {
     for (int64_t i = 0; i < n; ++i)
@@ -355,14 +467,14 @@ Tensor Draw::positive_definite(const Dims& batch, int64_t n, DType dtype) {
         store(t, (b * n + j) * n + i, sum.real(), i == j ? 0 : -sum.imag());
       }
   }
-  return relayout(t, false);
+  return finished(relayout(t, false));
 }
 
 Tensor Draw::triangular(const Dims& batch, int64_t n, DType dtype) {
   Dims sizes(batch);
   sizes.push_back(n), sizes.push_back(n);
   Tensor t = make_tensor(sizes, dtype);
-  const uint64_t seed = word();
+  const uint64_t seed = word("values of");
   for (int64_t i = 0; i < t.numel(); ++i) {
     const bool diagonal = i / n % n == i % n;
     const uint64_t bits = hash(seed, uint64_t(i));
@@ -371,15 +483,15 @@ Tensor Draw::triangular(const Dims& batch, int64_t n, DType dtype) {
     else if (diagonal) store(t, i, sign * (1 + (seed ? uniform(bits) : 0)), 0);
     else store(t, i, seed ? 0.7 * bell(bits) : 0, seed ? 0.7 * bell(hash(bits, 3)) : 0);
   }
-  return relayout(t, false);
+  return finished(relayout(t, false));
 }
 
 Tensor Draw::keys(const Dims& sizes) {
   Tensor t = make_tensor(sizes, DType::U64);
-  const uint64_t seed = word();
+  const uint64_t seed = word("values of");
   for (int64_t i = 0; i < t.numel(); ++i)
     t.data<uint64_t>()[i] = seed ? hash(seed, uint64_t(i)) : uint64_t(i);
-  return relayout(t, false);
+  return finished(relayout(t, false));
 }
 
 }  // namespace lamella

@@ -30,6 +30,10 @@ inline constexpr DTypeMask kRealTypes = kFloating | kIntegers;
 inline constexpr DTypeMask kAllTypes = kRealTypes | kComplex | kBoolType;
 inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
+/// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
+/// versions still decode as they did, so that a recorded failure keeps its case.
+inline constexpr int kDecoderVersion = 2;
+
 /// What a law asks of a case.
 struct DrawOptions {
   DTypeMask dtypes = kAllTypes;  ///< dtypes the law wants
@@ -38,7 +42,11 @@ struct DrawOptions {
   bool tame = false;             ///< magnitudes of order 1: for laws whose bound needs them
   bool empty = false;            ///< half of the sizes are 0
   int64_t max_numel = 32;
-  int max_exponent = 60;  ///< wide values lie within 2^±this, less in narrow dtypes
+  int max_exponent = 60;   ///< wide values lie within 2^±this, less in narrow dtypes
+  bool mixed = true;       ///< further operands may have another dtype, or share another's storage
+  bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
+  int version = kDecoderVersion;
+  std::vector<std::string>* parts = nullptr;  ///< if set: what each word chose, in order
 };
 
 class Draw {
@@ -48,13 +56,20 @@ class Draw {
 
   const DrawOptions& options() const { return options_; }
   size_t used() const { return at_; }
-  uint32_t word() { return at_++ < choices_.size() ? choices_[at_ - 1] : 0; }
+  uint32_t word(std::string_view what = "other") {
+    if (options_.parts) name_part(what);
+    return at_++ < choices_.size() ? choices_[at_ - 1] : 0;
+  }
   /// 0 <= result < n, 0 for the all-zero vector.
-  uint32_t below(uint32_t n) { return n <= 1 ? 0 : uint32_t(uint64_t(word()) % n); }
+  uint32_t below(uint32_t n, std::string_view what = "other") {
+    return n <= 1 ? 0 : uint32_t(uint64_t(word(what)) % n);
+  }
   bool flag() { return below(2); }
   /// True once in `n` draws, false for the simplest vector.
   bool one_in(uint32_t n) { return below(n) == n - 1; }
-  int64_t range(int64_t low, int64_t high) { return low + int64_t(below(uint32_t(high - low + 1))); }
+  int64_t range(int64_t low, int64_t high, std::string_view what = "other") {
+    return low + int64_t(below(uint32_t(high - low + 1), what));
+  }
 
   /// The dtype of this case: the operator's `supported` narrowed to what the law wants (if they meet), f64
   /// first. The first call decides; later calls return the same dtype when supported.
@@ -62,6 +77,9 @@ class Draw {
   /// What an operator is given as `dtype=` beside arguments of dtype `of`: f64 or c128 half of the time, else
   /// any of `supported`.
   DType dtype_argument(DType of, DTypeMask supported);
+  /// The dtype of a further operand: `first`, and one time in six another one of `supported`: an inexact one
+  /// that the law wants, or any integer or bool. To be asked before any tensor is drawn.
+  DType partner(DType first, DTypeMask supported);
   /// Sizes mostly from {2, 3, 1, 5, 0}: rank in [min_rank, max_rank], product <= max_numel. The simplest
   /// shape has the lowest rank and sizes 2.
   Dims shape(int min_rank = 0, int max_rank = 3);
@@ -69,6 +87,8 @@ class Draw {
   int64_t size(bool nonzero = false);
   /// A shape that broadcasts with `s` to `s`: leading dims dropped, some sizes made 1.
   Dims broadcastable(const Dims& s);
+  /// Likewise for an operand of dtype `d`: rank 0 more often when another operand has another dtype.
+  Dims broadcastable(const Dims& s, DType d);
   /// A logical dim of a tensor of this rank, negative half of the time; rank 0 counts as rank 1 (0 or -1).
   int64_t dim(int rank);
   /// Up to `rank` distinct dims, at least `least`.
@@ -88,15 +108,33 @@ class Draw {
   Tensor triangular(const Dims& batch, int64_t n, DType dtype);
   /// A u64 tensor of random keys.
   Tensor keys(const Dims& sizes);
+  /// Tensors drawn from now on are no arguments: they share no storage with others.
+  void end_arguments() { sharing_ = false; }
 
  private:
   Tensor fill(const Dims& sizes, DType dtype, Domain domain);
   Tensor relayout(const Tensor& t, bool may_repeat);
+  Tensor shared(const Dims& sizes, DType dtype, Domain domain);
+  int64_t most_elements(int64_t size) const;
+  int wide_exponent(DType d) const;
+  double fitting(double v) const;
+  void name_part(std::string_view what);
+  Tensor finished(Tensor t) { return ++tensors_, t; }
+  bool from(int version) const { return options_.version >= version; }
+  struct Made {
+    Tensor tensor;
+    Domain domain;
+  };
   std::span<const uint32_t> choices_;
   DrawOptions options_;
   size_t at_ = 0;
+  int tensors_ = 0;  ///< drawn so far
   bool has_dtype_ = false;
   DType dtype_ = DType::F64;
+  bool mixed_ = false;  ///< operands of this case differ in dtype
+  bool sharing_ = true;
+  DTypeMask in_play_ = 0;  ///< dtypes of the operands of a mixed case
+  std::vector<Made> made_;
 };
 
 }  // namespace lamella

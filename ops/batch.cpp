@@ -151,8 +151,9 @@ void batch_broadcast(BatchCall& b) {
     if (b.frame.none(i) || !b.is_mapped(i)) continue;
     Tensor t = b.front_padded(i, rank);
     // A logical scalar promotes weakly, and equally with other scalars; with its mapped dim it would not.
+    // Integers among floating operands are heard by category alone, with and without that dim.
     const bool weak = b.logical_rank(i) == 0 && t.dtype() != logical.compute &&
-                      (category(t.dtype()) == category(logical.compute) ||
+                      (is_inexact(t.dtype()) || category(t.dtype()) == category(logical.compute) ||
                        promote(t.dtype(), logical.compute) != logical.compute);
     r.put(i, weak ? to(t, logical.compute) : t);
   }

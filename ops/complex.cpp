@@ -92,7 +92,11 @@ void define_complex() {
        .vjp = {wrt("real", [](Tensor dy) { return real(dy); }),
                wrt("imag", [](Tensor dy) { return imag(dy); })},
        .properties = kLinear | kNoInPlace | kExactOut,
-       .samples = [](Draw& d) { return binary(d, kFloat32And64); },
+       .samples =
+           [](Draw& d) {
+             const DType t = d.dtype(kFloat32And64);
+             return two_tensors(d, t, t);
+           },
        .doc = "real + i imag, broadcast: c64 from f32, c128 from f64. Error dtype for others or a mixture."});
 }
 

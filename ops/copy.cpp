@@ -81,8 +81,11 @@ void make_contiguous(Frame& f) {
 
 Values copy_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
+  DType from = d.partner(t, kAllTypes);
+  if (!can_store(from, t) || (is_integer(from) && is_integer(t))) from = t;  // values must fit
   const Dims s = d.shape();
-  return {d.tensor(s, t), d.tensor(d.broadcastable(s), t)};
+  const Tensor self = d.tensor(s, t);
+  return {self, d.tensor(d.broadcastable(s, from), from)};
 }
 
 Values fill_samples(Draw& d) {

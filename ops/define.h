@@ -43,11 +43,16 @@ inline Values unary(Draw& d, DTypeMask types, Domain domain = Domain::Any) {
   const DType t = d.dtype(types);
   return {d.tensor(d.shape(), t, domain)};
 }
+inline Values two_tensors(Draw& d, DType t, DType other, Domain a = Domain::Any, Domain b = Domain::Any) {
+  const Dims s = d.shape();
+  const bool first = d.flag();  // which operand broadcasts, and has the other dtype
+  const Tensor x = first ? d.tensor(d.broadcastable(s, other), other, a) : d.tensor(s, t, a);
+  return {x, first ? d.tensor(s, t, b) : d.tensor(d.broadcastable(s, other), other, b)};
+}
+/// Both of one dtype mostly: see Draw::partner.
 inline Values binary(Draw& d, DTypeMask types, Domain a = Domain::Any, Domain b = Domain::Any) {
   const DType t = d.dtype(types);
-  const Dims s = d.shape();
-  const bool first = d.flag();  // which operand broadcasts
-  return {d.tensor(first ? d.broadcastable(s) : s, t, a), d.tensor(first ? s : d.broadcastable(s), t, b)};
+  return two_tensors(d, t, d.partner(t, types), a, b);
 }
 
 inline Tensor in_dtype(const Tensor& x, DType d) { return x.dtype() == d ? x : to(x, d); }

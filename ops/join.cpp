@@ -159,13 +159,14 @@ void split_with_sizes_of(Frame& f) {
 }
 
 Values cat_samples(Draw& d) {
-  const DType t = d.dtype(kAllTypes);
+  const DType t = d.dtype(kAllTypes), other = d.partner(t, kAllTypes);
   Dims s = d.shape(1, 2);
   const int64_t dim = d.dim(s.size());
   Tensors list;
   const int64_t n = d.range(1, 3);
   for (int64_t i = 0; i < n; ++i) {
-    list.push_back(d.one_in(6) ? d.tensor(Dims{0}, t) : d.tensor(s, t));
+    const DType type = i == 1 ? other : t;
+    list.push_back(d.one_in(6) ? d.tensor(Dims{0}, type) : d.tensor(s, type));
     s[int(dim < 0 ? dim + s.size() : dim)] = d.size();
   }
   if (std::ranges::all_of(list, adds_nothing)) return {Tensors{list[0]}, int64_t{0}};
@@ -174,11 +175,11 @@ Values cat_samples(Draw& d) {
 }
 
 Values stack_samples(Draw& d) {
-  const DType t = d.dtype(kAllTypes);
+  const DType t = d.dtype(kAllTypes), other = d.partner(t, kAllTypes);
   const Dims s = d.shape(0, 2);
   Tensors list;
   const int64_t n = d.range(1, 3);
-  for (int64_t i = 0; i < n; ++i) list.push_back(d.tensor(s, t));
+  for (int64_t i = 0; i < n; ++i) list.push_back(d.tensor(s, i == 1 ? other : t));
   if (d.flag()) return {list};
   return {list, d.dim(s.size() + 1)};
 }

@@ -48,9 +48,21 @@ void launch_div(const Launch& l) {
 }
 
 Values add_samples(Draw& d) {
-  Values v = binary(d, kAllTypes & ~kBoolType);
-  const DType t = std::get<Tensor>(v[0]).dtype();
+  constexpr DTypeMask kNumbers = kAllTypes & ~kBoolType;
+  const DType t = d.dtype(kNumbers), other = d.partner(t, kAllTypes);
+  Values v = two_tensors(d, t, other);
   if (d.flag()) v.push_back(d.scalar(t));
+  return v;
+}
+
+/// Quotients of integers: true ones, and rounded ones, which have no derivative to speak of.
+Values div_samples(Draw& d) {
+  if (d.options().version < 2) return binary(d, kInexact, Domain::Any, Domain::NonZero);
+  const DType t = d.dtype(kInexact | kIntegers);
+  const bool rounds = is_integer(t) && d.flag();
+  Values v = two_tensors(d, t, d.partner(t, rounds ? kIntegers : kInexact | kIntegers), Domain::Any,
+                         Domain::NonZero);
+  if (rounds) v.push_back(std::string(d.flag() ? "trunc" : "floor"));
   return v;
 }
 }  // namespace
@@ -118,7 +130,7 @@ void define_pointwise_binary() {
                             [](Tensor dy, Tensor b, Tensor y, std::string_view m) {
                               return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
                             })},
-                .samples = [](Draw& d) { return binary(d, kInexact, Domain::Any, Domain::NonZero); },
+                .samples = div_samples,
                 .doc = "a / b in floating point; rounding_mode \"floor\" or \"trunc\" rounds the quotient "
                        "and keeps integers "
                        "(error value for an integer b = 0; derivative zero)."});

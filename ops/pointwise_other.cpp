@@ -16,11 +16,12 @@ void infer_order(const Frame& f, Inferred& out) {
                 f.tensor(0), f.tensor(1));
 }
 
-/// The other operand of a power, with the precision of the one that carries the derivative: numbers and
-/// integers promote weakly, and `b - 1` would otherwise round to the default dtype.
+/// The other operand of a power in the dtype the power is taken in: `b - 1` and `log a` would otherwise round
+/// to a narrower one, and a scalar of a wider one would widen the result once it has dims.
 Tensor operand(const Tensor& t, const Tensor& like) {
-  if (is_inexact(t.dtype()) && !t.impl()->number) return t;
-  return to(t, is_complex(t.dtype()) ? to_complex(like.dtype()) : like.dtype());
+  const Tensor* const both[] = {&t, &like};
+  const DType compute = result_type(both);
+  return t.dtype() == compute && !t.impl()->number ? t : to(t, compute);
 }
 
 /// NOTE: [derivatives of powers] Guards replace inputs, never results, so that no 0 * inf arises at any
@@ -93,11 +94,11 @@ void launch_clamp(const Launch& l) {
 }
 
 /// NOTE: [derivative of clamp] To x between the bounds, bounds included; else to the bound that was taken, to
-/// max where the bounds cross. No halves at ties.
+/// max where the bounds meet or cross: there no x changes the result. No halves at ties.
 Tensor clamp_wrt_x(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
   if (!min.defined()) return where(le(x, max), t, zeros_like(t));
   if (!max.defined()) return where(ge(x, min), t, zeros_like(t));
-  return where(logical_and(ge(x, min), le(x, max)), t, zeros_like(t));
+  return where(logical_and(logical_and(ge(x, min), le(x, max)), lt(min, max)), t, zeros_like(t));
 }
 Tensor clamp_wrt_min(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
   const Tensor below = lt(x, min);
@@ -105,7 +106,7 @@ Tensor clamp_wrt_min(const Tensor& t, const Tensor& x, const Tensor& min, const 
 }
 Tensor clamp_wrt_max(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
   const Tensor above = gt(x, max);
-  return where(min.defined() ? logical_or(above, lt(max, min)) : above, t, zeros_like(t));
+  return where(min.defined() ? logical_or(above, le(max, min)) : above, t, zeros_like(t));
 }
 
 std::vector<Formula> clamp_rules() {
@@ -117,28 +118,30 @@ std::vector<Formula> clamp_rules() {
 }
 
 Values pow_samples(Draw& d) {
-  const DType t = d.dtype(kRealTypes | kComplex);
-  return binary(d, mask(t), Domain::Positive, is_integer(t) ? Domain::Positive : Domain::Any);
+  const DType t = d.dtype(kRealTypes | kComplex), other = d.partner(t, kRealTypes | kComplex);
+  const bool whole = is_integer(t) && is_integer(other);
+  return two_tensors(d, t, other, Domain::Positive, whole ? Domain::Positive : Domain::Any);
 }
 
 Values where_samples(Draw& d) {
-  const DType t = d.dtype(kAllTypes);
+  const DType t = d.dtype(kAllTypes), other = d.partner(t, kAllTypes);
   const Dims s = d.shape();
   const uint32_t whole = d.below(3);  // which operand keeps the full shape
-  const auto sizes = [&](uint32_t i) { return i == whole ? s : d.broadcastable(s); };
-  const Tensor condition = d.boolean(sizes(0)), x = d.tensor(sizes(1), t);
-  return {condition, x, d.tensor(sizes(2), t)};
+  const auto sizes = [&](uint32_t i, DType type) { return i == whole ? s : d.broadcastable(s, type); };
+  const Tensor condition = d.boolean(sizes(0, DType::Bool)), x = d.tensor(sizes(1, t), t);
+  return {condition, x, d.tensor(sizes(2, other), other)};
 }
 
 Values clamp_samples(Draw& d) {
-  const DType t = d.dtype(kRealTypes);
+  const DType t = d.dtype(kRealTypes), low_type = d.partner(t, kRealTypes),
+              high_type = d.partner(t, kRealTypes);
   const Dims s = d.shape();
   const Tensor x = d.tensor(s, t);
   const uint32_t bounds = d.below(3);  // both, min alone, max alone
-  if (bounds == 1) return {x, d.tensor(d.broadcastable(s), t)};
-  if (bounds == 2) return {x, {}, d.tensor(d.broadcastable(s), t)};
-  const Tensor low = d.tensor(d.broadcastable(s), t);
-  return {x, low, d.tensor(d.broadcastable(s), t)};
+  const Tensor bound = d.tensor(d.broadcastable(s, low_type), low_type);
+  if (bounds == 1) return {x, bound};
+  if (bounds == 2) return {x, {}, bound};
+  return {x, bound, d.tensor(d.broadcastable(s, high_type), high_type)};
 }
 
 void define_extrema() {
@@ -212,7 +215,8 @@ void define_pointwise_other() {
                 .doc =
                     "min(max(x, min), max) with the bounds given, broadcast and promoted; NaN in any gives "
                     "NaN. The derivative "
-                    "at a bound is x's. Errors: value without bounds, dtype for complex numbers and bool."});
+                    "at a bound is x's, max's where the bounds meet. Errors: value without bounds, dtype for "
+                    "complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

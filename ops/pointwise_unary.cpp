@@ -21,6 +21,19 @@ Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
   return where(eq(size, 0), zeros_like(across), across / where(eq(size, 0), ones_like(size), size));
 }
 
+/// Integers and bool, too, where the law takes them: they promote to the default dtype.
+Values smooth_samples(Draw& d, Domain domain) {
+  const DType t = d.dtype(kInexact);
+  const DType other = d.partner(t, d.options().dtypes & kAllTypes);
+  return {d.tensor(d.shape(), is_inexact(other) ? t : other, domain)};
+}
+
+/// Away from the kink mostly, zeros included one time in three.
+Values kinked_at_zero(Draw& d) {
+  const bool zeros = d.options().version >= 2 && d.one_in(3);
+  return unary(d, kRealTypes | kComplex, zeros ? Domain::Any : Domain::NonZero);
+}
+
 struct Smooth {
   std::string_view schema;
   const kernels::Kernel& kernel;
@@ -37,8 +50,8 @@ void define_smooth(const Smooth& s) {
                 .jvp = s.derivative.jvp,
                 .vjp = s.derivative.vjp,
                 .samples = s.domain == Domain::Positive
-                               ? SampleFn([](Draw& d) { return unary(d, kInexact, Domain::Positive); })
-                               : SampleFn([](Draw& d) { return unary(d, kInexact); }),
+                               ? SampleFn([](Draw& d) { return smooth_samples(d, Domain::Positive); })
+                               : SampleFn([](Draw& d) { return smooth_samples(d, Domain::Any); }),
                 .doc = s.doc});
 }
 }  // namespace
@@ -95,7 +108,7 @@ void define_pointwise_unary() {
                 .jvp = {wrt("x", saves("x"), [](Tensor t, Tensor x) { return real(t * conj(sign(x))); })},
                 .vjp = {wrt("x", saves("x"), [](Tensor dy, Tensor x) { return dy * sign(x); })},
                 .properties = kKinks,
-                .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex, Domain::NonZero); },
+                .samples = kinked_at_zero,
                 .doc = "|x|; real for complex x. The derivative at 0 is 0. Real: exact."});
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -109,7 +122,7 @@ void define_pointwise_unary() {
                               return is_complex(x.dtype()) ? sign_tangent(dy, x, y) : zeros_like(dy);
                             })},
                 .properties = kKinks,
-                .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex, Domain::NonZero); },
+                .samples = kinked_at_zero,
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});
 }
 

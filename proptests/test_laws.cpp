@@ -7,7 +7,7 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/all.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/record.h"
 
 namespace {
 using namespace lamella;
@@ -35,11 +35,9 @@ rc::Gen<Choices> choice_vectors() {
 
 std::string report(const Law& law, const Op& op, const Choices& choices) {
   const Shrunk s = shrink(law, op, choices);
-  std::string words;
-  for (const uint32_t w : s.choices) words += " " + std::to_string(w);
   return format("{} breaks law {} ({})\n{}\n{}\nproptests/regressions/NAME.txt:\n", op.name, law.number,
                 law.statement, s.verdict.message, s.verdict.program) +
-         "law " + std::string(law.id) + "\noperator " + op.name + "\nchoices" + words + "\n";
+         to_file_text({std::string(law.id), op.name, s.choices, kDecoderVersion}, s.verdict.message, "");
 }
 
 class LawTest : public testing::Test {

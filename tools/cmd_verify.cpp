@@ -14,6 +14,7 @@
 
 #include "commands.h"
 #include "plugin.h"
+#include "verify_more.h"
 #include "whole_file.h"
 
 namespace {
@@ -30,8 +31,8 @@ struct Options {
   int depth = 3, processes = 2;
   double time = 60;
   uint64_t seed = 0;
-  std::string json_file;
-  bool list = false;
+  std::string json_file, corpus, blob, explained;
+  bool list = false, compile = false;
 };
 
 /// Set-up that cannot go on: exit status 2.
@@ -186,13 +187,20 @@ void print_rates(const Report& report) {
   std::printf("\n");
 }
 
-void print_failures(const Report& report) {
+void print_failure(const Failure& f, bool compile) {
+  const std::string program = cpp_program(f.program);
+  std::printf("---- %s breaks %s%s\n%s\n\n%s\n", f.op.c_str(), f.law.c_str(),
+              f.flaky ? " (FLAKY: it does not fail every time)" : "", f.message.c_str(), program.c_str());
+  if (!f.free.empty()) std::printf("may be anything: %s\n", f.free.c_str());
+  if (!f.blob.empty()) std::printf("lamella verify --replay %s\n", f.blob.c_str());
+  if (compile) std::printf("%s", lamella::tools::compile_and_run(program).c_str());
+  std::printf("\n");
+}
+
+void print_failures(const Report& report, bool compile) {
   constexpr size_t kShown = 12;
-  for (size_t i = 0; i < report.failures.size() && i < kShown; ++i) {
-    const Failure& f = report.failures[i];
-    std::printf("---- %s breaks %s\n%s\n\n%s\n", f.op.c_str(), f.law.c_str(), f.message.c_str(),
-                cpp_program(f.program).c_str());
-  }
+  for (size_t i = 0; i < report.failures.size() && i < kShown; ++i)
+    print_failure(report.failures[i], compile);
   if (report.failures.size() > kShown) {
     std::printf("---- and without their programs (--json has them):\n");
     for (size_t i = kShown; i < report.failures.size(); ++i)
@@ -218,7 +226,15 @@ json to_json(const Report& report, const Options& o) {
            {"failures", json::array()},
            {"operators", json::object()}};
   for (const Failure& f : report.failures)
-    out["failures"].push_back({{"operator", f.op}, {"law", f.law}, {"program", cpp_program(f.program)}});
+    out["failures"].push_back({{"operator", f.op},
+                               {"law", f.law},
+                               {"kind", f.kind},
+                               {"message", f.message},
+                               {"program", cpp_program(f.program)},
+                               {"replay", f.blob},
+                               {"may_be_anything", f.free},
+                               {"flaky", f.flaky},
+                               {"shrinking", {{"executions", f.executions}, {"ms", f.milliseconds}}}});
   for (const auto& [key, t] : report.tallies)
     out["operators"][key.first][key.second] = {{"cases", t.cases},
                                                {"failures", t.failures},
@@ -234,7 +250,14 @@ int verify_all(const Options& o) {
     print_list();
     return 0;
   }
+  if (!o.explained.empty()) {
+    const Options only{.laws = {o.explained}};
+    for (const Law* law : chosen_laws(only, from_plugins)) lamella::tools::explain_law(*law);
+    return 0;
+  }
   settings().depth = o.depth;
+  if (!o.blob.empty()) return lamella::tools::replay_blob(o.blob, o.compile);
+  const size_t known = o.corpus.empty() ? 0 : lamella::tools::replay_corpus(o.corpus);
   const RunOptions run_options{chosen_operators(o, from_plugins.ops), chosen_laws(o, from_plugins), o.time,
                                o.seed, o.processes};
   struct sigaction action {};
@@ -244,9 +267,11 @@ int verify_all(const Options& o) {
   const ProgressBar bar(o.time);
   const Report report = run(run_options, stop_requested, bar);
   bar.clear();
-  print_failures(report);
+  print_failures(report, o.compile);
+  if (!o.corpus.empty()) lamella::tools::store_failures(o.corpus, report);
   print_table(report);
   print_rates(report);
+  const bool covered = lamella::tools::print_self_check(report, run_options.ops, o.depth);
   const Tally total = report.total();
   std::printf(
       "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "
@@ -257,8 +282,16 @@ int verify_all(const Options& o) {
   std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
               run_options.laws.size(), static_cast<unsigned long long>(o.seed),
               stop_requested ? ", interrupted" : "", report.failures.size());
-  if (!o.json_file.empty()) lamella::tools::write_whole_file(o.json_file, to_json(report, o).dump(1) + "\n");
-  if (!report.failures.empty()) return 1;
+  if (!o.json_file.empty()) {
+    json out = to_json(report, o);
+    out["coverage"] = lamella::tools::coverage_json(report, run_options.ops, o.depth);
+    lamella::tools::write_whole_file(o.json_file, out.dump(1) + "\n");
+  }
+  if (!report.failures.empty() || known > 0) return 1;
+  if (!covered) {
+    std::fprintf(stderr, "lamella verify: the cases do not cover what they must\n");
+    return 1;
+  }
   if (total.cases > 0 || stop_requested) return 0;
   std::fprintf(stderr, "lamella verify: no law applies to what was chosen\n");
   return 2;
@@ -289,10 +322,16 @@ int main_verify(int argc, char** argv) {
   app.add_option("--json", o.json_file, "also write the report to this file");
   app.add_option("--load", o.plugins, "shared library that defines operators or laws (docs/laws.md)");
   app.add_flag("--list", o.list, "list laws and operators");
+  app.add_option("--corpus", o.corpus, "directory of recorded failures: replayed first; new ones are added");
+  app.add_option("--replay", o.blob, "run the case of this blob again, and nothing else");
+  app.add_option("--explain-law", o.explained, "what a law says, to whom it applies and how cases are drawn");
+  app.add_flag("--compile", o.compile, "compile and run each counterexample before it is shown");
   try {
     app.parse(argc, argv);
     return verify_all(o);
-  } catch (const CLI::ParseError& e) { return app.exit(e) == 0 ? 0 : 2; } catch (const SetUpError& e) {
+  } catch (const CLI::ParseError& e) {
+    return app.exit(e) == 0 ? 0 : 2;
+  } catch (const std::runtime_error& e) {  // SetUpError, or an Error of what was given
     std::cerr << "lamella verify: " << e.what() << '\n';
     return 2;
   }

@@ -6,11 +6,13 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions.h"
+#include "lamella/verify/coverage.h"
 
 namespace lamella::verify {
 
 Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
     : op(o), draw(choices, options), args(canonical(o, o.samples(draw))) {
+  draw.end_arguments();
   for (const uint8_t p : op.tensor_params) {
     const Value& v = args[p];
     if (is_none(v)) continue;
@@ -83,6 +85,7 @@ std::vector<Case::Slot> Case::subset(const std::vector<Slot>& slots) {
   for (size_t k = 0; k < slots.size(); ++k)
     if (w == 0 || w >> (k % 32) & 1) out.push_back(slots[k]);
   if (out.empty() && !slots.empty()) out.push_back(slots[w / 32 % slots.size()]);
+  observe_traced(slots, out);
   return out;
 }
 

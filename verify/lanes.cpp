@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "lamella/verify/compare.h"
+#include "lamella/verify/coverage.h"
 
 namespace lamella::verify {
 
@@ -150,6 +151,7 @@ std::vector<bool> draw_mapped(Draw& d, size_t n) {
   for (size_t k = 0; k < n; ++k) out[k] = !d.one_in(3);
   if (n > 0 && std::none_of(out.begin(), out.end(), [](bool m) { return m; }))
     out[d.below(uint32_t(n))] = true;
+  observe_mapped(out);
   return out;
 }
 
@@ -250,7 +252,7 @@ std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roun
   for (const c128& v : w)
     for (const double part : {v.real(), v.imag()})
       if (std::isfinite(part)) scale = std::max(scale, std::abs(part));
-  const double bound = r.count * unit_roundoff(want.dtype()) * scale;
+  const double bound = r.count * std::max(r.unit, unit_roundoff(want.dtype())) * scale;
   for (size_t i = 0; i < w.size(); ++i)
     if (!close(g[i].real(), w[i].real(), bound) || !close(g[i].imag(), w[i].imag(), bound))
       return first + format(" (more than {} roundings of the largest element, {})", r.count, scale);

@@ -54,6 +54,7 @@ Agreement agreement(const Op& op);
 /// larger.
 struct Roundings {
   double count = 64, least = 0;
+  double unit = 0;  ///< roundoff of the coarsest dtype in play; 0: of the result
 };
 /// Empty when `got` agrees with `want`; else the first difference.
 std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});

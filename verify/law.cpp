@@ -3,6 +3,9 @@
 
 #include <algorithm>
 
+#include "lamella/verify/coverage.h"
+#include "lamella/verify/laws_more.h"
+
 namespace lamella::verify {
 
 namespace {
@@ -14,6 +17,7 @@ std::vector<Law>& all_laws() {
   static std::vector<Law> all = [] {
     std::vector<Law> list;
     add_value_laws(list);
+    add_type_laws(list);
     add_layout_laws(list);
     add_form_laws(list);
     add_derivative_laws(list);
@@ -21,6 +25,8 @@ std::vector<Law>& all_laws() {
     add_compose_laws(list);
     add_state_laws(list);
     add_memory_laws(list);
+    add_repeat_laws(list);
+    add_linear_laws(list);
     by_number(list);
     return list;
   }();
@@ -59,30 +65,44 @@ struct StateBefore {
   }
 };
 
-Verdict raised(const Law& law, const Op& op, const Choices& choices, const std::string& what) {
-  std::string program = "  // the arguments cannot be drawn\n";
+/// The plain call: what is shown where a law has no program of its own.
+std::string call_text(const Law& law, const Op& op, const Choices& choices, const DrawOptions& options) {
   try {
-    const Case c(op, choices, law.options);
-    program = cpp_declarations(c.args) + "  " + cpp_call(op, c.args) + ";\n";
-  } catch (const std::exception&) {}
-  return Verdict::fail("raised: " + what, program);
+    const Case c(op, choices, options);
+    return cpp_declarations(c.args) + "  // law " + std::string(law.id) + ": " + std::string(law.statement) +
+           "\n  for (const Tensor& y : " + cpp_call(op, c.args) + ") std::cout << str(y) << '\\n';\n";
+  } catch (const std::exception& e) {
+    return "  std::cout << \"" + op.name + ": the arguments cannot be drawn\\n\";  // " + e.what() + "\n";
+  }
 }
 }  // namespace
 
-Verdict run_check(const Law& law, const Op& op, const Choices& choices) {
+Verdict run_check(const Law& law, const Op& op, const Choices& choices, int version) {
   const StateBefore before;
   Verdict verdict;
+  DrawOptions options = law.options;
+  options.version = version;
+  size_t used = 0;
   try {
-    Case c(op, choices, law.options);
-    verdict = law.check(c);
-  } catch (const std::exception& e) { verdict = raised(law, op, choices, e.what()); }
+    Case c(op, choices, options);
+    observe_arguments(c);
+    used = c.draw.used();
+    try {
+      verdict = law.check(c);
+    } catch (const std::exception& e) { verdict = Verdict::fail(std::string("raised: ") + e.what()); }
+    used = c.draw.used();
+  } catch (const std::exception& e) { verdict = Verdict::fail(std::string("raised: ") + e.what()); }
+  verdict.used = used;
   if (std::string change = before.changed(); !change.empty()) {
-    verdict = Verdict::fail(change, verdict.program);
+    verdict = Verdict::fail(change, verdict.program, verdict.depth);
+    verdict.used = used;
     dispatch_state().depth = before.state.depth;  // the next check starts afresh
     dispatch_state().exclude = before.state.exclude;
     dispatch_state().modes = before.state.modes;
     dispatch_state().ambient = before.state.ambient;
   }
+  if (verdict.kind == Verdict::Fail && verdict.program.empty())
+    verdict.program = call_text(law, op, choices, options);
   return verdict;
 }
 

@@ -11,10 +11,11 @@ struct Verdict {
   std::string message;  ///< entry, both numbers, bound
   std::string program;  ///< body of main() of a C++ program that shows the failure; built only for Fail
   int depth = 0;        ///< transforms nested in this check
-  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth}; }
-  static Verdict discard() { return {Discard, {}, {}, 0}; }
+  size_t used = 0;      ///< words of the choices that were read; set by run_check
+  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth, 0}; }
+  static Verdict discard() { return {Discard, {}, {}, 0, 0}; }
   static Verdict fail(std::string message, std::string program = {}, int depth = 0) {
-    return {Fail, std::move(message), std::move(program), depth};
+    return {Fail, std::move(message), std::move(program), depth, 0};
   }
 };
 
@@ -37,6 +38,7 @@ const Law* find_law(std::string_view id_or_number);
 void add_law(const Law& law);
 
 void add_value_laws(std::vector<Law>&);       ///< laws_value.cpp: 1 2 13
+void add_type_laws(std::vector<Law>&);        ///< laws_types.cpp: 11
 void add_layout_laws(std::vector<Law>&);      ///< laws_layout.cpp: 3 5 12 19
 void add_form_laws(std::vector<Law>&);        ///< laws_forms.cpp: 6 7 8 55
 void add_derivative_laws(std::vector<Law>&);  ///< laws_derivative.cpp: 21 22 23 25 26 28 32 33
@@ -46,15 +48,27 @@ void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 56 57
 void add_memory_laws(std::vector<Law>&);      ///< laws_memory.cpp: 4 53
 
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
-Verdict run_check(const Law& law, const Op& op, const Choices& choices);
+Verdict run_check(const Law& law, const Op& op, const Choices& choices, int version = kDecoderVersion);
 
-/// Shrinks a failing vector: shorter, then smaller, keeping "fails the same law"; within `budget_ms`.
+/// What went wrong, without the numbers: "raises shape", "type", "nan", "value", "state". One operator, law
+/// and kind is one bug until shown otherwise.
+std::string failure_kind(const Verdict& v);
+
+/// A failing vector made shorter and smaller while it fails the same law in the same way.
 struct Shrunk {
   Choices choices;
   Verdict verdict;
   int executions = 0;
+  double milliseconds = 0;
+  bool flaky = false;              ///< running it again gave another answer; nothing was shrunk
+  std::vector<std::string> free;   ///< parts of the case that may be anything: "values of a1"
+  std::vector<std::string> fixed;  ///< parts that had to stay
 };
-Shrunk shrink(const Law& law, const Op& op, Choices choices, int budget_ms = 2000);
+struct ShrinkLimits {
+  int milliseconds = 2000, executions = 160, explaining = 40;
+};
+Shrunk shrink(const Law& law, const Op& op, Choices choices, ShrinkLimits limits = {},
+              int version = kDecoderVersion);
 
 /// What the user chose for the whole run.
 struct Settings {

@@ -4,6 +4,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
+#include "lamella/verify/coverage.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"
 
@@ -47,6 +48,7 @@ Compared compare_derivative(Oracle& oracle, const Op& op, const Subject& s, cons
   Compared out;
   size_t at = 0, bound_at = 0;
   const bool smooth = oracle.smooth();
+  if (op.has(kKinks)) observe_point(smooth);
   for (const Tensor& g : got) {
     out.want.push_back(unflatten(exact, at, g));
     const Tensor bound = unflatten(bounds, bound_at, g, 1);

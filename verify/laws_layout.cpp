@@ -227,7 +227,7 @@ void add_layout_laws(std::vector<Law>& laws) {
                   "layout_is_invisible",
                   "layout",
                   "Strides, offsets and repeated elements of arguments do not change results.",
-                  {},
+                  {.nonfinite = true},
                   false,
                   repeatable,
                   layout_is_invisible});
@@ -236,7 +236,7 @@ void add_layout_laws(std::vector<Law>& laws) {
        "arguments_unchanged",
        "layout",
        "A functional operator changes neither headers, versions nor any byte of its arguments' storages.",
-       {},
+       {.nonfinite = true},
        false,
        takes_tensors,
        arguments_unchanged});
@@ -245,7 +245,7 @@ void add_layout_laws(std::vector<Law>& laws) {
        "broadcast_is_expand",
        "shape",
        "Operators on broadcast operands equal, bit by bit, operators on operands expanded in memory.",
-       {},
+       {.mixed = false, .nonfinite = true},  // an expanded scalar promotes as a tensor
        false,
        broadcasts,
        broadcast_is_expand});

@@ -245,6 +245,14 @@ Verdict rule_is_fallback(Case& c) {
   return Verdict::fail(difference, vmap_program(c, slots, b, b.in_dims, {0}), 1);
 }
 
+std::string vmap_identity_program(const Case& c, const Slots& slots, const Batch& b) {
+  InDims out = b.in_dims;
+  for (int& d : out) d = d == kNone ? 0 : d;
+  return cpp_setting(c, slots, b.xs) + "  const Function f1 = vmap([](const Tensors& x) { return x; }, " +
+         "VmapOptions{" + cpp_dims(b.in_dims) + ", " + cpp_dims(out) + ", Randomness::Error, " +
+         std::to_string(b.size) + "});\n  for (const Tensor& y : f1(xs)) std::cout << str(y) << \"\\n\";\n";
+}
+
 Verdict identity(Case& c) {
   const Slots& slots = c.tensors();
   const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
@@ -260,8 +268,8 @@ Verdict identity(Case& c) {
     }
     const std::string d = disagrees(ys[k], want, Agreement::Bitwise);
     if (!d.empty())
-      return Verdict::fail(format("vmap of the identity, tensor {}: {}", k, d), cpp_setting(c, slots, b.xs),
-                           1);
+      return Verdict::fail(format("vmap of the identity, tensor {}: {}", k, d),
+                           vmap_identity_program(c, slots, b), 1);
   }
   return Verdict::pass(1);
 }

@@ -252,23 +252,29 @@ bool Oracle::smooth_within(int step_exponent) {
   if (!op_.has(kKinks) && !op_.has(kDiscontinuous)) return true;
   Reals at = x_;
   for (size_t j = 0; j < x_.size(); ++j) {
-    std::vector<Reals>
-        bends;  // second differences at h and h/4: they scale by 1/4 per step where f is smooth
+    // Second differences at h and h/4: they scale by 1/4 per step where f is smooth. First ones, which a jump
+    // through its own middle (sign at 0) multiplies by 4: there the second ones vanish.
+    std::vector<Reals> bends, slopes;
     f128 h = step_for(x_[j], step_exponent);
     for (int k = 0; k < 2; ++k, h /= 4) {
       at[j] = x_[j] + h;
-      Reals bend = evaluate(at);
+      Reals bend = evaluate(at), slope = bend;
       at[j] = x_[j] - h;
       const Reals left = evaluate(at);
       at[j] = x_[j];
-      for (size_t i = 0; i < y_.size(); ++i) bend[i] = fabsq(bend[i] + left[i] - 2 * y_[i]) / h;
+      for (size_t i = 0; i < y_.size(); ++i) {
+        slope[i] = fabsq(slope[i] - left[i]) / h;
+        bend[i] = fabsq(bend[i] + left[i] - 2 * y_[i]) / h;
+      }
       bends.push_back(std::move(bend));
+      slopes.push_back(std::move(slope));
     }
     for (size_t i = 0; i < y_.size(); ++i) {
       const f128 noise = ldexpq(fabsq(y_[i]) + 1, -70);
       const f128 wide = bends[0][i], narrow = bends[1][i];
       if (wide > noise && (narrow > f128(0.35) * wide || narrow < f128(0.15) * wide)) return false;
       if (narrow > noise && wide <= noise) return false;
+      if (slopes[1][i] > 2 * slopes[0][i] + noise) return false;
     }
   }
   return true;

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lamella/verify/record.h"
 #include "lamella/verify/worker.h"
 
 namespace lamella::verify {
@@ -30,7 +31,11 @@ std::string encode(const Report& r) {
   for (const Failure& f : r.failures) {
     put(out, f.op), put(out, f.law), put(out, f.message), put(out, f.program),
         put(out, std::to_string(f.depth));
+    put(out, f.kind), put(out, f.blob), put(out, f.free);
+    put(out, format("{} {} {}", int(f.flaky), f.executions, f.milliseconds));
   }
+  put(out, std::to_string(r.coverage.size()));
+  for (const auto& [op, c] : r.coverage) put(out, op), put(out, c.text());
   put(out, std::to_string(r.seconds));
   return out;
 }
@@ -59,7 +64,13 @@ Report decode(const std::string& text) {
     Failure f;
     f.op = in.next(), f.law = in.next(), f.message = in.next(), f.program = in.next();
     f.depth = std::stoi(in.next());
+    f.kind = in.next(), f.blob = in.next(), f.free = in.next();
+    std::istringstream(in.next()) >> f.flaky >> f.executions >> f.milliseconds;
     r.failures.push_back(std::move(f));
+  }
+  for (size_t n = std::stoul(in.next()); n > 0; --n) {
+    const std::string op = in.next();
+    r.coverage[op] = Coverage::parse(in.next());
   }
   r.seconds = std::stod(in.next());
   return r;
@@ -215,14 +226,14 @@ class Processes {
     const Op& op = *options_.ops[size_t(at.op)];
     const Law& law = *options_.laws[size_t(at.law)];
     std::string program = "  // the arguments cannot be drawn\n";
+    const Choices choices = choices_of(options_.seed, law, op, at.index);
     try {
-      const Choices choices = choices_of(options_.seed, law, op, at.index);
       const Case decoded(op, choices, law.options);
       program = cpp_declarations(decoded.args) + "  " + cpp_call(op, decoded.args) + ";\n";
     } catch (const std::exception&) {}
     const std::string what = signal == SIGKILL ? "did not end" : format("crashed: {}", ::strsignal(signal));
-    crashes_.failures.push_back(
-        {op.name, std::string(law.id), what + format(" (case {})", at.index), program, 0});
+    crashes_.failures.push_back({op.name, std::string(law.id), what + format(" (case {})", at.index), program,
+                                 0, what, to_blob({std::string(law.id), op.name, choices, kDecoderVersion})});
     Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];
     ++t.cases, ++t.failures;
     skipped_.emplace_back(at.op, at.law);

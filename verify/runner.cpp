@@ -6,6 +6,7 @@
 #include <chrono>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/verify/record.h"
 #include "lamella/verify/worker.h"
 
 namespace lamella::verify {
@@ -58,11 +59,12 @@ void Report::merge(const Report& other) {
     mine.seconds += t.seconds;
   }
   for (const Failure& f : other.failures) {
-    const auto same = [&](const Failure& g) { return g.op == f.op && g.law == f.law; };
+    const auto same = [&](const Failure& g) { return g.op == f.op && g.law == f.law && g.kind == f.kind; };
     const auto known = std::find_if(failures.begin(), failures.end(), same);
     if (known == failures.end()) failures.push_back(f);
     else if (f.program.size() < known->program.size()) *known = f;
   }
+  for (const auto& [op, c] : other.coverage) coverage[op].merge(c);
   seconds = std::max(seconds, other.seconds);
 }
 
@@ -86,6 +88,16 @@ void Worker::skip(int op_index, int law_index) {
     if (p.op_index == op_index && p.law_index == law_index) p.retired = true;
 }
 
+namespace {
+constexpr uint64_t kObservedEvery = 4;  ///< counting features of every case would cost a tenth of the rate
+bool draws_stacks(const Law& law) { return law.number == 46; }
+std::string joined(const std::vector<std::string>& parts) {
+  std::string out;
+  for (const std::string& p : parts) out += (out.empty() ? "" : ", ") + p;
+  return out;
+}
+}  // namespace
+
 /// Runs cases of a pair for about `seconds`, at least one.
 void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop) {
   const auto begin = Clock::now();
@@ -95,11 +107,16 @@ void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& sto
     if (position_) *position_ = {p.op_index, p.law_index, p.next, cases_, failures_};
     const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next);
     p.next += uint64_t(options_.processes);
+    const bool observe = p.next / uint64_t(options_.processes) % kObservedEvery == 0;
+    Observation seen;
+    observed() = observe ? &seen : nullptr;
     const Verdict v = run_check(*p.law, *p.op, choices);
+    observed() = nullptr;
     count(p, v);
+    if (observe && v.kind != Verdict::Discard) coverage_[p.op->name].add(seen, v.depth, draws_stacks(*p.law));
     spent = std::chrono::duration<double>(Clock::now() - begin).count();
     if (v.kind == Verdict::Fail) {
-      keep(p, choices);
+      keep(p, choices, v);
       break;
     }
   } while (spent < seconds && !stop && ++tries < 256);
@@ -118,15 +135,19 @@ void Worker::count(Pair& p, const Verdict& v) {
   if (p.tally.failures >= 10) p.retired = true;  // known to be broken: the time is better spent elsewhere
 }
 
-/// Shrinks the first failure of a pair. Shrinking takes at most a third of the time as a whole.
-void Worker::keep(Pair& p, const Choices& choices) {
-  if (!p.found.empty()) return;
+/// Shrinks the first failure of each kind of a pair. Shrinking takes at most a third of the time as a whole.
+void Worker::keep(Pair& p, const Choices& choices, const Verdict& v) {
+  const std::string kind = failure_kind(v);
+  for (const Failure& f : p.found)
+    if (f.kind == kind) return;
   const double left = options_.seconds / 3 + 1 - shrinking_;
   const auto begin = Clock::now();
-  const Shrunk s = shrink(*p.law, *p.op, choices, int(1000 * std::clamp(left, 0.02, 2.0)));
+  const Shrunk s = shrink(*p.law, *p.op, choices, {.milliseconds = int(1000 * std::clamp(left, 0.02, 2.0))});
   shrinking_ += std::chrono::duration<double>(Clock::now() - begin).count();
-  p.found.push_back(
-      {p.op->name, std::string(p.law->id), s.verdict.message, s.verdict.program, s.verdict.depth});
+  const Verdict& shown = s.verdict.kind == Verdict::Fail ? s.verdict : v;  // a flaky one may pass again
+  p.found.push_back({p.op->name, std::string(p.law->id), shown.message, shown.program, shown.depth, kind,
+                     to_blob({std::string(p.law->id), p.op->name, s.choices, kDecoderVersion}),
+                     joined(s.free), s.flaky, s.executions, s.milliseconds});
 }
 
 /// NOTE: [shares] Laws that need the oracle are slow and get a fixed share of the time. Of the rest, pairs
@@ -171,6 +192,7 @@ Report Worker::report() const {
     r.tallies[{p.op->name, std::string(p.law->id)}] = p.tally;
     r.failures.insert(r.failures.end(), p.found.begin(), p.found.end());
   }
+  r.coverage = coverage_;
   r.seconds = elapsed();
   return r;
 }

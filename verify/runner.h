@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "lamella/verify/coverage.h"
 #include "lamella/verify/law.h"
 
 namespace lamella::verify {
@@ -18,11 +19,17 @@ struct Tally {
 struct Failure {
   std::string op, law, message, program;
   int depth = 0;
+  std::string kind, blob;  ///< what went wrong; the case, for --replay
+  std::string free;        ///< parts of the case that may be anything, separated by commas
+  bool flaky = false;
+  int executions = 0;  ///< checks that shrinking took
+  double milliseconds = 0;
 };
 
 struct Report {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  ///< by operator and law
-  std::vector<Failure> failures;  ///< the first of each operator and law, shrunk
+  std::vector<Failure> failures;             ///< the first of each operator, law and kind, shrunk
+  std::map<std::string, Coverage> coverage;  ///< by operator
   double seconds = 0;
 
   Tally total() const;

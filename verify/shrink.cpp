@@ -1,35 +1,76 @@
-// The reducer: makes a failing choice vector shorter, then its words smaller, as long as the law still fails.
+// The reducer: makes a failing choice vector shorter, then its words smaller, as long as it fails in the same
+// way; then says which parts of the case matter.
+#include <algorithm>
 #include <chrono>
+#include <map>
 #include <unordered_set>
 
 #include "lamella/verify/law.h"
 
 namespace lamella::verify {
 
+std::string failure_kind(const Verdict& v) {
+  const std::string& m = v.message;
+  for (const char* const word : {"levels are live", "masked keys", "live modes"})
+    if (m.find(word) != std::string::npos) return "state";
+  if (const size_t at = m.rfind("error "); at != std::string::npos)
+    return "raises " + m.substr(at + 6, m.find(':', at) - at - 6);
+  if (const size_t at = m.find("raised: "); at != std::string::npos) {
+    const size_t begin = at + 8, end = m.find_first_of("=0123456789[", begin);
+    return "raises " + m.substr(begin, std::min<size_t>(end - begin, 48));
+  }
+  if (m.find(" results, ") != std::string::npos) return "number of results";
+  for (const std::string_view before : {"got ", "expected "}) {  // "f32[2]": a dtype and sizes
+    const size_t at = m.find(before), sizes = m.find('[', at);
+    DType type;
+    if (at == std::string::npos || sizes == std::string::npos) continue;
+    const size_t begin = at + before.size();
+    if (parse_dtype(std::string_view(m).substr(begin, sizes - begin), type)) return "type";
+  }
+  return m.find("got nan") != std::string::npos || m.find("got -nan") != std::string::npos ? "nan" : "value";
+}
+
 namespace {
 
 class Reducer {
  public:
-  Reducer(const Law& law, const Op& op, Choices choices, int budget_ms)
-      : law_(law), op_(op), deadline_(Clock::now() + std::chrono::milliseconds(budget_ms)) {
+  Reducer(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, int version)
+      : law_(law), op_(op), limits_(limits), version_(version), begin_(Clock::now()) {
     best_.choices = std::move(choices);
-    best_.verdict = run_check(law, op, best_.choices);
   }
 
   Shrunk run() {
-    if (best_.verdict.kind != Verdict::Fail) return best_;
-    for (bool progress = true; progress && !expired();) {
-      progress = shorten();
-      progress |= delete_spans();
-      progress |= zero_spans();
-      progress |= lower_words();
+    best_.verdict = check(best_.choices);
+    kind_ = failure_kind(best_.verdict);
+    for (int again = 0; again < 3 && !best_.flaky && best_.verdict.kind == Verdict::Fail; ++again) {
+      const Verdict v = check(best_.choices);
+      best_.flaky = v.kind != best_.verdict.kind || v.message != best_.verdict.message;
     }
+    if (best_.verdict.kind == Verdict::Fail && !best_.flaky) {
+      cut(best_.choices, best_.verdict);
+      reduce();
+      explain();
+    }
+    best_.milliseconds = elapsed();
     return best_;
   }
 
  private:
   using Clock = std::chrono::steady_clock;
-  bool expired() const { return Clock::now() >= deadline_; }
+  double elapsed() const { return std::chrono::duration<double, std::milli>(Clock::now() - begin_).count(); }
+  bool expired() const { return best_.executions >= limits_.executions || elapsed() >= limits_.milliseconds; }
+
+  Verdict check(const Choices& choices) {
+    ++best_.executions;
+    return run_check(law_, op_, choices, version_);
+  }
+  bool fails_alike(const Verdict& v) const { return v.kind == Verdict::Fail && failure_kind(v) == kind_; }
+
+  /// Words that were not read, and zeros at the end, say nothing.
+  static void cut(Choices& c, const Verdict& v) {
+    if (c.size() > v.used) c.resize(v.used);
+    while (!c.empty() && c.back() == 0) c.pop_back();
+  }
 
   bool accept(Choices candidate) {
     while (!candidate.empty() && candidate.back() == 0) candidate.pop_back();  // missing words read 0
@@ -37,76 +78,121 @@ class Reducer {
     uint64_t key = candidate.size();
     for (const uint32_t w : candidate) key = (key ^ w) * 0x9E3779B97F4A7C15u ^ (key >> 29);
     if (!seen_.insert(key).second) return false;
-    ++best_.executions;
-    Verdict verdict = run_check(law_, op_, candidate);
-    if (verdict.kind != Verdict::Fail) return false;
+    Verdict verdict = check(candidate);
+    if (!fails_alike(verdict)) return false;
+    cut(candidate, verdict);
     best_.choices = std::move(candidate);
     best_.verdict = std::move(verdict);
     return true;
   }
 
+  void reduce() {
+    for (bool progress = true; progress && !expired();) {
+      progress = shorten();
+      progress |= zero(0, best_.choices.size());
+      progress |= lower_words();
+      progress |= delete_words();
+    }
+  }
+
   bool shorten() {
+    for (size_t keep = 0; keep < best_.choices.size(); keep = keep * 2 + 1)
+      if (accept({best_.choices.begin(), best_.choices.begin() + long(keep)})) return true;
+    return false;
+  }
+
+  /// Zeroes the span, or its halves: about log n checks for each word that has to stay.
+  bool zero(size_t from, size_t to) {
+    to = std::min(to, best_.choices.size());
+    const auto all_zero = [&] {
+      return std::all_of(best_.choices.begin() + long(from), best_.choices.begin() + long(to),
+                         [](uint32_t w) { return w == 0; });
+    };
+    if (from >= to || expired() || all_zero()) return false;
+    Choices candidate = best_.choices;
+    std::fill(candidate.begin() + long(from), candidate.begin() + long(to), 0);
+    if (accept(std::move(candidate))) return true;
+    if (to - from == 1) return false;
+    const size_t middle = from + (to - from) / 2;
+    const bool right = zero(middle, to);  // later words depend on earlier ones, so they go first
+    return zero(from, middle) || right;
+  }
+
+  /// Words are read modulo small numbers: the residue says as much as the word.
+  bool lower_words() {
     bool any = false;
-    for (size_t keep = 0; keep < best_.choices.size(); keep = keep * 2 + 1) {
-      if (!accept({best_.choices.begin(), best_.choices.begin() + long(keep)})) continue;
-      any = true;
-      break;
+    for (size_t i = 0; i < best_.choices.size() && !expired(); ++i) {
+      const uint32_t w = best_.choices[i];
+      for (const uint32_t v : {1u, 2u, w % 8, w % 24, w % 256, w % 65536}) {
+        if (v >= w || i >= best_.choices.size()) continue;
+        Choices candidate = best_.choices;
+        candidate[i] = v;
+        if (!accept(std::move(candidate))) continue;
+        any = true;
+        break;
+      }
     }
     return any;
   }
 
-  template <class Edit> bool over_spans(Edit edit) {
+  bool delete_words() {
     bool any = false;
-    for (size_t length = 8; length > 0; length /= 2)
-      for (size_t at = 0; at < best_.choices.size() && !expired();) {
+    for (const size_t length : {size_t{4}, size_t{1}})
+      for (size_t at = 0; at + length <= best_.choices.size() && !expired();) {
         Choices candidate = best_.choices;
-        const size_t end = std::min(at + length, candidate.size());
-        edit(candidate, at, end);
+        candidate.erase(candidate.begin() + long(at), candidate.begin() + long(at + length));
         if (accept(std::move(candidate))) any = true;
-        else ++at;
+        else at += length;
       }
     return any;
   }
 
-  bool delete_spans() {
-    return over_spans(
-        [](Choices& c, size_t at, size_t end) { c.erase(c.begin() + long(at), c.begin() + long(end)); });
-  }
-  bool zero_spans() {
-    return over_spans(
-        [](Choices& c, size_t at, size_t end) { std::fill(c.begin() + long(at), c.begin() + long(end), 0); });
+  std::vector<std::string> parts() const {
+    std::vector<std::string> out;
+    DrawOptions options = law_.options;
+    options.version = version_;
+    options.parts = &out;
+    try {
+      Case c(op_, best_.choices, options);
+      law_.check(c);
+    } catch (const std::exception&) {}  // what was drawn before is known
+    return out;
   }
 
-  bool lower_words() {
-    bool any = false;
-    for (size_t i = 0; i < best_.choices.size(); ++i)
-      for (bool lower = true; lower && i < best_.choices.size() && !expired();) {
-        const uint32_t w = best_.choices[i];
-        lower = false;
-        for (const uint32_t v :
-             {uint32_t{1}, uint32_t{2}, uint32_t{3}, w % 8, w % 24, w % 256, w / 2, w - 1}) {
-          if (v >= w) continue;
-          Choices candidate = best_.choices;
-          candidate[i] = v;
-          if (!accept(std::move(candidate))) continue;
-          any = lower = true;
-          break;
-        }
+  /// A part may vary freely when other words in its places fail just so.
+  void explain() {
+    const std::vector<std::string> names = parts();
+    std::map<std::string, std::vector<size_t>> places;
+    for (size_t i = 0; i < names.size(); ++i) places[names[i]].push_back(i);
+    const int until = best_.executions + limits_.explaining;
+    uint64_t state = 0x853c49e6748fea9bu;
+    for (const auto& [name, at] : places) {
+      bool free = true;
+      for (int trial = 0; trial < 4 && free; ++trial) {
+        if (best_.executions >= until || elapsed() >= limits_.milliseconds) return;
+        Choices candidate = best_.choices;
+        candidate.resize(std::max(candidate.size(), at.back() + 1));
+        for (const size_t i : at) candidate[i] = uint32_t((state = state * 6364136223846793005u + 1) >> 32);
+        free = fails_alike(check(candidate));
       }
-    return any;
+      (free ? best_.free : best_.fixed).push_back(name);
+    }
   }
 
   const Law& law_;
   const Op& op_;
-  Clock::time_point deadline_;
+  ShrinkLimits limits_;
+  int version_;
+  Clock::time_point begin_;
+  std::string kind_;
   std::unordered_set<uint64_t> seen_;
   Shrunk best_;
 };
 
 }  // namespace
 
-Shrunk shrink(const Law& law, const Op& op, Choices choices, int budget_ms) {
-  return Reducer(law, op, std::move(choices), budget_ms).run();
+Shrunk shrink(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, int version) {
+  return Reducer(law, op, std::move(choices), limits, version).run();
 }
 
 }  // namespace lamella::verify

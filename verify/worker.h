@@ -36,13 +36,14 @@ class Worker {
   double elapsed() const;
   void work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop);
   void count(Pair& p, const Verdict& v);
-  void keep(Pair& p, const Choices& choices);
+  void keep(Pair& p, const Choices& choices, const Verdict& v);
 
   const RunOptions& options_;
   int index_;
   Position* position_;
   Clock::time_point start_;
   std::vector<Pair> pairs_;
+  std::map<std::string, Coverage> coverage_;
   uint64_t cases_ = 0, deep_ = 0, failures_ = 0;
   double shrinking_ = 0;
 };

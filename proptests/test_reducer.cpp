@@ -1,0 +1,132 @@
+// The reducer, blobs of cases and old versions of the decoder.
+#include <gtest/gtest.h>
+
+#include "lamella/dispatch/table.h"
+#include "lamella/verify/record.h"
+#include "lamella/verify/runner.h"
+
+namespace {
+using namespace lamella;
+using namespace lamella::verify;
+
+const Op& op(const char* name) { return *OpTable::current().find(name); }
+bool every(const Op&) { return true; }
+
+/// Laws that are false in a known way.
+Law false_law(Verdict (*check)(Case&)) {
+  return {0, "no_such_law", "test", "Is false.", {}, false, every, check};
+}
+Verdict large_sums(Case& c) {
+  const Tensor x = c.at(c.tensors()[0]);
+  return x.rank() == 2 && x.size(1) >= 3 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
+}
+Verdict narrow_types(Case& c) {
+  return c.at(c.tensors()[0]).dtype() == DType::F32 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
+}
+Verdict two_kinds(Case& c) {
+  const Tensor x = c.at(c.tensors()[0]);
+  if (x.rank() >= 2) return Verdict::fail("raised: shapes are wrong");
+  return x.numel() > 0 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
+}
+Verdict capricious(Case&) {
+  static int calls = 0;
+  return ++calls % 2 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
+}
+
+/// The first failing case, reduced.
+Shrunk reduced(const Law& law, const Op& o, std::string_view kind = "value") {
+  for (uint64_t i = 1; i < 5000; ++i) {
+    const Choices choices = choices_of(7, law, o, i);
+    const Verdict v = run_check(law, o, choices);
+    if (v.kind == Verdict::Fail && failure_kind(v) == kind) return shrink(law, o, choices);
+  }
+  ADD_FAILURE() << "no case fails";
+  return {};
+}
+
+TEST(Reducer, FindsTheSimplestCaseWithinItsLimits) {
+  const Law law = false_law(large_sums);
+  const Shrunk s = reduced(law, op("neg"));
+  EXPECT_EQ(s.verdict.kind, Verdict::Fail);
+  EXPECT_LE(s.executions, 200);
+  const Case c(op("neg"), s.choices, law.options);
+  const Tensor x = c.at(c.tensors()[0]);
+  EXPECT_EQ(x.dtype(), DType::F64);
+  EXPECT_TRUE(x.is_contiguous());
+  EXPECT_EQ(x.size(0), 2) << x;
+  EXPECT_EQ(x.size(1), 3) << x;
+}
+
+TEST(Reducer, SaysWhatMayVary) {
+  const Shrunk s = reduced(false_law(narrow_types), op("neg"));
+  EXPECT_NE(std::find(s.fixed.begin(), s.fixed.end(), "dtype"), s.fixed.end());
+  for (const char* const part : {"rank", "values of a0", "layout of a0"})
+    EXPECT_NE(std::find(s.free.begin(), s.free.end(), part), s.free.end()) << part;
+}
+
+TEST(Reducer, KeepsTheKindOfFailure) {
+  EXPECT_EQ(failure_kind(reduced(false_law(two_kinds), op("neg"), "raises shapes are wrong").verdict),
+            "raises shapes are wrong");
+  EXPECT_EQ(failure_kind(reduced(false_law(two_kinds), op("neg")).verdict), "value");
+}
+
+TEST(Reducer, CallsACaseFlakyThatPassesAgain) {
+  EXPECT_TRUE(shrink(false_law(capricious), op("neg"), {1, 2, 3}).flaky);
+}
+
+TEST(Reducer, GivesEveryFailureAProgram) {
+  const Verdict v =
+      run_check(false_law(narrow_types), op("neg"), reduced(false_law(narrow_types), op("neg")).choices);
+  EXPECT_NE(v.program.find("call(\"neg\""), std::string::npos) << v.program;
+}
+
+TEST(Blobs, RoundTrip) {
+  for (uint64_t i = 0; i < 200; ++i) {
+    const Record r{"captures", "add", choices_of(i, laws()[0], op("add"), i), i % 2 ? 1 : kDecoderVersion};
+    const Record back = from_blob(to_blob(r));
+    EXPECT_EQ(back.law, r.law);
+    EXPECT_EQ(back.op, r.op);
+    EXPECT_EQ(back.choices, r.choices);
+    EXPECT_EQ(back.version, r.version);
+  }
+}
+
+TEST(Blobs, ThoseOfLastYearStillMeanTheSame) {
+  const Record r = from_blob("LC2.cHJvbW90ZXNfYnlfdGFibGUAbXVsAAuXrQMAAHgAAAAAAAAAAAAAAAIj");
+  EXPECT_EQ(r.law, "promotes_by_table");
+  EXPECT_EQ(r.op, "mul");
+  EXPECT_EQ(r.choices, (Choices{11, 54935, 0, 0, 120, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2}));
+}
+
+TEST(Blobs, RefuseWhatTheyAreNot) {
+  const std::string good = to_blob({"captures", "add", {1, 2, 300}, kDecoderVersion});
+  for (const std::string& bad :
+       {std::string(), std::string("LC"), std::string("LC2"), std::string("LCx.AAAA"),
+        "LC999." + good.substr(4), good.substr(0, good.size() - 2), good + "!"})
+    EXPECT_THROW(from_blob(bad), Error) << bad;
+  std::string damaged = good;
+  damaged[8] = damaged[8] == 'A' ? 'B' : 'A';
+  EXPECT_THROW(from_blob(damaged), Error);
+}
+
+/// NOTE: [decoder versions] What the first version made of these words, literally.
+TEST(Decoder, FirstVersionStillDecodes) {
+  Choices words;
+  for (uint32_t i = 28; i < 52; ++i) words.push_back(i * 2654435761u >> 7);
+  DrawOptions options;
+  options.version = 1;
+  const Case c(op("maximum"), words, options);
+  EXPECT_EQ(cpp_declarations(c.args) + cpp_call(c.op, c.args),
+            R"(  Tensor a0_memory = tensor_of({5}, {-2, -0x1.e9p-9, NAN, 0x1.0f4p-9, 1}, DType::F16);
+  Tensor a0 = make_view(a0_memory, Dims({2, 2}), Dims({1, 3}), 0);
+  Tensor a1 = tensor_of({2, 2}, {-0x1.174p+1, 0x1.f7cp-1, -0x1.c1cp-2, 0x1.1ap-1}, DType::F16);
+call("maximum", Values{a0, a1}))");
+}
+
+TEST(Decoder, TheEmptyVectorIsTheSimplestCase) {
+  for (const Op* o : all_operators()) {
+    const Case c(*o, {}, {});
+    for (const Case::Slot& s : c.tensors()) EXPECT_TRUE(c.at(s).is_contiguous()) << o->name;
+  }
+}
+}  // namespace

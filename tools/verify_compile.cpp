@@ -1,0 +1,108 @@
+// Counterexamples as programs: compiled to a shared object, whose main runs in a child of this process.
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "verify_more.h"
+
+namespace lamella::tools {
+
+namespace {
+namespace fs = std::filesystem;
+
+/// A directory of its own, gone with this object.
+struct Scratch {
+  fs::path path;
+  Scratch() {
+    std::string name = (fs::temp_directory_path() / "lamella-XXXXXX").string();
+    if (const char* made = ::mkdtemp(name.data())) path = made;
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    if (!path.empty()) fs::remove_all(path, ignored);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+};
+
+std::string text_of(const fs::path& file) {
+  std::ifstream in(file);
+  std::ostringstream out;
+  out << in.rdbuf();
+  return out.str();
+}
+
+std::string first_lines(const std::string& text, int lines) {
+  std::istringstream in(text);
+  std::string out;
+  for (std::string line; lines-- > 0 && std::getline(in, line);) out += "  | " + line.substr(0, 200) + "\n";
+  return out;
+}
+
+std::string quoted(const std::string& s) { return "'" + s + "'"; }  // paths of the build have no quotes
+
+/// The compiler's answer; empty when the object is there.
+std::string compile(const fs::path& source, const fs::path& object) {
+  const char* chosen = std::getenv("CXX");
+  std::string command = quoted(chosen && *chosen ? chosen : LAMELLA_CXX) + " -std=c++20 -O0 -w -fPIC -shared";
+  if (!fs::is_directory(LAMELLA_BUILD_INCLUDE)) return "the headers of the build are gone";
+  for (const auto& room : fs::directory_iterator(LAMELLA_BUILD_INCLUDE))
+    command += " -I" + quoted(room.path().string());
+  const fs::path errors = object.parent_path() / "errors";
+  command += " -I" + quoted(LAMELLA_PUBLIC_INCLUDE) + " -o " + quoted(object.string()) + " " +
+             quoted(source.string()) + " > " + quoted(errors.string()) + " 2>&1";
+  const int status = std::system(command.c_str());
+  if (status == 0 && fs::exists(object)) return "";
+  const std::string said = text_of(errors);
+  return said.empty() ? "no compiler" : said;
+}
+
+/// In the child: the program's main, with its output in a file.
+[[noreturn]] void run_main(const fs::path& object, const fs::path& output) {
+  const int fd = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  ::dup2(fd, STDOUT_FILENO);
+  ::dup2(fd, STDERR_FILENO);
+  ::alarm(20);
+  void* const handle = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!handle) {
+    std::printf("%s\n", ::dlerror());
+    std::fflush(stdout);
+    ::_exit(3);
+  }
+  auto* const entry = reinterpret_cast<int (*)()>(::dlsym(handle, "main"));
+  int status = 3;
+  try {
+    status = entry();
+  } catch (const std::exception& e) { std::printf("raised: %s\n", e.what()); }
+  std::fflush(nullptr);
+  ::_exit(status);
+}
+}  // namespace
+
+std::string compile_and_run(const std::string& program) {
+  const Scratch scratch;
+  if (scratch.path.empty()) return "not compiled: no temporary directory\n";
+  const fs::path source = scratch.path / "shown.cpp", object = scratch.path / "shown.so",
+                 output = scratch.path / "output";
+  std::ofstream(source) << program;
+  const std::string errors = compile(source, object);
+  if (!errors.empty()) return "not compiled:\n" + first_lines(errors, 8);
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return "compiled, but no process could be started to run it\n";
+  if (child == 0) run_main(object, output);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  const std::string how =
+      WIFSIGNALED(status) ? std::string("it ended by signal ") + ::strsignal(WTERMSIG(status)) : "it prints";
+  return "compiled and run; " + how + ":\n" + first_lines(text_of(output), 24);
+}
+
+}  // namespace lamella::tools

@@ -1,0 +1,158 @@
+// Replays, explanations of laws, and whether a run checked what it should.
+#include "verify_more.h"
+
+#include <algorithm>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "lamella/verify/record.h"
+
+namespace lamella::tools {
+
+using namespace verify;
+using nlohmann::json;
+
+int replay_blob(const std::string& blob, bool compile) {
+  const Record r = from_blob(blob);
+  const Verdict v = replay(r);
+  static constexpr const char* kKinds[] = {"passes", "is discarded", "FAILS"};
+  std::printf("%s, law %s, decoder version %d: %s\n", r.op.c_str(), r.law.c_str(), r.version, kKinds[v.kind]);
+  if (v.kind != Verdict::Fail) {
+    DrawOptions options = find_law(r.law)->options;
+    options.version = r.version;
+    const Case c(*OpTable::current().find(r.op)->base, r.choices, options);
+    std::printf("\n%s  %s;\n", cpp_declarations(c.args).c_str(), cpp_call(c.op, c.args).c_str());
+    return 0;
+  }
+  const std::string program = cpp_program(v.program);
+  std::printf("%s (%s)\n\n%s", v.message.c_str(), failure_kind(v).c_str(), program.c_str());
+  if (compile) std::printf("%s", compile_and_run(program).c_str());
+  return 1;
+}
+
+size_t replay_corpus(const std::string& directory) {
+  size_t failed = 0, run = 0;
+  for (const auto& file : record_files(directory)) {
+    ++run;
+    std::string wrong;
+    try {
+      const Verdict v = replay(read_record(file));
+      if (v.kind == Verdict::Fail) wrong = v.message;
+    } catch (const Error& e) { wrong = e.what(); }
+    if (wrong.empty()) continue;
+    ++failed;
+    std::printf("---- %s still fails\n%s\n\n", file.filename().c_str(), wrong.c_str());
+  }
+  std::printf("corpus: %zu recorded cases, %zu fail\n\n", run, failed);
+  return failed;
+}
+
+void store_failures(const std::string& directory, const Report& report) {
+  std::filesystem::create_directories(directory);
+  for (const Failure& f : report.failures) {
+    if (f.blob.empty()) continue;
+    std::string name = f.op + "-" + f.law + "-" + f.kind;
+    std::replace_if(
+        name.begin(), name.end(), [](char c) { return !std::isalnum(uint8_t(c)) && c != '-'; }, '_');
+    std::ofstream(std::filesystem::path(directory) / (name + ".txt"))
+        << to_file_text(from_blob(f.blob), f.message, f.program);
+  }
+}
+
+namespace {
+std::string dtypes_text(DTypeMask m) {
+  if (m == kAllTypes) return "all";
+  std::string out;
+  for (int d = 0; d < kDTypeCount; ++d)
+    if (m & mask(DType(d))) out += (out.empty() ? "" : " ") + std::string(name(DType(d)));
+  return out;
+}
+
+const char* values_text(const DrawOptions& o) {
+  if (o.exact) return "small integers, so that results are exact";
+  if (o.tame) return "of order 1";
+  return o.nonfinite ? "the whole mixture, NaN and infinities too" : "the whole mixture";
+}
+}  // namespace
+
+void explain_law(const Law& law) {
+  std::printf("law %d, %s (%s)\n  %s\n", law.number, std::string(law.id).c_str(),
+              std::string(law.group).c_str(), std::string(law.statement).c_str());
+  const DrawOptions& o = law.options;
+  std::printf("cases\n  dtypes: %s%s\n  values: %s, within 2^±%d\n  elements: at most %lld a tensor%s%s\n",
+              dtypes_text(o.dtypes).c_str(), o.mixed ? "; one further operand in six has another" : "",
+              values_text(o), o.tame ? 1 : o.max_exponent, static_cast<long long>(o.max_numel),
+              o.layouts ? "; any strides and offsets, poison around views" : "",
+              o.empty ? "; half of the sizes are 0" : "");
+  std::printf("bound\n  %s\n", law.oracle ? "computed for each case from the f128 oracle (docs/oracle.md)"
+                                          : "none: bit by bit, or a few roundings where sums are reordered");
+  std::vector<std::string> yes, no;
+  for (const Op* op : all_operators()) (law.applies(*op) ? yes : no).push_back(op->name);
+  std::printf("operators\n  applies to %zu of %zu%s", yes.size(), yes.size() + no.size(),
+              no.empty() ? "" : "; not to");
+  for (const std::string& name : no) std::printf(" %s", name.c_str());
+  std::printf("\n");
+}
+
+namespace {
+constexpr double kMostDiscards = 0.5, kSlowSeconds = 0.02, kEnough = 200;
+
+void print_health(const Report& report) {
+  std::vector<std::string> lines;
+  for (const auto& [key, t] : report.tallies) {
+    const double tried = double(t.cases + t.discards);
+    const std::string who = key.first + ", law " + key.second + ": ";
+    if (tried >= kEnough && double(t.discards) > kMostDiscards * tried)
+      lines.push_back(who + format("{} % of {} cases are discarded", int(100 * double(t.discards) / tried),
+                                   uint64_t(tried)));
+    if (tried >= 20 && t.seconds > kSlowSeconds * tried)
+      lines.push_back(who + format("{} ms a case", int(1000 * t.seconds / tried)));
+  }
+  for (size_t k = 0; k < std::min<size_t>(lines.size(), 8); ++k)
+    std::printf("health: %s\n", lines[k].c_str());
+  if (lines.size() > 8) std::printf("health: and %zu more like these\n", lines.size() - 8);
+}
+}  // namespace
+
+bool print_self_check(const Report& report, const std::vector<const Op*>& ops, int depth) {
+  uint64_t met = 0, missed = 0, counted = 0;
+  for (const Op* op : ops) {
+    const auto at = report.coverage.find(op->name);
+    if (at == report.coverage.end()) continue;
+    counted += at->second.cases;
+    const std::vector<Shortfall> short_of = shortfalls(*op, at->second, depth);
+    met += requirements(*op, at->second, depth).size() - short_of.size();
+    missed += short_of.size();
+    for (const Shortfall& s : short_of)
+      std::printf("coverage: %s, %s: %llu of %llu cases, at least %g %% required\n", op->name.c_str(),
+                  s.what.c_str(), static_cast<unsigned long long>(s.hits),
+                  static_cast<unsigned long long>(s.cases), 100 * s.required);
+  }
+  print_health(report);
+  std::printf("coverage: %llu cases looked at, %llu requirements met or still open, %llu missed\n",
+              static_cast<unsigned long long>(counted), static_cast<unsigned long long>(met),
+              static_cast<unsigned long long>(missed));
+  return missed == 0;
+}
+
+json coverage_json(const Report& report, const std::vector<const Op*>& ops, int depth) {
+  json out = json::object();
+  for (const Op* op : ops) {
+    const auto at = report.coverage.find(op->name);
+    if (at == report.coverage.end()) continue;
+    json& row = out[op->name];
+    row["cases"] = at->second.cases;
+    for (size_t f = 0; f < kFeatures; ++f)
+      row["features"][std::string(name(Feature(f)))] = at->second.features[f];
+    row["required"] = json::array();
+    for (const Shortfall& s : requirements(*op, at->second, depth))
+      row["required"].push_back(
+          {{"what", s.what}, {"hits", s.hits}, {"cases", s.cases}, {"share", s.required}});
+    row["missed"] = json::array();
+    for (const Shortfall& s : shortfalls(*op, at->second, depth)) row["missed"].push_back(s.what);
+  }
+  return out;
+}
+
+}  // namespace lamella::tools

@@ -1,0 +1,28 @@
+// What `lamella verify` does beside running: replays, explanations, compiled counterexamples, checks of the
+// run itself.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "lamella/verify/runner.h"
+
+namespace lamella::tools {
+
+/// Compiles a counterexample and runs it against the operators of this process (plug-ins too). What it
+/// printed, behind a line that says how it went; or why it could not be compiled.
+std::string compile_and_run(const std::string& program);
+
+/// Prints a recorded case and its verdict. 0 when it passes, 1 when it still fails.
+int replay_blob(const std::string& blob, bool compile);
+/// Runs all records of a directory; prints those that fail. How many failed.
+size_t replay_corpus(const std::string& directory);
+/// Keeps each failure as a file of its own.
+void store_failures(const std::string& directory, const verify::Report& report);
+
+void explain_law(const verify::Law& law);
+
+/// Coverage that falls short, and pairs that are slow or discard most cases. Whether coverage is as required.
+bool print_self_check(const verify::Report& report, const std::vector<const Op*>& ops, int depth);
+nlohmann::json coverage_json(const verify::Report& report, const std::vector<const Op*>& ops, int depth);
+
+}  // namespace lamella::tools

@@ -1,0 +1,73 @@
+// What the cases of a run were like: counted for each operator, and checked against what every operator
+// needs.
+#pragma once
+
+#include <array>
+
+#include "lamella/verify/case.h"
+
+namespace lamella::verify {
+
+/// A property of one case. Smooth and Kink are known only where a law looks at the point with the oracle.
+enum class Feature : uint8_t {
+  RankZero,
+  Empty,
+  Broadcast,
+  Strided,     ///< not contiguous
+  Offset,      ///< does not begin where its storage does
+  Repeated,    ///< a stride of 0
+  Shared,      ///< two arguments in one storage
+  Ties,        ///< equal elements, in one tensor or in two
+  LongSize,    ///< a size of 7 or more: about the widths of vectors
+  MixedTypes,  ///< tensors of different dtypes, indices and conditions aside
+  NonFinite,
+  Smooth,
+  Kink,
+  kCount
+};
+inline constexpr size_t kFeatures = size_t(Feature::kCount);
+std::string_view name(Feature f);
+
+/// One case. Subsets of up to three tensors, as bits; 0 when the law maps (traces) nothing.
+struct Observation {
+  uint32_t features = 0;
+  uint8_t mapped = 0, mapped_of = 0, traced = 0, traced_of = 0;
+  void note(Feature f) { features |= 1u << int(f); }
+};
+/// The case that is being counted on this thread; none when nobody counts.
+Observation*& observed();
+/// Whether one-sided derivatives agree at the point of the case.
+void observe_point(bool smooth);
+/// What can be seen in the arguments.
+void observe_arguments(const Case& c);
+void observe_mapped(const std::vector<bool>& mapped);
+void observe_traced(const std::vector<Case::Slot>& of, const std::vector<Case::Slot>& traced);
+
+/// Counts of one operator.
+struct Coverage {
+  static constexpr size_t kDepths = 6;
+  using Subsets = std::array<std::array<uint64_t, 8>, 4>;  ///< by number of tensors, by bits
+  uint64_t cases = 0, deep_cases = 0;                      ///< deep: of laws that draw stacks of transforms
+  std::array<uint64_t, kFeatures> features{};
+  std::array<uint64_t, kDepths> depths{};
+  Subsets mapped{}, traced{};
+
+  void add(const Observation& o, int depth, bool draws_stacks);
+  void merge(const Coverage& other);
+  std::string text() const;  ///< numbers, for the wire
+  static Coverage parse(const std::string& text);
+};
+
+/// A share of an operator's cases that is too small.
+struct Shortfall {
+  std::string what;  ///< "broadcast", "maps 2 of 3: 101"
+  uint64_t hits, cases;
+  double required;
+};
+/// Requirements that `coverage` fails: even the upper end of the interval that 1 in 10^9 runs leave is below
+/// the share. A few cases prove nothing, so short runs have none.
+std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth);
+/// Every share an operator needs, met or not.
+std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int depth);
+
+}  // namespace lamella::verify

@@ -1,0 +1,151 @@
+// Laws of plain calls: they repeat, elements stand for themselves, what is not finite comes out where it
+// must, schemas read back.
+#include <cmath>
+#include <cstring>
+
+#include "lamella/verify/compare.h"
+#include "lamella/verify/laws_more.h"
+#include "lamella/verify/oracle.h"
+
+namespace lamella::verify {
+
+namespace {
+
+bool draws_anew(const Case& c) {
+  const int key = c.op.schema.find("key");
+  return c.op.has(kRandom) && (key < 0 || is_none(c.args[size_t(key)]));
+}
+
+/// Leaves its bytes in the memory the next result is made in.
+void leave_traces(const Tensors& like) {
+  for (const Tensor& t : like)
+    if (t.defined())
+      std::memset(make_tensor(t.sizes(), t.dtype()).raw_data(), 0x7f,
+                  size_t(t.numel() * itemsize(t.dtype())));
+}
+
+Verdict calls_repeat(Case& c) {
+  if (draws_anew(c)) return Verdict::discard();
+  Tensors want;
+  for (const Tensor& y : call_boxed(c.op, c.args)) want.push_back(plain_copy(y));
+  leave_traces(want);
+  const std::string d = differs(call_boxed(c.op, c.args), want);
+  if (d.empty()) return Verdict::pass();
+  const std::string call = cpp_call(c.op, c.args);
+  return Verdict::fail("the second call: " + d, cpp_got_want(c, "", call, call));
+}
+
+Tensor element_of(const Tensor& t, const Dims& at) {
+  int64_t offset = t.impl()->offset;
+  for (int d = 1; d <= t.rank(); ++d) offset += (t.size(-d) == 1 ? 0 : at[at.size() - d]) * t.stride(-d);
+  const Dims ones(t.rank(), 1);
+  return make_view_unchecked(t, ones, contiguous_strides(ones), offset);
+}
+
+Verdict elements_alone(Case& c) {
+  const Tensor y = call_boxed(c.op, c.args)[0];
+  if (y.numel() == 0) return Verdict::discard();
+  Dims at(y.rank());
+  for (int d = 0; d < y.rank(); ++d) at[d] = int64_t(c.draw.below(uint32_t(y.size(d))));
+  Tensors elements;
+  for (const Case::Slot& s : c.tensors()) elements.push_back(element_of(c.at(s), at));
+  const Values args = c.with(c.tensors(), elements);
+  const Tensor got = call_boxed(c.op, args)[0], want = element_of(y, at);
+  const std::string d = differs(got, want);
+  if (d.empty()) return Verdict::pass();
+  return Verdict::fail(format("element {} alone: ", at) + d,
+                       cpp_declarations(c.args) + cpp_tensor("w", plain_copy(got)) + "  std::cout << str(" +
+                           cpp_call(c.op, c.args) + "[0]) << \"\\nalone \" << str(w) << '\\n';\n");
+}
+
+/// 0 finite, 1 NaN, 2 and 3 the infinities.
+int class_of(f128 v) {
+  const double d = double(v);
+  return std::isnan(d) ? 1 : std::isinf(d) ? (d > 0 ? 2 : 3) : 0;
+}
+
+/// Numbers so large that a step on the way may overflow although the result does not.
+bool has_huge(const Tensors& ts) {
+  for (const f128 v : flatten(ts))
+    if (const double d = std::fabs(double(v)); std::isfinite(d) && d > 1000) return true;
+  return false;
+}
+
+Verdict nonfinite_as_reference(Case& c) {
+  if (has_huge(c.values(c.inexact()))) return Verdict::discard();
+  const Tensors got = call_boxed(c.op, c.args), want = reference_forward(c.op, to_reference(c.args));
+  for (size_t k = 0; k < got.size(); ++k) {
+    if (!is_inexact(got[k].dtype())) continue;
+    const Tensor narrowed = narrow(want[k], got[k].dtype());
+    const Reals g = flatten({got[k]}), w = flatten({narrowed});
+    for (size_t i = 0; i < g.size(); ++i)
+      if (class_of(g[i]) != class_of(w[i]))
+        return Verdict::fail(
+            format("part {}: got {}, expected {}", i, double(g[i]), double(w[i])),
+            cpp_got_want(c, cpp_tensor("w", narrowed),
+                         "{" + cpp_call(c.op, c.args) + "[" + std::to_string(k) + "]}", "{w}"));
+  }
+  return Verdict::pass();
+}
+
+/// The row itself: its schema reads back, and every question about it has an answer.
+Verdict schema_reads_back(Case& c) {
+  const Op& op = c.op;
+  const std::string text = str(op.schema);
+  std::string d;
+  if (const std::string again = str(parse_schema(text)); again != text)
+    d = "got \"" + again + "\", expected \"" + text + "\"";
+  for (int key = 0; key < kKeyCount && d.empty(); ++key)
+    if (!op.cells[key]) d = format("the cell of key {} is empty", key);
+  const bool differentiable = takes_tensors(op) && !op.composite;
+  if (d.empty() && differentiable && op.jvp.empty() && op.no_jvp.empty()) d = "no jvp, and no reason why";
+  if (d.empty() && differentiable && op.vjp.empty() && op.no_vjp.empty()) d = "no vjp, and no reason why";
+  if (d.empty()) return Verdict::pass();
+  return Verdict::fail(d, "  std::cout << \"" + op.name + ": " + text + "\\n\";\n");
+}
+
+bool pointwise(const Op& op) {
+  return op.shape == ShapeClass::Broadcast && takes_tensors(op) && !op.has(kRandom);
+}
+bool pointwise_on_device(const Op& op) { return pointwise(op) && stays_on_device(op); }
+bool every(const Op&) { return true; }
+
+}  // namespace
+
+void add_repeat_laws(std::vector<Law>& laws) {
+  laws.push_back({10,
+                  "calls_repeat",
+                  "value",
+                  "A call made again gives the same bits, whatever lies in memory.",
+                  {.nonfinite = true},
+                  false,
+                  every,
+                  calls_repeat});
+  laws.push_back({14,
+                  "nonfinite_as_reference",
+                  "value",
+                  "NaN and infinities come out of pointwise operators where the f128 reference has them.",
+                  {.dtypes = kFloating, .nonfinite = true},
+                  true,
+                  pointwise_on_device,
+                  nonfinite_as_reference});
+  laws.push_back({16,
+                  "elements_alone",
+                  "layout",
+                  "An element of a pointwise result is that of the elements it is computed from, bit by bit.",
+                  {.mixed = false, .nonfinite = true},
+                  false,
+                  pointwise,
+                  elements_alone});
+  laws.push_back(
+      {64,
+       "schema_reads_back",
+       "dispatch",
+       "A schema printed and parsed is the same; every cell is filled, every missing rule explained.",
+       {.tame = true},
+       false,
+       every,
+       schema_reads_back});
+}
+
+}  // namespace lamella::verify

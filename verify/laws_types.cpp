@@ -1,0 +1,135 @@
+// Law of result types: promotion compared with PyTorch's table, written out.
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/law.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// Rows and columns of kPromotion.
+constexpr DType kOrder[] = {DType::Bool, DType::U8,   DType::I8,  DType::I16, DType::I32, DType::I64,
+                            DType::F16,  DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128};
+constexpr int kKnown = 12;
+
+/// torch.promote_types for the dtypes of kOrder, as its documentation lists them; copied, not computed.
+constexpr const char* kPromotion[kKnown] = {
+    "bool u8   i8   i16  i32  i64  f16  bf16 f32  f64  c64  c128",
+    "u8   u8   i16  i16  i32  i64  f16  bf16 f32  f64  c64  c128",
+    "i8   i16  i8   i16  i32  i64  f16  bf16 f32  f64  c64  c128",
+    "i16  i16  i16  i16  i32  i64  f16  bf16 f32  f64  c64  c128",
+    "i32  i32  i32  i32  i32  i64  f16  bf16 f32  f64  c64  c128",
+    "i64  i64  i64  i64  i64  i64  f16  bf16 f32  f64  c64  c128",
+    "f16  f16  f16  f16  f16  f16  f16  f32  f32  f64  c64  c128",
+    "bf16 bf16 bf16 bf16 bf16 bf16 f32  bf16 f32  f64  c64  c128",
+    "f32  f32  f32  f32  f32  f32  f32  f32  f32  f64  c64  c128",
+    "f64  f64  f64  f64  f64  f64  f64  f64  f64  f64  c128 c128",
+    "c64  c64  c64  c64  c64  c64  c64  c64  c64  c128 c64  c128",
+    "c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128 c128",
+};
+
+int row_of(DType d) {
+  for (int k = 0; k < kKnown; ++k)
+    if (kOrder[k] == d) return k;
+  return -1;
+}
+
+/// The unsigned types wider than u8, which PyTorch leaves out (decision 0009).
+std::optional<DType> by_decision(DType a, DType b) {
+  struct Entry {
+    DType unsigned_type, other, result;
+  };
+  static constexpr Entry kEntries[] = {
+      {DType::U16, DType::Bool, DType::U16}, {DType::U16, DType::U8, DType::U16},
+      {DType::U16, DType::I8, DType::I32},   {DType::U16, DType::I16, DType::I32},
+      {DType::U16, DType::I32, DType::I32},  {DType::U16, DType::I64, DType::I64},
+      {DType::U32, DType::Bool, DType::U32}, {DType::U32, DType::U8, DType::U32},
+      {DType::U32, DType::U16, DType::U32},  {DType::U32, DType::I8, DType::I64},
+      {DType::U32, DType::I16, DType::I64},  {DType::U32, DType::I32, DType::I64},
+      {DType::U32, DType::I64, DType::I64},  {DType::U64, DType::Bool, DType::U64},
+      {DType::U64, DType::U8, DType::U64},   {DType::U64, DType::U16, DType::U64},
+      {DType::U64, DType::U32, DType::U64},  {DType::U64, DType::I8, DType::I64},
+      {DType::U64, DType::I16, DType::I64},  {DType::U64, DType::I32, DType::I64},
+      {DType::U64, DType::I64, DType::I64},
+  };
+  if (a == b) return a;
+  for (const Entry& e : kEntries)
+    if ((e.unsigned_type == a && e.other == b) || (e.unsigned_type == b && e.other == a)) return e.result;
+  if (is_inexact(a) != is_inexact(b)) return is_inexact(a) ? a : b;
+  return std::nullopt;
+}
+
+DType looked_up(DType a, DType b) {
+  const int row = row_of(a), column = row_of(b);
+  if (row < 0 || column < 0) return by_decision(a, b).value();
+  DType out;
+  LAMELLA_ASSERT(
+      parse_dtype(std::string_view(kPromotion[row])
+                      .substr(size_t(column) * 5)
+                      .substr(0, std::string_view(kPromotion[row]).substr(size_t(column) * 5).find(' ')),
+                  out));
+  return out;
+}
+
+int kind_of(DType d) { return is_bool(d) ? 0 : is_complex(d) ? 3 : is_floating(d) ? 2 : 1; }
+
+/// torch.result_type: scalars count only when their kind is higher, and then by their own dtype; a complex
+/// one beside floating tensors takes their precision.
+DType table_type(const Tensors& operands) {
+  std::optional<DType> tensors, scalars;
+  for (const Tensor& t : operands) {
+    std::optional<DType>& group = t.rank() == 0 ? scalars : tensors;
+    group = group ? looked_up(*group, t.dtype()) : t.dtype();
+  }
+  if (!tensors) return scalars.value();
+  if (!scalars || kind_of(*scalars) <= kind_of(*tensors)) return *tensors;
+  if (kind_of(*scalars) < 3 || kind_of(*tensors) < 2) return *scalars;
+  return *tensors == DType::F64 ? DType::C128 : DType::C64;
+}
+
+/// Which tensors promote: all but conditions; and where the result is the promoted type itself.
+bool promotes(const Op& op) {
+  return op.shape == ShapeClass::Broadcast && op.tensor_params.size() > 1 && !op.composite &&
+         op.schema.find("real") < 0 && op.schema.n_results == 1 && !op.has(kRandom) &&
+         (op.schema.find("b") >= 0 || op.schema.find("y") >= 0 || op.schema.find("min") >= 0);
+}
+
+Verdict promotes_by_table(Case& c) {
+  Tensors operands;
+  for (const Case::Slot& s : c.tensors())
+    if (c.op.schema.params[size_t(s.param)].name != "condition") operands.push_back(c.at(s));
+  const std::vector<bool> mapped = draw_mapped(c.draw, c.tensors().size());
+  DType want = table_type(operands);
+  if (c.op.schema.find("rounding_mode") >= 0 && is_none(c.args[size_t(c.op.schema.find("rounding_mode"))]) &&
+      !is_inexact(want))
+    want = dispatch_state().default_dtype;  // true division leaves the integers
+  const Tensor plain = call_boxed(c.op, c.args)[0];
+  if (plain.dtype() == DType::Bool && c.op.has(kDiscontinuous)) want = DType::Bool;  // comparisons
+  std::string d;
+  if (plain.dtype() != want) d = format("got {}, the table says {}", plain, want);
+  const Batch b = draw_batch(c, c.tensors(), mapped, 2);
+  const Function f = [&](const Tensors& xs) { return call_boxed(c.op, c.with(c.tensors(), xs)); };
+  const Tensor lanes = vmap(f, {b.in_dims, {0}, Randomness::Error, 2})(b.xs)[0];
+  if (d.empty() && lanes.dtype() != want) d = format("under vmap got {}, the table says {}", lanes, want);
+  if (d.empty()) return Verdict::pass(1);
+  return Verdict::fail(d,
+                       cpp_setting(c, c.tensors(), b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" +
+                           cpp_dims(b.in_dims) + ", {0}, Randomness::Error, 2});\n" +
+                           "  std::cout << f1(xs)[0].dtype() << \"\\n\";  // expected " +
+                           std::string(name(want)) + ", plain or mapped\n",
+                       1);
+}
+
+}  // namespace
+
+void add_type_laws(std::vector<Law>& laws) {
+  laws.push_back({11,
+                  "promotes_by_table",
+                  "value",
+                  "Operands of several dtypes give the dtype of PyTorch's table, plain and under vmap.",
+                  {.exact = true},
+                  false,
+                  promotes,
+                  promotes_by_table});
+}
+
+}  // namespace lamella::verify

@@ -1,0 +1,142 @@
+// Blobs and files of recorded cases.
+#include "lamella/verify/record.h"
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <utility>
+
+#include "lamella/dispatch/table.h"
+
+namespace lamella::verify {
+
+namespace {
+constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+std::string base64(const std::string& bytes) {
+  std::string out;
+  uint32_t buffer = 0;
+  int bits = 0;
+  for (const char c : bytes) {
+    buffer = buffer << 8 | uint8_t(c);
+    for (bits += 8; bits >= 6; bits -= 6) out += kDigits[buffer >> (bits - 6) & 63];
+  }
+  if (bits > 0) out += kDigits[buffer << (6 - bits) & 63];
+  return out;
+}
+
+std::string from_base64(std::string_view text) {
+  std::string out;
+  uint32_t buffer = 0;
+  int bits = 0;
+  for (const char c : text) {
+    const size_t digit = kDigits.find(c);
+    LAMELLA_CHECK(digit != std::string_view::npos, Value, "replay: '{}' is no digit of a blob",
+                  std::string(1, c));
+    buffer = buffer << 6 | uint32_t(digit);
+    bits += 6;
+    if (bits < 8) continue;
+    bits -= 8;
+    out += char(buffer >> bits & 255);
+  }
+  return out;
+}
+
+char checksum(std::string_view bytes) {
+  uint32_t h = 2166136261u;
+  for (const char c : bytes) h = (h ^ uint8_t(c)) * 16777619u;
+  return char(h ^ h >> 8 ^ h >> 16 ^ h >> 24);
+}
+
+std::string until_zero(std::string_view bytes, size_t& at) {
+  const size_t end = bytes.find('\0', at);
+  LAMELLA_CHECK(end != std::string_view::npos, Value, "replay: the blob is damaged");
+  const size_t begin = std::exchange(at, end + 1);
+  return std::string(bytes.substr(begin, end - begin));
+}
+}  // namespace
+
+std::string to_blob(const Record& r) {
+  std::string bytes = r.law + '\0' + r.op + '\0';
+  for (uint32_t w : r.choices) {  // seven bits a byte, low ones first
+    for (; w >= 128; w >>= 7) bytes += char(w | 128);
+    bytes += char(w);
+  }
+  return format("LC{}.", r.version) + base64(bytes + checksum(bytes));
+}
+
+Record from_blob(std::string_view blob) {
+  const size_t dot = blob.find('.');
+  int version = 0;
+  if (blob.starts_with("LC") && dot != std::string_view::npos)
+    for (const char c : blob.substr(2, dot - 2))
+      version = c >= '0' && c <= '9' ? version * 10 + c - '0' : 1 << 20;
+  LAMELLA_CHECK(version > 0, Value, "replay: \"{}\" is no blob; expected LC{}.…",
+                std::string(blob.substr(0, 40)), kDecoderVersion);
+  LAMELLA_CHECK(version <= kDecoderVersion, Value, "replay: the blob is of decoder version {}, this is {}",
+                version, kDecoderVersion);
+  const std::string bytes = from_base64(blob.substr(dot + 1));
+  LAMELLA_CHECK(
+      !bytes.empty() && checksum(std::string_view(bytes).substr(0, bytes.size() - 1)) == bytes.back(), Value,
+      "replay: the blob is damaged");
+  Record r;
+  r.version = version;
+  size_t at = 0;
+  r.law = until_zero(bytes, at);
+  r.op = until_zero(bytes, at);
+  uint32_t word = 0, shift = 0;
+  for (; at + 1 < bytes.size(); ++at) {
+    word |= uint32_t(uint8_t(bytes[at]) & 127) << shift;
+    shift += 7;
+    if (uint8_t(bytes[at]) & 128 && shift < 35) continue;
+    r.choices.push_back(word);
+    word = shift = 0;
+  }
+  return r;
+}
+
+std::string to_file_text(const Record& r, const std::string& message, const std::string& program) {
+  std::string out;
+  std::istringstream lines(message + "\n\n" + program);
+  for (std::string line; std::getline(lines, line);) out += line.empty() ? "#\n" : "# " + line + "\n";
+  out += "law " + r.law + "\noperator " + r.op + format("\nversion {}\nchoices", r.version);
+  for (const uint32_t w : r.choices) out += " " + std::to_string(w);
+  return out + "\n";
+}
+
+Record read_record(const std::filesystem::path& path) {
+  Record r;
+  r.version = 1;
+  std::ifstream file(path);
+  LAMELLA_CHECK(file.good(), Value, "cannot read {}", path.string());
+  for (std::string line; std::getline(file, line);) {
+    std::istringstream words(line);
+    std::string key;
+    words >> key;
+    if (key == "law") words >> r.law;
+    if (key == "operator") words >> r.op;
+    if (key == "version") words >> r.version;
+    if (key != "choices") continue;
+    for (uint32_t w; words >> w;) r.choices.push_back(w);
+  }
+  return r;
+}
+
+std::vector<std::filesystem::path> record_files(const std::filesystem::path& directory) {
+  std::vector<std::filesystem::path> out;
+  if (!std::filesystem::is_directory(directory)) return out;
+  for (const auto& entry : std::filesystem::directory_iterator(directory))
+    if (entry.path().extension() == ".txt") out.push_back(entry.path());
+  std::sort(out.begin(), out.end());
+  return out;
+}
+
+Verdict replay(const Record& r) {
+  const Law* const law = find_law(r.law);
+  LAMELLA_CHECK(law, Value, "replay: there is no law \"{}\"", r.law);
+  const Op* const op = OpTable::current().find(r.op);
+  LAMELLA_CHECK(op && op->base->samples, Value, "replay: there is no operator \"{}\" with samples", r.op);
+  return run_check(*law, *op->base, r.choices, r.version);
+}
+
+}  // namespace lamella::verify
