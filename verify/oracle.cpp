@@ -12,16 +12,6 @@ namespace lamella::verify {
 
 namespace {
 
-/// While alive, integers promote to f128.
-class WideDefault {
- public:
-  WideDefault() : saved_(dispatch_state().default_dtype) { dispatch_state().default_dtype = DType::F128; }
-  ~WideDefault() { dispatch_state().default_dtype = saved_; }
-
- private:
-  DType saved_;
-};
-
 DType widen(DType d) { return is_complex(d) ? DType::C256 : is_floating(d) ? DType::F128 : d; }
 
 /// The real parts of a contiguous f128 or c256 tensor lie in a row in both.
