@@ -15,8 +15,8 @@ struct GradcheckOptions {
   /// Compare every entry even when random directions agree (they see an entry of 2^-40 of its row's sum no
   /// more).
   bool every_entry = false;
-  std::optional<OracleKind> oracle;  ///< default: Reference where the function runs there
-  uint64_t seed = 1;                 ///< of directions
+  std::optional<OracleKind> oracle = {};  ///< default: Reference where the function runs there
+  uint64_t seed = 1;                      ///< of directions
   size_t most_findings = 8;
 };
 
