@@ -51,7 +51,8 @@ struct GradcheckReport {
 };
 
 /// Checks jvp and vjp of f at `inputs` (floating and complex ones; others are passed on). Results that are
-/// neither floating nor complex do not count. The function must be one: two calls must give equal bits.
+/// neither floating nor complex do not count. The function must be one: two calls must give equal bits, and
+/// it may not write to its inputs (it is given copies of the same strides).
 /// Errors: usage when nothing can be differentiated; whatever f raises.
 GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const GradcheckOptions& options = {});
 GradcheckReport gradcheck(const UnaryFunction& f, const Tensor& input, const GradcheckOptions& options = {});
