@@ -11,6 +11,17 @@ using Reals = std::vector<f128>;
 /// Magnitudes: only their order matters.
 using Bounds = std::vector<double>;
 
+/// While alive, integers promote to f128.
+class WideDefault {
+ public:
+  WideDefault() : saved_(dispatch_state().default_dtype) { dispatch_state().default_dtype = DType::F128; }
+  ~WideDefault() { dispatch_state().default_dtype = saved_; }
+  WideDefault(const WideDefault&) = delete;
+
+ private:
+  DType saved_;
+};
+
 /// `t` on the reference column: floating becomes f128, complex c256, the rest keeps its dtype.
 Tensor to_reference(const Tensor& t);
 /// All arguments so; dtypes among them widen likewise.

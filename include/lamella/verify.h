@@ -1,0 +1,6 @@
+// What checks a user's functions and operators: gradcheck, check_operator.
+#pragma once
+
+#include "lamella/lamella.h"
+#include "lamella/verify/check_operator.h"
+#include "lamella/verify/gradcheck.h"
