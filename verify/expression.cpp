@@ -278,9 +278,9 @@ class Evaluator {
     if (!o) return {0};
     InDims out;
     const auto one = [&](const Expr& d) {
-      const bool dim = d.kind == Expr::Number && d.integral && std::abs(d.whole) <= 64;
+      const bool dim = d.kind == Expr::Number && d.whole && *d.whole <= 64;
       LAMELLA_CHECK(dim || d.kind == Expr::None, Usage, "expression: {}= takes dims and None", key);
-      out.push_back(dim ? int(d.whole) : kNone);
+      out.push_back(dim ? int(d.number) : kNone);
     };
     if (o->kind == Expr::List) std::ranges::for_each(o->args, one);
     else one(*o);
