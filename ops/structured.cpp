@@ -9,7 +9,7 @@
 namespace lamella::ops {
 
 KernelPair kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&)) {
-  KernelPair pair{entry.cpu, entry.reference, {}, line_ok};
+  KernelPair pair{.cpu = entry.cpu, .reference = entry.reference, .line_ok = line_ok};
   for (int d = 0; d < kDTypeCount; ++d) pair.lines[size_t(d)] = kernels::cpu_line(entry, DType(d));
   return pair;
 }
