@@ -65,7 +65,7 @@ std::string refused(const DrawnFunction& s, MemoryTrial::Options options, const 
   }
   if (wrong.empty()) wrong = before.changed();
   if (wrong.empty()) wrong = damaged_memory();
-  if (wrong.empty() && host_blocks != blocks)
+  if (wrong.empty() && host_blocks > blocks)  // fewer: a list kept for the next call was given up
     wrong = format("{} blocks of operator new are left", host_blocks - blocks);
   return wrong;
 }
