@@ -34,6 +34,8 @@ option(LAMELLA_ASAN_LAWS "ctest also builds the asan preset's program and runs t
 if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
+  add_test(NAME museum COMMAND lamella_program museum --check ${PROJECT_SOURCE_DIR}/docs/museum.md)
+  set_tests_properties(museum PROPERTIES TIMEOUT 600)
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
       COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)

@@ -3,6 +3,7 @@
 
 int main_verify(int argc, char** argv);
 int main_mutate(int argc, char** argv);
+int main_museum(int argc, char** argv);
 int main_reference(int argc, char** argv);
 int main_explain(int argc, char** argv);
 int main_ops(int argc, char** argv);

@@ -15,6 +15,7 @@ const std::vector<Law>& laws() {
     add_vmap_laws(list);
     add_compose_laws(list);
     add_state_laws(list);
+    add_write_laws(list);
     std::stable_sort(list.begin(), list.end(),
                      [](const Law& a, const Law& b) { return a.number < b.number; });
     return list;
