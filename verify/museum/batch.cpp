@@ -8,39 +8,13 @@ namespace lamella::verify {
 
 namespace {
 
-/// The operator on operands with the mapped dim in front; other arguments as the lane gave them.
-Tensors on_fronts(BatchCall& b, bool padded) {
-  int rank = 0;
+/// Mapped operands to the front, and no dims inserted where ranks differ.
+void ranks_not_aligned(BatchCall& b) {
+  Values args = own(b.frame);
   for (const uint8_t i : b.frame.op->tensor_params)
-    if (!b.frame.none(i) && b.frame.tensor(i).defined()) rank = std::max(rank, b.logical_rank(i));
-  Values args = own(b.frame);
-  for (const uint8_t i : b.frame.op->tensor_params) {
-    if (b.frame.none(i) || !b.is_mapped(i)) continue;
-    args[i] = padded ? b.front_padded(i, rank) : b.front(i);
-  }
-  return call_boxed(*b.frame.op, args);
-}
-
-void numbers_expanded(BatchCall& b) {
-  Values args = own(b.frame);
-  for (const uint8_t i : b.frame.op->tensor_params) {
-    const int rank = std::max(b.logical_rank(0), b.logical_rank(1));
-    Tensor t = b.front(i);  // an expanded number is a tensor with dims, and counts in full
-    while (t.rank() <= rank) t = unsqueeze(t, 1);
-    args[i] = t;
-  }
+    if (b.is_mapped(i)) args[i] = b.front(i);
   b.results[0] = call_boxed(*b.frame.op, args)[0];
 }
-
-void scalars_promote_in_full(BatchCall& b) { b.results[0] = on_fronts(b, true)[0]; }
-
-void lanes_squeezed(BatchCall& b) {
-  const Tensor x = b.front(0);
-  if (b.frame.none(1) && b.size == 1) b.results[0] = squeeze(x);
-  else right_rule(b);
-}
-
-void ranks_not_aligned(BatchCall& b) { b.results[0] = on_fronts(b, false)[0]; }
 
 void first_must_be_mapped(BatchCall& b) {
   const Tensor a = to_front(b.frame.tensor(0), b.dims[0]);
@@ -51,8 +25,14 @@ void second_not_moved(BatchCall& b) {
   rule_with_dims(b, [](const BatchCall& c, int i) { return i == 1 && c.is_mapped(1) ? 0 : c.dims[i]; });
 }
 
+/// Lanes and matrices of a batch as one longer batch.
 void all_assumed_mapped(BatchCall& b) {
-  rule_with_dims(b, [](const BatchCall& c, int i) { return std::max(c.dims[i], 0); });
+  const auto folded = [&](int i) {
+    const Tensor t = b.is_mapped(i) ? b.front(i) : b.frame.tensor(i);
+    return reshape(t, Dims{b.size * b.logical.tensor(i).size(0), t.size(-2), t.size(-1)});
+  };
+  const Tensor y = bmm(folded(0), folded(1));
+  b.results[0] = reshape(y, Dims{b.size, b.logical.tensor(0).size(0), y.size(-2), y.size(-1)});
 }
 
 void shifted_twice(BatchCall& b) {
@@ -140,12 +120,6 @@ void add_batch_exhibits(std::vector<Exhibit>& list) {
     list.push_back({id, "batch", source, summary, op, law, plant});
   };
   constexpr std::string_view kLoop = "vmap_equals_loop", kSubsets = "vmap_subsets";
-  add(
-      "numbers_expanded", "pt#43218", "mul", kLoop, [](Op& r) { r.batch = numbers_expanded; },
-      "Under vmap a number beside a tensor becomes a tensor with dims and changes the result's dtype.");
-  add(
-      "scalars_promote_in_full", "pt#112317", "add", kLoop, [](Op& r) { r.batch = scalars_promote_in_full; },
-      "A batch rule has a promotion of its own, in which scalars of the lanes count as tensors with dims.");
   add(
       "lanes_squeezed", "ft#27 pt#91041 pt#91109", "squeeze", "vmap_sizes",
       [](Op& r) { r.batch = lanes_squeezed; }, "squeeze drops the mapped dim when there is one lane.");

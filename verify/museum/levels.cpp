@@ -117,11 +117,11 @@ void add_level_exhibits(std::vector<Exhibit>& list) {
       "vmap over a backward pass returns zeros and raises nothing.");
   add("depth_three_alone", "ft#842", "mul", "stacks", at_levels<no_history_in_lanes<2>>,
       "A derivative under two vmaps is lost, under one it is right.");
-  add("unbalanced_after_exception", "pt#149801 pt#130362", "add", "state_restored", at_levels<masked_by_hand>,
+  add("unbalanced_after_exception", "pt#149801 pt#130362", "add", "dead_levels", at_levels<masked_by_hand>,
       "An exception leaves the thread's dispatch state changed.");
   add("set_up_once", "pt#113520", "sum", "threads_are_apart", at_levels<set_up_once>,
       "Batch rules are registered lazily; a second thread does not find them.");
-  add("inner_hides_outer", "pt#32576", "mul", "second_derivatives_agree", at_levels<inner_hides_outer>,
+  add("inner_hides_outer", "pt#32576", "mul", "stacks", at_levels<inner_hides_outer>,
       "A gradient of a gradient is zero: the inner level hides the outer one.");
   add("outer_taken_for_constant", "ForwardDiff#83 ForwardDiff#443 ForwardDiff#238 ReverseDiff#45", "mul",
       "no_confusion", at_levels<outer_taken_for_constant>, "Perturbations of nested levels are confused.");

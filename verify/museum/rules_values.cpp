@@ -31,27 +31,11 @@ void both_sides_win(Op& r) {
   set_vjp(r, wrt("b", saves("a", "b"), b));
 }
 
-void nan_at_zero(Op& r) {
-  set_vjp(r, wrt("x", saves("x"), [](Tensor dy, Tensor x) { return dy * (x / abs(x)); }));
-}
-
-void masked_by_product(Op& r) {
-  set_vjp(r, wrt("x", saves("condition"), [](Tensor dy, Tensor c) { return dy * to(c, dy.dtype()); }));
-  set_vjp(r, wrt("y", saves("condition"),
-                 [](Tensor dy, Tensor c) { return dy * to(logical_not(c), dy.dtype()); }));
-}
-
 void scan_by_division(Op& r) {
   set_vjp(r, wrt("x", saves("x", "result", "dim"), [](Tensor dy, Tensor x, Tensor y, int64_t dim) {
             if (x.dtype() != y.dtype()) x = to(x, y.dtype());
             return flip(cumsum(flip(dy * conj(y), {dim}), dim), {dim}) / conj(x);
           }));
-}
-
-void unguarded_power(Op& r) {
-  set_jvp(r, wrt("a", saves("a", "b"), [](Tensor t, Tensor a, Tensor b) { return t * (b * pow(a, b - 1)); }));
-  set_jvp(r,
-          wrt("b", saves("a", "b"), [](Tensor t, Tensor a, Tensor b) { return t * (pow(a, b) * log(a)); }));
 }
 
 void weights_overflow(Op& r) {
@@ -80,15 +64,8 @@ void add_value_rule_exhibits(std::vector<Exhibit>& list) {
       "The gradient of a product is zero for elements that are zero.");
   add("both_sides_win", "pt#56734", "maximum", "stacks", both_sides_win,
       "At ties both operands of a maximum receive the whole gradient.");
-  add("nan_at_zero", "pt#2421", "abs", "vjp_equals_differences", nan_at_zero,
-      "The gradient of a norm is NaN at zero.");
-  add("masked_by_product", "pt#18287 pt#108618 pt#187297 jax#347 jax#1052 jax#2630 jax#5798", "where",
-      "vjp_is_adjoint", masked_by_product,
-      "NaN of the branch that is not selected leaks: the mask is multiplied.");
   add("scan_by_division", "mlx#504 mlx#628 mlx#1167", "cumprod", "vjp_equals_differences", scan_by_division,
       "The gradient of running products divides by elements that may be zero.");
-  add("unguarded_power", "jax#14397 jax#17995", "pow", "jvp_equals_differences", unguarded_power,
-      "The tangent of a power at base zero is 0 times infinity.");
   add("weights_overflow", "stan#1679", "log_softmax", "vjp_equals_differences", weights_overflow,
       "Derivatives of a log-sum-exp overflow for large arguments.");
   add("slope_in_less_precision", "jax@893b483", "tanh", "vjp_is_adjoint", slope_vanishes_early,
