@@ -43,6 +43,8 @@ if(TARGET lamella_program)
     set_tests_properties(plugin.${CMAKE_MATCH_1} PROPERTIES
       PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" PROCESSORS 2)
   endforeach()
+  add_test(NAME museum COMMAND lamella_program museum --check ${PROJECT_SOURCE_DIR}/docs/museum.md)
+  set_tests_properties(museum PROPERTIES TIMEOUT 600)
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
       COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)

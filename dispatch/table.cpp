@@ -4,6 +4,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "lamella/dispatch/bind.h"
 #include "lamella/dispatch/call.h"
 
 namespace lamella {
@@ -72,13 +73,7 @@ BoundSave bind_save(const Op& op, std::string_view text) {
 
 std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
   std::vector<BoundFormula> out;
-  for (const Formula& f : rules.formulas) {
-    BoundFormula b{op.schema.find(f.input), {}, f.one, f.many};
-    LAMELLA_CHECK(b.input >= 0, Schema, "{}: a rule is given for \"{}\", which is no argument", op.name,
-                  f.input);
-    for (const std::string_view s : f.saves) b.saves.push_back(bind_save(op, s));
-    out.push_back(std::move(b));
-  }
+  for (const Formula& f : rules.formulas) out.push_back(lamella::bind(op, f));
   for (const std::string_view input : rules.linear) {
     BoundFormula b{op.schema.find(input), {}, nullptr, nullptr, true};
     LAMELLA_CHECK(b.input >= 0, Schema, "{}: declared linear in \"{}\", which is no argument", op.name,
@@ -241,6 +236,14 @@ void OpTable::replace(const OpDef& def) {
 void set_class_hooks(const ClassHooks& hooks) { detail::class_hooks = hooks; }
 void set_autograd_cell(Cell cell) { detail::autograd_cell = cell; }
 void set_builtin_operators(RegisterAll register_all) { detail::register_builtin = register_all; }
+
+BoundFormula bind(const Op& op, const Formula& f) {
+  BoundFormula b{op.schema.find(f.input), {}, f.one, f.many};
+  LAMELLA_CHECK(b.input >= 0, Schema, "{}: a rule is given for \"{}\", which is no argument", op.name,
+                f.input);
+  for (const std::string_view s : f.saves) b.saves.push_back(detail::bind_save(op, s));
+  return b;
+}
 
 std::string_view name(ShapeClass c) {
   static constexpr std::string_view kNames[] = {"broadcast", "reduce",  "along_dim", "contract",

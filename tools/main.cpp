@@ -17,6 +17,7 @@ struct Command {
 constexpr Command kCommands[] = {
     {"verify", "check operators against the laws; print counterexamples", main_verify},
     {"mutate", "plant bugs and list which law catches which", main_mutate},
+    {"museum", "plant historical bugs of other libraries again and show which law finds each", main_museum},
     {"reference", "run cases computed by PyTorch, or NumPy's ULP sets", main_reference},
     {"sensitivity", "put errors of a known size into operators; count how many the laws see",
      main_sensitivity},

@@ -46,6 +46,7 @@ void add_vmap_laws(std::vector<Law>&);        ///< laws_vmap.cpp: 37 38 39 40 41
 void add_compose_laws(std::vector<Law>&);     ///< laws_compose.cpp: 43 46 48, perturbation confusion
 void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 56 57
 void add_memory_laws(std::vector<Law>&);      ///< laws_memory.cpp: 4 53
+void add_write_laws(std::vector<Law>&);       ///< laws_writes.cpp: 8 59
 
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, int version = kDecoderVersion);

@@ -1,0 +1,11 @@
+// A derivative formula's names as positions of one operator: what goes into a row.
+#pragma once
+
+#include "lamella/dispatch/op.h"
+
+namespace lamella {
+
+/// Error schema when `formula` names something that is neither an argument nor a result of `op`.
+BoundFormula bind(const Op& op, const Formula& formula);
+
+}  // namespace lamella

@@ -1,0 +1,211 @@
+// Laws of writes in place: under transforms and through views they are the functional program; no write into
+// memory that an argument shares in part.
+#include <algorithm>
+#include <cstring>
+
+#include "lamella/ops/functions.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+
+namespace lamella::verify {
+
+namespace {
+
+const Op* form_of(const Op& op, OpForm form) {
+  return OpTable::current().find(op.name + (form == OpForm::InPlace ? "_" : "_out"));
+}
+bool has_in_place(const Op& op) {
+  return form_of(op, OpForm::InPlace) && takes_tensors(op) && !op.has(kRandom);
+}
+
+/// A fresh tensor that holds x, and a view of it with x's sizes, to which the operator is then applied in
+/// place.
+struct Target {
+  const char *base, *view;          ///< as the printed program makes them from x and base
+  Tensor (*make)(const Tensor& x);  ///< the base
+  Tensor (*see)(const Tensor& base);
+  Tensor (*after)(const Tensor& x, const Tensor& y);  ///< the base once the view holds y
+};
+constexpr Target kTargets[] = {
+    {"clone(x)", "base", [](const Tensor& x) { return clone(x); }, [](const Tensor& b) { return b; },
+     [](const Tensor&, const Tensor& y) { return y; }},
+    {"clone(transpose(x, 0, -1))", "transpose(base, 0, -1)",
+     [](const Tensor& x) { return clone(transpose(x, 0, -1)); },
+     [](const Tensor& b) { return transpose(b, 0, -1); },
+     [](const Tensor&, const Tensor& y) { return transpose(y, 0, -1); }},
+    {"stack({x, x}, 0)", "select(base, 0, 1)",
+     [](const Tensor& x) {
+       return stack({x, x}, 0);
+     },
+     [](const Tensor& b) { return select(b, 0, 1); },
+     [](const Tensor& x, const Tensor& y) {
+       return stack({x, y}, 0);
+     }},
+    {"stack({x, x, x}, 0)", "select(slice(base, 0, 1, 3), 0, 0)",
+     [](const Tensor& x) {
+       return stack({x, x, x}, 0);
+     },
+     [](const Tensor& b) { return select(slice(b, 0, 1, 3), 0, 0); },
+     [](const Tensor& x, const Tensor& y) {
+       return stack({x, y, x}, 0);
+     }},
+};
+
+enum class Derivative : uint8_t { None, Jvp, Vjp };
+
+/// A drawn write: the program that makes it, and how both programs are transformed.
+struct Write {
+  const Op* form;
+  const Target* target;
+  std::vector<Case::Slot> slots;
+  Derivative derivative;
+  bool lanes;
+  Batch xs, directions;  ///< without lanes: size 1, in_dims none
+};
+
+Function written(const Case& c, const Write& w) {
+  return [&c, w](const Tensors& xs) {
+    const Tensor base = w.target->make(xs[0]), view = w.target->see(base);
+    Tensors replaced = xs;
+    replaced[0] = view;
+    call_boxed(*w.form, c.with(w.slots, replaced));
+    return Tensors{view, base};
+  };
+}
+
+Function functional(const Case& c, const Write& w) {
+  return [&c, w](const Tensors& xs) {
+    const Tensor y = call_boxed(c.op, c.with(w.slots, xs))[0];
+    return Tensors{y, w.target->after(xs[0], y)};
+  };
+}
+
+/// Inputs and directions in a row.
+Function transformed(const Function& f, const Write& w) {
+  const size_t n = w.xs.xs.size();
+  const Function inner = [f, n, d = w.derivative](const Tensors& all) {
+    const Tensors xs(all.begin(), all.begin() + long(n)), directions(all.begin() + long(n), all.end());
+    if (d == Derivative::None) return f(xs);
+    return d == Derivative::Jvp ? jvp(f, xs, directions).tangents : vjp(f, xs).pullback(directions);
+  };
+  if (!w.lanes) return inner;
+  InDims dims = w.xs.in_dims;
+  dims.insert(dims.end(), w.directions.in_dims.begin(), w.directions.in_dims.end());
+  return vmap(inner, {dims, {0}, Randomness::Error, w.xs.size});
+}
+
+Batch without_lanes(const Tensors& ts) { return {1, ts, InDims(ts.size(), kNone)}; }
+
+/// False when the in-place form has to refuse: another law's subject.
+bool draw_write(Case& c, Write& w) {
+  w.form = form_of(c.op, OpForm::InPlace);
+  if (c.tensors().empty() || c.tensors()[0].param != 0) return false;
+  const Tensor x = c.at(c.tensors()[0]);
+  const uint32_t kind = c.draw.below(4);
+  w.target = &kTargets[kind == 1 && x.rank() < 2 ? 0 : kind];
+  w.lanes = c.draw.flag();
+  const bool smooth = is_inexact(x.dtype()) && has_jvp(c.op) && has_vjp(c.op);
+  w.derivative = smooth ? Derivative(c.draw.below(3)) : Derivative::None;
+  w.slots = w.derivative == Derivative::None ? c.tensors() : c.inexact();
+  std::vector<bool> mapped = draw_mapped(c.draw, w.slots.size());
+  mapped[0] = true;  // else the lanes' values have no place in the target
+  w.xs = w.lanes ? draw_batch(c, w.slots, mapped, 1 + c.draw.below(3)) : without_lanes(c.values(w.slots));
+  Tensors likes;
+  const Tensors first = w.lanes ? lane(w.xs, 0) : w.xs.xs;
+  if (status_of([&] { likes = functional(c, w)(first); }).raised) return false;
+  if (likes[0].dtype() != x.dtype() || !std::ranges::equal(likes[0].sizes(), x.sizes())) return false;
+  if (w.derivative == Derivative::None) likes.clear();
+  if (w.derivative == Derivative::Jvp) likes = first;
+  for (Tensor& t : likes) t = c.direction(t);
+  w.directions = w.lanes ? draw_batch(c.draw, likes, std::vector<bool>(likes.size(), true), w.xs.size, true)
+                         : without_lanes(likes);
+  return true;
+}
+
+std::string write_program(const Case& c, const Write& w) {
+  std::vector<std::string> names{"view"};
+  for (size_t k = 1; k < w.slots.size(); ++k) names.push_back("xs[" + std::to_string(k) + "]");
+  std::string out = cpp_setting(c, w.slots, w.xs.xs);
+  if (w.slots.size() != c.tensors().size()) names = {"view"};  // the others are fixed
+  out += std::string(
+             "  const Function written = [&](const Tensors& xs) {\n    const Tensor x = xs[0], base = ") +
+         w.target->base + ", view = " + w.target->view + ";\n    " + cpp_call(*w.form, c.args, names) +
+         ";\n    return Tensors{view, base};\n  };\n";
+  static constexpr const char* kDerivatives[] = {"", "the jvp of ", "the vjp of "};
+  out += cpp_tensors("u", w.directions.xs) + "  // " + kDerivatives[int(w.derivative)] + "written at xs" +
+         (w.lanes ? " under vmap over " + cpp_dims(w.xs.in_dims) : "") +
+         ": expected is that of f0, placed in a copy of base\n";
+  return out;
+}
+
+Verdict writes_are_functional(Case& c) {
+  Write w;
+  if (!draw_write(c, w)) return Verdict::discard();
+  Tensors all = w.xs.xs;
+  all.insert(all.end(), w.directions.xs.begin(), w.directions.xs.end());
+  Tensors got, want;
+  if (status_of([&] { want = transformed(functional(c, w), w)(all); }).raised) return Verdict::discard();
+  const Status s = status_of([&] { got = transformed(written(c, w), w)(all); });
+  const bool rounds = w.derivative != Derivative::None || agreement(c.op) == Agreement::Rounding;
+  const int depth = int(w.lanes) + int(w.derivative != Derivative::None);
+  std::string d = s.raised ? "the functional program raises nothing, the write raises " + str(s) : "";
+  if (d.empty()) d = disagrees(got, want, rounds ? Agreement::Rounding : Agreement::Bitwise, {1024, 1});
+  return d.empty() ? Verdict::pass(depth) : Verdict::fail(d, write_program(c, w), depth);
+}
+
+bool has_out(const Op& op) { return form_of(op, OpForm::Out) && takes_tensors(op) && !op.has(kRandom); }
+
+/// An argument whose elements lie one further than those of the target.
+Verdict overlap_is_refused(Case& c) {
+  const Op& form = *form_of(c.op, OpForm::Out);
+  const Case::Slot slot =
+      c.tensors().empty() ? Case::Slot{} : c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
+  if (c.tensors().empty() || c.op.schema.params[size_t(slot.param)].kind != ParamKind::Tensor)
+    return Verdict::discard();
+  const Tensor x = c.at(slot);
+  const int64_t shift = 1 + int64_t(c.draw.below(2));
+  if (x.numel() <= shift) return Verdict::discard();
+  const Tensor memory = make_tensor(Dims{x.numel() + shift}, x.dtype());
+  const Tensor from = make_view_unchecked(memory, x.sizes(), contiguous_strides(x.sizes()), 0);
+  const Tensor target = make_view_unchecked(memory, x.sizes(), contiguous_strides(x.sizes()), shift);
+  const size_t item = size_t(itemsize(x.dtype()));
+  std::memcpy(from.raw_data(), plain_copy(x).raw_data(), size_t(x.numel()) * item);
+  std::memcpy(static_cast<char*>(memory.raw_data()) + size_t(x.numel()) * item, from.raw_data(),
+              size_t(shift) * item);
+  Values args = c.with({slot}, {from});
+  Tensor plain;
+  if (status_of([&] { plain = call_boxed(c.op, args)[0]; }).raised) return Verdict::discard();
+  if (plain.dtype() != x.dtype() || !std::ranges::equal(plain.sizes(), x.sizes())) return Verdict::discard();
+  const Tensor before = plain_copy(memory);
+  args.insert(args.begin(), target);
+  const Status s = status_of([&] { call_boxed(form, args); });
+  std::string wrong = s.raised && s.code == ErrorCode::Overlap ? "" : "expected error overlap, got " + str(s);
+  if (wrong.empty()) wrong = differs(memory, before);
+  if (wrong.empty()) return Verdict::pass();
+  return Verdict::fail(format("out lies {} elements behind an argument: ", shift) + wrong,
+                       cpp_declarations(args) + "  // a0 and its argument share memory: offsets " +
+                           std::to_string(shift) + " and 0\n  " + cpp_call(form, args) + ";\n");
+}
+
+}  // namespace
+
+void add_write_laws(std::vector<Law>& laws) {
+  laws.push_back({59,
+                  "writes_are_functional",
+                  "forms",
+                  "A write in place, through views and under transforms, is the functional program.",
+                  {.tame = true, .max_numel = 12},
+                  false,
+                  has_in_place,
+                  writes_are_functional});
+  laws.push_back({8,
+                  "overlap_is_refused",
+                  "forms",
+                  "out= that shares a part of an argument's memory raises overlap and writes nothing.",
+                  {.max_numel = 16},
+                  false,
+                  has_out,
+                  overlap_is_refused});
+}
+
+}  // namespace lamella::verify

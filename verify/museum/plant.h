@@ -1,0 +1,44 @@
+// What planted bugs are made of: the right row beside the wrong one, formulas replaced, values without their
+// history.
+#pragma once
+
+#include "lamella/dispatch/bind.h"
+#include "lamella/ops/batch.h"
+#include "lamella/ops/functions.h"
+#include "lamella/verify/museum/museum.h"
+
+namespace lamella::verify {
+
+/// The published row of a name, and of a wrong row.
+const Op& right(std::string_view name);
+const Op& right_of(const Op& wrong);
+
+/// The right batch rule of the operator of `b`, and its right cell; lower levels see the wrong row again.
+void right_rule(BatchCall& b);
+void right_cell(Frame& f, int key);
+/// The right rule with the mapped dims of some arguments mistaken.
+void rule_with_dims(BatchCall& b, int (*mistaken)(const BatchCall&, int param));
+
+/// In place of the formula for the same input.
+void set_jvp(Op& row, const Formula& formula);
+void set_vjp(Op& row, const Formula& formula);
+/// Puts a cell at every level.
+template <Cell C> void at_levels(Op& row) {
+  for (int key = kFirstLevelKey; key < kKeyCount; ++key) row.cells[key] = C;
+}
+template <Cell C> void on_cpu(Op& row) { row.cells[int(Device::CPU)] = C; }
+
+/// "vmap", "grad", "jvp": what lives at a level.
+std::string_view transform_at(int key);
+/// The wrapper of a tensor at a level, or null.
+Wrapper* wrapper_of(const Tensor& t, int key);
+/// `t` without what levels of derivatives know of it (only levels of one transform, when named).
+Tensor constant(const Tensor& t, std::string_view transform = {});
+/// Whether any element below all levels is zero.
+bool has_zero(const Tensor& t);
+/// A dim from the front.
+inline int64_t from_front_dim(int64_t dim, int rank) { return dim < 0 ? dim + rank : dim; }
+/// The call one level down, on what the wrappers hold.
+void call_unwrapped(Frame& f, int key);
+
+}  // namespace lamella::verify
