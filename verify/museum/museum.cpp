@@ -105,7 +105,7 @@ class Visit {
     const ScopedTable pinned(table_);
     const Op& row = table_->row(right_.id);
     alarm(60);
-    const Shrunk s = shrink(law, row, choices, options_.shrink_ms);
+    const Shrunk s = shrink(law, row, choices, {.milliseconds = options_.shrink_ms});
     const size_t words = s.choices.size() - size_t(std::ranges::count(s.choices, 0u));
     int64_t elements = 0;
     try {
