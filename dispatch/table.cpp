@@ -53,6 +53,7 @@ void fill_cells(Op& op) {
                        : op.view                  ? class_hooks.view
                                                   : class_hooks.backend;
   op.cells[int(Device::CPU)] = op.cells[int(Device::Reference)] = backend;
+  if (op.kernel.cpu && !op.kernel.reference) op.cells[int(Device::Reference)] = missing_cell;
   op.cells[int(Device::Meta)] = op.view || op.form != OpForm::Functional ? backend : class_hooks.meta;
 }
 

@@ -40,6 +40,7 @@ class Checker {
   void suspect(size_t first, size_t last);
   void check_column(size_t j);
   void judge(size_t i, size_t j, f128 got, const Slope& s);
+  void note_kink(size_t i, size_t j, f128 got, const Slope& s);
   void check_linear();
   void check_pullback();
   bool adjoint_holds() const;
@@ -56,7 +57,7 @@ class Checker {
   Function f_, active_function_;
   Tensors inputs_, xs_, ys_;
   const GradcheckOptions& options_;
-  double units_, u_ = 0;
+  double units_, u_ = 0, tiny_ = 0;  ///< roundings allowed, the coarsest roundoff, what underflow may lose
   std::string label_;
   GradcheckReport& report_;
   size_t n_, m_;

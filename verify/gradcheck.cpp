@@ -2,6 +2,7 @@
 #include "lamella/verify/gradcheck.h"
 
 #include "lamella/verify/checker.h"
+#include "lamella/verify/compare.h"
 #include "lamella/verify/tolerances.h"
 
 namespace lamella::verify {
@@ -35,14 +36,19 @@ std::string number(double v) {
 GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const GradcheckOptions& options) {
   LAMELLA_CHECK(options.jvp || options.vjp, Usage, "gradcheck: neither jvp nor vjp is to be checked");
   const Function g = Inexact{f};
+  Tensors copies;
+  for (const Tensor& x : inputs) copies.push_back(strided_copy(x));
   GradcheckReport report;
-  Checker first(g, inputs, options, kDefaultTolerance.derivative, "", report);
+  Checker first(g, copies, options, kDefaultTolerance.derivative, "", report);
+  for (size_t k = 0; k < inputs.size(); ++k)
+    LAMELLA_CHECK(differs(copies[k], inputs[k]).empty(), Usage, "gradcheck: the function writes to input {}",
+                  k);
   report.variables = first.variables(), report.values = first.values();
   LAMELLA_CHECK(report.variables > 0, Usage, "gradcheck: no input is floating or complex");
   LAMELLA_CHECK(report.values > 0, Usage, "gradcheck: no result is floating or complex");
   first.run();
-  if (options.batched) check_batched(g, inputs, first, options, report);
-  if (options.second_order && report.passed()) check_second_order(g, inputs, options, report);
+  if (options.batched) check_batched(g, copies, first, options, report);
+  if (options.second_order && report.passed()) check_second_order(g, copies, options, report);
   return report;
 }
 

@@ -15,8 +15,8 @@ struct GradcheckOptions {
   /// Compare every entry even when random directions agree (they see an entry of 2^-40 of its row's sum no
   /// more).
   bool every_entry = false;
-  std::optional<OracleKind> oracle;  ///< default: Reference where the function runs there
-  uint64_t seed = 1;                 ///< of directions
+  std::optional<OracleKind> oracle = {};  ///< default: Reference where the function runs there
+  uint64_t seed = 1;                      ///< of directions
   size_t most_findings = 8;
 };
 
@@ -51,7 +51,8 @@ struct GradcheckReport {
 };
 
 /// Checks jvp and vjp of f at `inputs` (floating and complex ones; others are passed on). Results that are
-/// neither floating nor complex do not count. The function must be one: two calls must give equal bits.
+/// neither floating nor complex do not count. The function must be one: two calls must give equal bits, and
+/// it may not write to its inputs (it is given copies of the same strides).
 /// Errors: usage when nothing can be differentiated; whatever f raises.
 GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const GradcheckOptions& options = {});
 GradcheckReport gradcheck(const UnaryFunction& f, const Tensor& input, const GradcheckOptions& options = {});

@@ -79,7 +79,8 @@ void composite_cell(Frame& frame, int) {
   frame.op->composite(there);
 }
 
-/// The current table with such cells for composites; rows and tables are never freed, so one is kept for each.
+/// The current table with such cells for composites; rows and tables are never freed, so one is kept for
+/// each.
 const OpTable* composites_moved() {
   static std::mutex mutex;
   static std::map<const OpTable*, const OpTable*> known;

@@ -98,10 +98,23 @@ Tensors reference_forward(const Op& op, const Values& reference_args) {
 
 Reals flatten(const Tensors& ts) {
   Reals out;
+  size_t n = 0;
+  for (const Tensor& t : ts)
+    if (is_inexact(t.dtype())) n += part_count(t);
+  out.reserve(n);
   for (const Tensor& t : ts) {
     if (!is_inexact(t.dtype())) continue;
-    const Tensor wide = t.dtype() == widen(t.dtype()) && t.is_contiguous() ? t : to_reference(t);
-    out.insert(out.end(), parts(wide), parts(wide) + part_count(wide));
+    visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+      using T = typename Tag::type;
+      const T* const from = static_cast<const T*>(t.raw_data());
+      each_element(t, [&](int64_t offset) {
+        if constexpr (is_complex_type<T>) {
+          out.push_back(from[offset].real());
+          out.push_back(from[offset].imag());
+        } else if constexpr (is_half_type<T>) out.push_back(float(from[offset]));
+        else out.push_back(from[offset]);
+      });
+    });
   }
   return out;
 }

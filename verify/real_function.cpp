@@ -19,9 +19,6 @@ std::string_view name(OracleKind k) {
   return k == OracleKind::Reference ? "f128 on the Reference column" : "differences in its own dtype";
 }
 
-namespace {
-
-/// Writes real parts from `from` on into a tensor of any strides.
 void write_parts(const Tensor& t, const f128* from) {
   visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -36,6 +33,8 @@ void write_parts(const Tensor& t, const f128* from) {
     });
   });
 }
+
+namespace {
 
 f128 round_to(DType d, f128 v) {
   switch (to_real(d)) {
@@ -169,6 +168,9 @@ struct Rung {
 };
 
 Rung read(const Ladder& l, size_t i, f128 y, f128 noise) {
+  const f128 floor = noise * 4 / l.h;  // of one slope at the shortest step
+  if (l.right[0][i] == y && l.left[0][i] == y && l.right[2][i] == y && l.left[2][i] == y)
+    return {0, 2 * floor, -2 * floor, 2 * floor, Kink::Smooth};
   f128 d[3], up[3], down[3], bend[3];
   bool finite = is_finite(y);
   for (int k = 0; k < 3; ++k) {
@@ -179,7 +181,6 @@ Rung read(const Ladder& l, size_t i, f128 y, f128 noise) {
     bend[k] = fabsq(up[k] - down[k]);
   }
   if (!finite) return {d[2], HUGE_VALQ, 0, 0, Kink::NotDifferentiable};
-  const f128 floor = noise * 4 / l.h;  // of one slope at the shortest step
   const f128 fine = (4 * d[1] - d[0]) / 3, finer = (4 * d[2] - d[1]) / 3;
   Rung r{(16 * finer - fine) / 15, fabsq(finer - fine) + 2 * floor, 0, 0, Kink::Smooth};
   const f128 slack = fabsq(up[2] - up[1]) + fabsq(down[2] - down[1]) + 2 * floor;

@@ -24,6 +24,9 @@ enum class OracleKind : uint8_t {
 };
 std::string_view name(OracleKind k);
 
+/// Writes real parts from `from` on into a tensor of any strides, rounded to its dtype.
+void write_parts(const Tensor& t, const f128* from);
+
 class RealFunction {
  public:
   /// `f` takes all of `inputs`, returns inexact tensors; the parts of inexact inputs are the variables.
