@@ -48,7 +48,8 @@ class Checker {
 
   const Reals& column(size_t j);    ///< of the derivatives under test
   const Slope& slope_of(size_t j);  ///< of the oracle
-  const Reals& condition(size_t j);
+  const Reals& condition(size_t j, size_t shakes);
+  bool exceeds(f128 gap, size_t i, size_t j, f128 rounding, f128 rest, f128& condition_of, double& bound);
   GradcheckEntry entry(const std::string& check, size_t i, size_t j, f128 got, f128 expected) const;
   void wrong(GradcheckEntry e);
   void raised(const std::string& check, const std::exception& e);
@@ -68,7 +69,8 @@ class Checker {
   bool forward_ = false;  ///< jvp works; otherwise the Jacobian under test is the pullback's
   Reals t_, jt_, right_, left_;
   std::vector<Reals> rows_;
-  std::map<size_t, Reals> columns_, conditions_;
+  std::map<size_t, Reals> columns_;
+  std::map<std::pair<size_t, size_t>, Reals> conditions_;  ///< by variable and number of shakes
   std::map<size_t, Slope> slopes_;
   std::vector<bool> odd_rows_, odd_columns_;  ///< with an entry that is not differentiable
   std::vector<GradcheckEntry> undecided_;
