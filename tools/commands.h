@@ -4,6 +4,8 @@
 int main_verify(int argc, char** argv);
 int main_mutate(int argc, char** argv);
 int main_reference(int argc, char** argv);
+int main_sensitivity(int argc, char** argv);
+int main_tolerances(int argc, char** argv);
 int main_explain(int argc, char** argv);
 int main_ops(int argc, char** argv);
 int main_doctor(int argc, char** argv);

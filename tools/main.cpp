@@ -18,6 +18,9 @@ constexpr Command kCommands[] = {
     {"verify", "check operators against the laws; print counterexamples", main_verify},
     {"mutate", "plant bugs and list which law catches which", main_mutate},
     {"reference", "run cases computed by PyTorch, or NumPy's ULP sets", main_reference},
+    {"sensitivity", "put errors of a known size into operators; count how many the laws see",
+     main_sensitivity},
+    {"tolerances", "print each operator's tolerance beside the largest error seen", main_tolerances},
     {"explain", "show where every operator of an expression is dispatched", main_explain},
     {"ops", "list the operators", main_ops},
     {"doctor", "show what this build has and what was left out", main_doctor},
@@ -25,7 +28,7 @@ constexpr Command kCommands[] = {
 
 void usage(std::FILE* out) {
   std::fputs("usage: lamella COMMAND [options]\n\ncommands:\n", out);
-  for (const Command& c : kCommands) std::fprintf(out, "  %-10s %s\n", c.name, c.help);
+  for (const Command& c : kCommands) std::fprintf(out, "  %-11s %s\n", c.name, c.help);
   std::fputs("\nlamella COMMAND --help shows the options of a command.\n", out);
 }
 }  // namespace

@@ -113,6 +113,8 @@ Range range_of(DType d) {
   }
 }
 
+bool finite(f128 v) { return v - v == 0; }
+
 /// Whether one real part is acceptable; `excess` is |got - want| / bound.
 bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
   excess = HUGE_VALQ;
@@ -127,23 +129,32 @@ bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
 }
 }  // namespace
 
+namespace {
+thread_local Recording* recording = nullptr;
+}
+Recording::Recording() : saved_(recording) { recording = this; }
+Recording::~Recording() { recording = saved_; }
+
 std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
   if (!std::ranges::equal(got.sizes(), want.sizes()) || is_complex(got.dtype()) != is_complex(want.dtype()))
     return format("got {}, expected {}", got, type_str(got.dtype(), want.sizes()));
   const std::vector<int64_t> g = offsets(got), w = offsets(want), b = offsets(bound);
   const Range range = range_of(got.dtype());
   std::string worst;
-  f128 worst_excess = -1;
+  f128 worst_excess = -1, largest = 0;
   for (size_t i = 0; i < g.size(); ++i) {
     const Parts x = load(got, g[i]), y = load(want, w[i]);
     const f128 limit = f128(static_cast<const double*>(bound.raw_data())[b[i]]) + 4 * range.smallest;
     for (int k = 0; k < 2; ++k) {
       f128 excess;
+      if (recording && finite(x.part[k]) && finite(y.part[k]) && limit > 0)
+        largest = fmaxq(largest, fabsq(x.part[k] - y.part[k]) / limit);
       if (close(x.part[k], y.part[k], limit, range, excess) || excess <= worst_excess) continue;
       worst_excess = excess;
       worst = both(got, int64_t(i), x, y) + format(", bound {}", text(limit));
     }
   }
+  if (recording) recording->made.push_back({got, want, bound, double(largest)});
   return worst;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "lamella/core/tensor.h"
 
@@ -18,6 +19,24 @@ std::string differs(const Tensors& got, const Tensors& want);
 /// `want` may be f128/c256 on the reference column and `bound` an f64 tensor of the same sizes. Names the
 /// worst entry, both numbers in hex and decimal, and the bound.
 std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound);
+
+/// One call of outside(): what it compared, and the largest |got - want| / bound of its finite parts.
+struct Comparison {
+  Tensor got, want, bound;
+  double largest = 0;
+};
+/// While alive on this thread, keeps what outside() compares: how tight are the bounds, how sensitive the
+/// laws?
+class Recording {
+ public:
+  Recording();
+  ~Recording();
+  Recording(const Recording&) = delete;
+  std::vector<Comparison> made;
+
+ private:
+  Recording* saved_;
+};
 
 /// Unit roundoff of a dtype's arithmetic plus one output rounding: 2^-53, 2^-24, 2^-11, 2^-8; 0 for integers.
 double unit_roundoff(DType d);
