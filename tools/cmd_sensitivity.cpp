@@ -47,7 +47,7 @@ double percent(int part, int whole) { return whole ? 100.0 * part / whole : 100;
 std::string cell(const Sensitivity& s) {
   char text[64];
   std::snprintf(text, sizeof text, "%.1f / %.1f (%d)", percent(s.caught, s.cases),
-                percent(s.relative, s.cases), s.cases);
+                percent(s.relative, s.sized), s.cases);
   return s.cases ? text : s.unbounded ? "exact" : "-";
 }
 

@@ -24,12 +24,14 @@ struct Injection {
   const Op* right = nullptr;
   const Op* adds_tangent = nullptr;
   const Op* adds_cotangent = nullptr;
+  bool happened = false;  ///< an absent tangent or cotangent reaches no rule that could be wrong
 };
 thread_local Injection injection;
 
 /// t + error, by elements; the imaginary part stays.
 Tensor off(const Tensor& t) {
   if (!t.defined() || !std::ranges::equal(t.sizes(), injection.error.sizes())) return t;
+  injection.happened = true;
   const Tensor out = plain_copy(t);
   const double* e = injection.error.data<double>();
   visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
@@ -182,14 +184,21 @@ Sensitivity sensitivity(const Op& op, const Law& law, const SensitivityOptions& 
           ++out.unbounded;
           return false;
         }
-        injection = {place, t.comparison, {}, &op, tangent, cotangent};
+        injection = {place, t.comparison, {}, &op, tangent, cotangent, false};
         const Comparison& c = made[t.comparison];
         const double sign = i % 2 ? 1 : -1, k = place == Injection::Value ? tol.value : tol.derivative;
         const bool seen = notices(law, op, table, choices, c, t.entry, sign * options.factor * t.bound);
+        if (!injection.happened) {
+          ++out.unbounded;
+          return false;
+        }
         const double relative = sign * options.factor * k * unit_roundoff(c.got.dtype()) * t.size;
         if (!seen) out.missed = i;
         out.caught += seen;
-        out.relative += relative != 0 && notices(law, op, table, choices, c, t.entry, relative);
+        if (relative != 0) {
+          ++out.sized;
+          out.relative += notices(law, op, table, choices, c, t.entry, relative);
+        }
         ++out.cases;
         return true;
       });

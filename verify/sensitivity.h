@@ -20,10 +20,11 @@ struct SensitivityOptions {
 struct Sensitivity {
   std::string op;
   std::string_view law;
-  int cases = 0;        ///< passed as they are, and have an entry with a finite bound
-  int caught = 0;       ///< fail with one entry off by factor x its bound
-  int relative = 0;     ///< fail with one entry off by factor x k roundings of its own size: at most `caught`
-  int unbounded = 0;    ///< passed without such an entry: kinks, exact results, no elements, nothing finite
+  int cases = 0;     ///< passed as they are, and have an entry with a finite bound
+  int caught = 0;    ///< fail with one entry off by factor x its bound
+  int relative = 0;  ///< fail with one entry off by factor x k roundings of its own size: at most `caught`
+  int unbounded =
+      0;  ///< passed without: kinks, exact results, no elements, nothing finite, absent derivatives
   uint64_t missed = 0;  ///< index of a case whose error was not seen, for choices_of
 };
 
