@@ -22,7 +22,8 @@ struct Sensitivity {
   std::string_view law;
   int cases = 0;     ///< passed as they are, and have an entry with a finite bound
   int caught = 0;    ///< fail with one entry off by factor x its bound
-  int relative = 0;  ///< fail with one entry off by factor x k roundings of its own size: at most `caught`
+  int sized = 0;     ///< of these, the entry is not zero
+  int relative = 0;  ///< fail with that entry off by factor x k roundings of its own size
   int unbounded =
       0;  ///< passed without: kinks, exact results, no elements, nothing finite, absent derivatives
   uint64_t missed = 0;  ///< index of a case whose error was not seen, for choices_of
