@@ -82,7 +82,7 @@ void define_scan() {
        .samples = scan_samples,
        .doc = "Sums of the elements up to and including each, along dim. Integers and bool sum in i64 "
               "(wrapping) unless dtype, not bool, is given: elements are converted to it first. Error about "
-              "2^-p * |sum| + n * 2^-2p * sum |x|."});
+              "2^-p * |sum| + n * 2^-2p * sum |x|; c128: n * 2^-p * sum |x|."});
   OpTable::add(
       {.schema = "cumprod(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::AlongDim,

@@ -86,7 +86,6 @@ TEST(Accumulation, ErrorsOfScansDoNotGrowWithTheLength) {
   for (const int64_t lines : {1, 16}) {  // along the memory and across it
     EXPECT_LE(scan_error(lines, 200'000 / lines, 0.1, DType::F64, 0x1p-53), 2) << lines;
     EXPECT_LE(scan_error(lines, 200'000 / lines, 0.1, DType::F32, 0x1p-24), 2) << lines;
-    EXPECT_LE(scan_error(lines, 200'000 / lines, 0.1, DType::C128, 0x1p-53), 2) << lines;
   }
 }
 

@@ -1,4 +1,5 @@
 // Small contiguous tensors take a short way through pointwise operators: it gives what the general way gives.
+#include <algorithm>
 #include <cstring>
 #include <gtest/gtest.h>
 
@@ -31,6 +32,7 @@ TEST(SmallTensors, TheShortWayIsTheGeneralWay) {
   int compared = 0, refused = 0, straight = 0;
   for (const Op* op : OpTable::current().rows()) {
     if (op->form != OpForm::Functional || !op->straight || op->has(kTestOnly)) continue;
+    if (std::ranges::count(op->kernel.lines, nullptr) == kDTypeCount) continue;  // no short way at all
     for (int d = 0; d < int(DType::F128); ++d) {
       const uint32_t choices[] = {3, uint32_t(17 * d + 5), 9, 4, uint32_t(d), 9, 6, 2, 9, 1};
       Draw draw(choices, {.dtypes = kAllTypes, .layouts = false, .tame = true});
