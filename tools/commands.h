@@ -6,4 +6,5 @@ int main_mutate(int argc, char** argv);
 int main_reference(int argc, char** argv);
 int main_explain(int argc, char** argv);
 int main_ops(int argc, char** argv);
+int main_accept(int argc, char** argv);
 int main_doctor(int argc, char** argv);

@@ -20,6 +20,7 @@ constexpr Command kCommands[] = {
     {"reference", "run cases computed by PyTorch, or NumPy's ULP sets", main_reference},
     {"explain", "show where every operator of an expression is dispatched", main_explain},
     {"ops", "list the operators", main_ops},
+    {"accept", "write the texts that expect tests got into their sources", main_accept},
     {"doctor", "show what this build has and what was left out", main_doctor},
 };
 

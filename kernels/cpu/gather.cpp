@@ -71,7 +71,7 @@ void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides
 }
 
 // In whatever order is fast; a message names the first offender in row-major order.
-void check_indices(const char* kernel, const View& index, int64_t dim, int64_t size) {
+void check_indices(const char* kernel, const View& index, int64_t size) {
   const auto good = [size](int64_t value) { return value >= 0 && value < size; };
   const IterPlan plan = make_plan({&index, 1}, {});
   bool all_good = true;
@@ -87,8 +87,8 @@ void check_indices(const char* kernel, const View& index, int64_t dim, int64_t s
   for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
     for (int64_t i = 0; i < (last < 0 ? 1 : index.sizes[last]); ++i) {
       const int64_t value = index.as<int64_t>()[at[0] + (last < 0 ? 0 : i * index.strides[last])];
-      LAMELLA_CHECK(good(value), IndexOutOfRange, "{}: index = {} is out of range for dim {} of size {}",
-                    kernel, value, dim, size);
+      LAMELLA_CHECK(good(value), IndexOutOfRange, "{}: index = {} is out of range; expected 0 <= index < {}",
+                    kernel, value, size);
     }
   });
 }
@@ -103,7 +103,7 @@ void gather(const KernelCall& call) {
   check_moves("gather", out, x);
   if (out.numel() == 0) return;
   check_rank(x);
-  check_indices("gather", index, dim, line_size(x, dim));
+  check_indices("gather", index, line_size(x, dim));
   const Looked looked(x, dim);
   const int64_t along = line_step(x, dim);
   const PlanOperand operands[] = {{out.as<char>(), out.strides, item},
@@ -127,7 +127,7 @@ void scatter_add(const KernelCall& call) {
   if (!add || src.dtype != out.dtype) fail_dtype("scatter_add", add ? src.dtype : out.dtype);
   if (index.numel() == 0) return;
   check_rank(out);
-  check_indices("scatter_add", index, dim, line_size(out, dim));
+  check_indices("scatter_add", index, line_size(out, dim));
   const Looked looked(out, dim);
   const int last = index.rank - 1;
   const int64_t n = index.rank == 0 ? 1 : index.sizes[last];
@@ -147,7 +147,7 @@ void index_select(const KernelCall& call) {
   const int64_t dim = call.ints[0];
   check_moves("index_select", out, x);
   const int64_t count = index.numel(), index_step = index.rank == 0 ? 0 : index.strides[0];
-  check_indices("index_select", index, dim, line_size(x, dim));
+  check_indices("index_select", index, line_size(x, dim));
   if (out.numel() == 0) return;
   IterPlan plan = plan_where(std::initializer_list<View>{out, x}, [dim](int d) { return d == dim; });
   const Mover copy = make_mover(x.dtype, x.dtype);

@@ -9,11 +9,11 @@ namespace {
 
 int64_t index_at(const View& index, int64_t offset) { return load<int64_t>(index, offset, DType::I64); }
 
-void check_indices(const char* name, const View& index, int64_t dim, int64_t size) {
+void check_indices(const char* name, const View& index, int64_t size) {
   for (Odometer at(sizes_of(index)); at.more(); at.next()) {
     const int64_t i = index_at(index, at.offset(index));
-    LAMELLA_CHECK(i >= 0 && i < size, IndexOutOfRange, "{}: index = {} is out of range for dim {} of size {}",
-                  name, i, dim, size);
+    LAMELLA_CHECK(i >= 0 && i < size, IndexOutOfRange,
+                  "{}: index = {} is out of range; expected 0 <= index < {}", name, i, size);
   }
 }
 
@@ -37,7 +37,7 @@ template <class Visit> void for_each_nonzero(const View& x, Visit visit) {
 void gather(const KernelCall& call) {
   const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1];
   const int64_t dim = call.ints[0];
-  check_indices("gather", index, dim, length_along(x, dim));
+  check_indices("gather", index, length_along(x, dim));
   for (Odometer at(sizes_of(out)); at.more(); at.next()) {
     const int64_t i = index_at(index, at.offset(index));
     copy_element(out, at.offset(out), x, offset_with(x, at, dim, i));
@@ -47,7 +47,7 @@ void gather(const KernelCall& call) {
 void scatter_add(const KernelCall& call) {
   const View &out = call.outs[0], &index = call.ins[0], &src = call.ins[1];
   const int64_t dim = call.ints[0];
-  check_indices("scatter_add", index, dim, length_along(out, dim));
+  check_indices("scatter_add", index, length_along(out, dim));
   visit_working(out.dtype, [&]<class W>(type_tag<W>) {
     using Acc = wider_t<W>;
     std::map<int64_t, Acc>
@@ -64,7 +64,7 @@ void scatter_add(const KernelCall& call) {
 void index_select(const KernelCall& call) {
   const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1];
   const int64_t dim = call.ints[0];
-  check_indices("index_select", index, dim, length_along(x, dim));
+  check_indices("index_select", index, length_along(x, dim));
   for (Odometer at(sizes_of(out)); at.more(); at.next()) {
     const int64_t position = out.rank == 0 ? 0 : at[dim];
     const int64_t i = index_at(index, position * stride_along(index, 0));

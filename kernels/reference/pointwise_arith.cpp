@@ -43,7 +43,7 @@ void check_divisor(const KernelCall& call) {
   const View& b = call.ins[1];
   for (Odometer at(sizes_of(call.outs[0])); at.more(); at.next()) {
     LAMELLA_CHECK(load<uint64_t>(b, at.offset(b), call.compute) != 0, Value,
-                  "div: division by zero in b ({})", name(call.compute));
+                  "div: b holds 0 and the division is in {}; expected b != 0", name(call.compute));
   }
 }
 
