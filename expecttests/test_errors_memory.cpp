@@ -82,21 +82,29 @@ TEST(DeviceErrors, Mixed) {
 
 TEST(DeviceErrors, OfTheTarget) {
   const Tensor far = to_device(x23(), "reference");
-  EXPECT_INLINE(refused_plainly("add_out", {x23(), far, far}), "");
+  EXPECT_INLINE(refused_plainly("add_out", {x23(), far, far}), R"(
+      [device] add: out is on cpu, expected reference as the arguments)");
 }
 
 TEST(DeviceErrors, PlainTensorsMove) {
-  EXPECT_INLINE(refused_plainly("to_device", {requires_grad(clone(x23())), std::string("reference")}), "");
-  EXPECT_INLINE(refused_plainly("to_device", {to_device(x23(), "meta"), std::string("cpu")}), "");
+  EXPECT_INLINE(refused_plainly("to_device", {requires_grad(clone(x23())), std::string("reference")}), R"(
+      [no_kernel] to_device: x: f64[2,3] is wrapped by a transform or requires grad; expected a plain \
+      tensor)");
+  EXPECT_INLINE(refused_plainly("to_device", {to_device(x23(), "meta"), std::string("cpu")}), R"(
+      [value] to_device: x: f64[2,3] is on meta; expected a tensor that has values)");
 }
 
 /// The oracle's dtype has no kernels outside its column.
 TEST(DeviceErrors, InternalDTypes) {
   const Tensor wide = to(to_device(x23(), "reference"), DType::F128);
-  EXPECT_INLINE(refused_plainly("to_device", {wide, std::string("cpu")}), "");
-  EXPECT_INLINE(refused("neg", {make_tensor({2}, DType::F128)}), "");
-  EXPECT_INLINE(refused("zeros", {Dims{2}}, {{"dtype", DType::F128}}), "");
-  EXPECT_INLINE(refused("empty", {Dims{2}}, {{"dtype", DType::F128}}), "");
+  EXPECT_INLINE(refused_plainly("to_device", {wide, std::string("cpu")}), R"(
+      [dtype] to_device: x is f128[2,3], a dtype of the reference column only; expected a public one)");
+  EXPECT_INLINE(refused_plainly("neg", {make_tensor(Dims{2}, DType::F128)}), R"(
+      [dtype] neg: x is f128[2], a dtype of the reference column only; expected a public one)");
+  EXPECT_INLINE(refused("zeros", {Dims{2}}, {{"dtype", DType::F128}}), R"(
+      [dtype] zeros: dtype = f128 exists in the reference column only; expected a public one)");
+  EXPECT_INLINE(refused("empty", {Dims{2}}, {{"dtype", DType::F128}}), R"(
+      [dtype] empty: dtype = f128 exists in the reference column only; expected a public one)");
 }
 
 TEST(DeviceErrors, MetaHasNoValues) {
@@ -127,11 +135,23 @@ TEST(UndefinedErrors, Tensors) {
 
 TEST(MemoryErrors, ResultsTooLargeToHold) {
   const Tensor column = expand(of({1, 1}), {int64_t{1} << 30, 1}), row = expand(of({1}), {int64_t{1} << 30});
-  EXPECT_INLINE(refused_plainly("add", {column, row}), "");
+  EXPECT_INLINE(refused([&] { add(column, row); }, {column, row}), R"(
+      [overflow] add: size = [1073741824,1073741824] has more elements than memory can hold; expected \
+      at most 2^58)");
   const Tensor line = expand(of({1}), {int64_t{1} << 58});
-  EXPECT_INLINE(refused_plainly("cat", {lamella::Tensors{line, line}}), "");
-  EXPECT_INLINE(refused_plainly("cat", {lamella::Tensors(32, line)}), "");
-  EXPECT_INLINE(refused("unsqueeze", {of(Dims(64, 1)), 0}), "");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      cat({line, line});
+                    },
+                    {line}),
+                R"(
+      [overflow] cat: size = [576460752303423488] has more elements than memory can hold; expected at \
+      most 2^58)");
+  EXPECT_INLINE(refused_plainly("cat", {lamella::Tensors(32, line)}), R"(
+      [overflow] cat: the sizes of tensors at dim 0 add up to more than int64 holds; expected at most \
+      2^58)");
+  const std::string ranks = refused_plainly("unsqueeze", {of(Dims(64, 1)), 0});
+  EXPECT_INLINE(ranks.substr(ranks.find("; ")), R"(; expected a result of at most 64 dims)");
 }
 
 TEST(MemoryErrors, Views) {

@@ -207,7 +207,9 @@ TEST(GradErrors, Results) {
 
 TEST(GradErrors, TooManyInputs) {
   const Function joined = [](const Tensors& v) { return Tensors{cat(v)}; };
-  EXPECT_INLINE(refused([&] { vjp(joined, Tensors(256, of({1}))); }), "");
+  EXPECT_INLINE(refused([&] { vjp(joined, Tensors(256, of({1}))); }), R"(
+      [value] cat: got 256 inputs that carry derivatives, expected at most 255
+        under: grad#1)");
 }
 
 TEST(GradErrors, Cotangents) {
@@ -238,10 +240,14 @@ TEST(BackwardErrors, Tapes) {
   EXPECT_INLINE(refused([&] { clear_grad(y); }, {leaf}), R"(
       [usage] clear_grad: f64[2,3] has no gradient of its own; expected a leaf that requires grad)");
   EXPECT_INLINE(refused([&] { leaf.mul_(x); }, {leaf}), R"(
-      [value] mul: f64[2,3] is a leaf that requires grad; expected a result: write to a clone of it)");
+      [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it)");
   const Tensor plain = clone(x), part = slice(plain, 0, 0, 1);
-  EXPECT_INLINE(refused([&] { part.mul_(slice(leaf, 0, 0, 1)); }, {plain, part}), "");
-  EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return detach(t); }))(x); }), "");
+  EXPECT_INLINE(refused([&] { part.mul_(slice(leaf, 0, 0, 1)); }, {plain, part}), R"(
+      [value] mul: a is f64[1,3], which shares its memory with other tensors; expected a clone of it, \
+      for the value written carries history)");
+  EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return detach(t); }))(x); }), R"(
+      [level] detach: f64[3] is wrapped by a transform; expected a plain tensor
+        under: vmap#1 (size 2))");
   EXPECT_INLINE(refused([&] { detach(Tensor()); }), R"(
       [undefined] detach: the tensor is undefined; expected a defined one)");
   const Tensor inner = leaf * 2, z = sum(inner * inner);
