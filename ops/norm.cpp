@@ -25,8 +25,7 @@ void check_arguments(const Frame& f) {
                 "{}: normalized_shape = {} for x: {}; expected the last sizes of x, at least one", op_name(f),
                 Dims(shape), x);
   const double eps = f.arg<double>(4);
-  LAMELLA_CHECK(eps >= 0 && std::isfinite(eps), Value, "{}: eps = {}, expected a finite number >= 0",
-                op_name(f), eps);
+  LAMELLA_CHECK(std::isfinite(eps), Value, "{}: eps = {}, expected a finite number", op_name(f), eps);
   check_parameter(f, 2, shape);
   check_parameter(f, 3, shape);
 }
