@@ -196,6 +196,8 @@ Dims contiguous_strides(Ints sizes) {
 }
 
 int64_t checked_numel(Ints sizes, const char* op) {
+  LAMELLA_CHECK(sizes.size() <= 64, Shape, "{}: size has {} entries, expected at most 64 dims", op,
+                sizes.size());
   int64_t span = 1;
   int64_t numel = 1;
   for (const int64_t s : sizes) {
@@ -229,7 +231,6 @@ inline void embed(TensorImpl* impl, size_t nbytes, Device device) {
 
 [[gnu::noinline]] Tensor make_tensor_slowly(Ints sizes, DType dtype, Device device) {
   const int64_t numel = checked_numel(sizes, "empty");
-  LAMELLA_CHECK(sizes.size() <= 64, Shape, "empty: got {} dims, expected at most 64", sizes.size());
   const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
   const bool small = nbytes <= TensorImpl::kInlineBytes && device != Device::Meta;
   StorageRef large;
@@ -293,8 +294,8 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
 }
 
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
-  LAMELLA_CHECK(base.impl()->storage || base.device() == Device::Meta, Storage, "view: {} has no storage",
-                base);
+  LAMELLA_CHECK(base.impl()->storage || base.device() == Device::Meta, Storage,
+                "view: {} has no storage; expected a plain tensor", base);
   LAMELLA_CHECK(sizes.size() == strides.size(), Shape,
                 "view: got {} sizes and {} strides, expected as many of each", sizes.size(), strides.size());
   const int64_t numel = checked_numel(sizes, "view");
@@ -307,9 +308,10 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
   if (base.impl()->storage) {
     const int64_t room = int64_t(base.impl()->storage->nbytes) / itemsize(base.dtype());
     const bool fits = numel == 0 ? offset <= room : last < room;
-    LAMELLA_CHECK(offset >= 0 && fits, Storage,
-                  "view: sizes {}, strides {} at offset {} reach beyond the storage of {} elements",
-                  Dims(sizes), Dims(strides), offset, room);
+    LAMELLA_CHECK(
+        offset >= 0 && fits, Storage,
+        "view: sizes {}, strides {} at offset {}; expected to stay within the storage of {} elements",
+        Dims(sizes), Dims(strides), offset, room);
   }
   return make_view_unchecked(base, sizes, strides, offset);
 }
@@ -346,9 +348,11 @@ Overlap overlap(const Tensor& a, const Tensor& b) {
 }
 
 void* Tensor::checked_data(DType wanted) const {
-  LAMELLA_CHECK(impl_, Undefined, "data: the tensor is undefined");
-  LAMELLA_CHECK(impl_->storage, Level,
-                "data: {} has no memory of its own (it is wrapped by a transform, or meta)", *this);
+  LAMELLA_CHECK(impl_, Undefined, "data: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(
+      impl_->storage, Level,
+      "data: {} has no memory of its own (it is wrapped by a transform, or meta); expected a plain tensor",
+      *this);
   LAMELLA_CHECK(impl_->dtype == wanted, DType, "data: got {}, expected {}", *this, wanted);
   return impl_->data();
 }

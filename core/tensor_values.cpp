@@ -48,15 +48,18 @@ void print_values(std::ostringstream& out, const Tensor& t, int dim, int64_t off
 }  // namespace
 
 Scalar Tensor::item_scalar() const {
-  LAMELLA_CHECK(impl_, Undefined, "item: the tensor is undefined");
+  LAMELLA_CHECK(impl_, Undefined, "item: the tensor is undefined; expected a defined one");
   LAMELLA_CHECK(numel() == 1, Shape, "item: got {}, expected a tensor with one element", *this);
-  LAMELLA_CHECK(impl_->storage, Level, "item: the value of {} is not visible here: a transform wraps it",
+  LAMELLA_CHECK(impl_->storage, Level,
+                "item: the value of {} is not visible here: a transform wraps it; expected a plain tensor",
                 *this);
   return load(*this, 0);
 }
 
 std::vector<double> Tensor::to_vector() const {
-  LAMELLA_CHECK(impl_ && impl_->storage, Level, "to_vector: the values of {} are not visible here", *this);
+  LAMELLA_CHECK(impl_ && impl_->storage, Level,
+                "to_vector: the values of {} are not visible here; expected a plain tensor that has some",
+                *this);
   std::vector<double> values;
   each_offset(*this, [&](int64_t offset) { values.push_back(load(*this, offset).to_double()); });
   return values;
@@ -74,8 +77,8 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
 
 Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype) {
   Tensor t = make_tensor(sizes, dtype);
-  LAMELLA_CHECK(t.numel() == int64_t(values.size()), Shape, "tensor_of: got {} values for {}", values.size(),
-                t);
+  LAMELLA_CHECK(t.numel() == int64_t(values.size()), Shape,
+                "tensor_of: got {} values for {}, expected one for each element", values.size(), t);
   visit_dtype(dtype, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     T* out = static_cast<T*>(t.raw_data());

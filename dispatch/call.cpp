@@ -31,7 +31,8 @@ KeySet keys_of_lists(const Frame& frame) {
 
 OpHandle::OpHandle(std::string_view name) {
   const Op* op = OpTable::current().find(name);
-  LAMELLA_CHECK(op, UnknownOperator, "call: there is no operator \"{}\"", name);
+  LAMELLA_CHECK(op, UnknownOperator,
+                "call: there is no operator \"{}\"; expected one that `lamella ops` lists", name);
   id_ = op->id;
 }
 
@@ -70,19 +71,20 @@ Value coerce(const Op& op, const Param& p, Value v) {
   }
   LAMELLA_CHECK(fits, Schema, "{}: argument \"{}\" got {}, expected {}", op.name, p.name, str(v), str(p));
   if (p.kind == ParamKind::Tensor && !p.optional)
-    LAMELLA_CHECK(std::get<Tensor>(v).defined(), Undefined, "{}: argument \"{}\" is an undefined tensor",
-                  op.name, p.name);
+    LAMELLA_CHECK(std::get<Tensor>(v).defined(), Undefined,
+                  "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.name, p.name);
   if (p.kind == ParamKind::TensorList)
     for (const Tensor& t : std::get<Tensors>(v))
-      LAMELLA_CHECK(t.defined(), Undefined, "{}: argument \"{}\" holds an undefined tensor", op.name, p.name);
+      LAMELLA_CHECK(t.defined(), Undefined,
+                    "{}: argument \"{}\" holds an undefined tensor; expected defined ones", op.name, p.name);
   return v;
 }
 }  // namespace
 
 Values canonical(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named) {
   const auto& params = op.schema.params;
-  LAMELLA_CHECK(args.size() <= params.size(), Schema, "{}: got {} arguments, expected at most {}", op.name,
-                args.size(), params.size());
+  LAMELLA_CHECK(args.size() <= params.size(), Schema, "{}: got {} arguments, expected at most {}: {}",
+                op.name, args.size(), params.size(), str(op.schema));
   Values full(params.size());
   std::vector<bool> given(params.size());
   for (size_t i = 0; i < args.size(); ++i) {
@@ -92,7 +94,8 @@ Values canonical(const Op& op, Values args, const std::vector<std::pair<std::str
   for (const auto& [name, value] : named) {
     const int i = op.schema.find(name);
     LAMELLA_CHECK(i >= 0, Schema, "{}: got an argument \"{}\", expected {}", op.name, name, str(op.schema));
-    LAMELLA_CHECK(!given[size_t(i)], Schema, "{}: argument \"{}\" is given twice", op.name, name);
+    LAMELLA_CHECK(!given[size_t(i)], Schema, "{}: argument \"{}\" is given twice, expected once", op.name,
+                  name);
     full[size_t(i)] = value;
     given[size_t(i)] = true;
   }
@@ -140,7 +143,8 @@ Tensors call(const Op& op, Values args) { return call(op, std::move(args), {}); 
 
 Tensors call(std::string_view name, Values args) {
   const Op* op = OpTable::current().find(name);
-  LAMELLA_CHECK(op, UnknownOperator, "call: there is no operator \"{}\"", name);
+  LAMELLA_CHECK(op, UnknownOperator,
+                "call: there is no operator \"{}\"; expected one that `lamella ops` lists", name);
   return call(*op, std::move(args), {});
 }
 

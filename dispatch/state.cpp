@@ -1,6 +1,7 @@
 // Levels open and close; the state is saved, restored and described.
 #include "lamella/dispatch/state.h"
 
+#include <algorithm>
 #include <atomic>
 
 #include "lamella/dispatch/call.h"
@@ -112,10 +113,18 @@ ScopedState::ScopedState(const DispatchState::Captured& captured) : saved_(Dispa
 ScopedState::~ScopedState() { apply(saved_); }
 
 void raise_escaped(const Frame& frame, int key) {
+  const auto carries = [key](const Tensor& t) { return t.keys() >> key & 1; };
+  std::string_view arg = "an argument";
+  for (const uint8_t i : frame.op->tensor_params) {
+    if (frame.none(i)) continue;
+    const Param& p = frame.op->schema.params[i];
+    const TensorSpan list = p.kind == ParamKind::Tensor ? TensorSpan(&frame.tensor(i), 1) : frame.tensors(i);
+    if (std::any_of(list.begin(), list.end(), carries)) arg = p.name;
+  }
   fail(ErrorCode::EscapedWrapper,
-       "{}: an argument is wrapped by {}, a transform that has ended (or lives on another thread); "
-       "return values from the transformed function instead of storing them outside",
-       frame.op->name, key_name(key));
+       "{}: {} is wrapped by {}, a transform that has ended (or lives on another thread); expected a value "
+       "returned from the transformed function, not one stored outside",
+       frame.op->name, arg, key_name(key));
 }
 
 }  // namespace lamella

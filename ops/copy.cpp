@@ -62,9 +62,10 @@ void move_to_device(Frame& f) {
   LAMELLA_CHECK(!(KeySet(x.keys()).bits & ~kBackendKeys.bits), NoKernel,
                 "{}: x: {} is wrapped by a transform or requires grad; expected a plain tensor", op_name(f),
                 x);
-  LAMELLA_CHECK(x.device() != Device::Meta, Value, "{}: x: {} has no elements to copy", op_name(f), x);
+  LAMELLA_CHECK(x.device() != Device::Meta, Value, "{}: x: {} is on meta; expected a tensor that has values",
+                op_name(f), x);
   LAMELLA_CHECK(to == Device::Reference || !is_internal(x.dtype()), DType,
-                "{}: x is {}, a dtype of the reference column only", op_name(f), x);
+                "{}: x is {}, a dtype of the reference column only; expected a public one", op_name(f), x);
   const Tensor out = make_tensor(x.sizes(), x.dtype(), to);
   if (to != Device::Meta) {
     const View result = out.view_of(), source = x.view_of();

@@ -17,9 +17,11 @@ DType dtype_of_number(const Scalar& value) {
   return is_complex(value.kind()) ? to_complex(floating) : floating;
 }
 
-void check_value(const Frame& f, const Scalar& value, DType dtype) {
+void check_value(const Frame& f, int at, DType dtype) {
+  const Scalar& value = f.arg<Scalar>(at);
   LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(dtype), DType,
-                "{}: value = {} is complex, expected a real number for {}", op_name(f), value.str(), dtype);
+                "{}: {} = {} is complex, expected a real number for {}", op_name(f), arg_name(f, at),
+                value.str(), dtype);
 }
 
 void infer_size(const Frame& f, Inferred& out, DType dtype) {
@@ -36,12 +38,12 @@ void infer_new(const Frame& f, Inferred& out) { infer_size(f, out, dtype_or(f, f
 void infer_full(const Frame& f, Inferred& out) {
   const Scalar& value = f.arg<Scalar>(1);
   infer_size(f, out, dtype_or(f, dtype_of_number(value)));
-  check_value(f, value, out.compute);
+  check_value(f, 1, out.compute);
 }
 
 void infer_new_full(const Frame& f, Inferred& out) {
   infer_new(f, out);
-  check_value(f, f.arg<Scalar>(2), out.compute);
+  check_value(f, 2, out.compute);
 }
 
 void infer_like(const Frame& f, Inferred& out) {
@@ -52,7 +54,7 @@ void infer_like(const Frame& f, Inferred& out) {
 
 void infer_full_like(const Frame& f, Inferred& out) {
   infer_like(f, out);
-  check_value(f, f.arg<Scalar>(1), out.compute);
+  check_value(f, 1, out.compute);
 }
 
 void fill_with(const Launch& l, const Scalar& value) {
@@ -68,7 +70,8 @@ void launch_value(const Launch& l) {
 /// Nothing to infer or launch: the shortest way to an allocation.
 void run_empty(Frame& f) {
   const DType dtype = f.none(1) ? dispatch_state().default_dtype : f.arg<DType>(1);
-  LAMELLA_CHECK(!is_internal(dtype), DType, "empty: {} is a dtype of the reference column only", dtype);
+  LAMELLA_CHECK(!is_internal(dtype), DType,
+                "empty: dtype = {} exists in the reference column only; expected a public one", dtype);
   f.results[0] = make_tensor(f.ints(0), dtype);
 }
 
@@ -98,8 +101,8 @@ struct Progression {
 void check_real(const Frame& f, std::string_view arg, const Scalar& value) {
   LAMELLA_CHECK(!is_complex(value.kind()), DType, "{}: {} = {} is complex, expected a real number",
                 op_name(f), arg, value.str());
-  LAMELLA_CHECK(std::isfinite(value.to_double()), Value, "{}: {} = {} is not finite", op_name(f), arg,
-                value.str());
+  LAMELLA_CHECK(std::isfinite(value.to_double()), Value, "{}: {} = {}, expected a finite number", op_name(f),
+                arg, value.str());
 }
 
 /// Exact in integers; ceil in double otherwise.
@@ -128,8 +131,9 @@ void infer_arange(const Frame& f, Inferred& out) {
                 "{}: step = {} leads away from end = {}, starting at {}; expected the other sign", op_name(f),
                 p.step.str(), p.end.str(), p.start.str());
   const double n = count_of(p);
-  LAMELLA_CHECK(n <= 0x1p58, Overflow, "{}: {} elements are more than memory can hold; expected at most 2^58",
-                op_name(f), n);
+  LAMELLA_CHECK(n <= 0x1p58, Overflow,
+                "{}: end = {} is {} steps away, more than memory can hold; expected at most 2^58", op_name(f),
+                p.end.str(), n);
   out.outs.push_back({Dims{int64_t(n)}, out.compute});
 }
 
@@ -143,6 +147,9 @@ void launch_arange(const Launch& l) {
 void infer_eye(const Frame& f, Inferred& out) {
   const int64_t n = f.arg<int64_t>(0), m = f.arg_or<int64_t>(1, n);
   LAMELLA_CHECK(n >= 0 && m >= 0, Shape, "{}: n = {}, m = {}; expected sizes >= 0", op_name(f), n, m);
+  LAMELLA_CHECK(double(n) * double(m) <= 0x1p58, Overflow,
+                "{}: n = {}, m = {} are more elements than memory can hold; expected at most 2^58",
+                op_name(f), n, m);
   out.compute = dtype_or(f, dispatch_state().default_dtype);
   out.outs.push_back({Dims{n, m}, out.compute});
 }

@@ -3,6 +3,7 @@
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/geometry.h"
+#include "lamella/ops/structured.h"
 
 namespace lamella::ops {
 
@@ -111,7 +112,8 @@ void infer_index_add(const Frame& f, Inferred& out) {
   check_same_dtype(f, x, src);
   const bool fits =
       category(alpha.kind()) <= category(x.dtype()) || (is_bool(x.dtype()) && alpha.is_integral());
-  LAMELLA_CHECK(fits, DType, "{}: alpha = {} does not fit x: {}", op_name(f), alpha.str(), x);
+  LAMELLA_CHECK(fits, DType, "{}: alpha = {} does not fit x: {}; expected a number of its kind", op_name(f),
+                alpha.str(), x);
   Dims wanted(x.sizes());
   if (x.rank() > 0) wanted[dim] = index.numel();
   LAMELLA_CHECK(wanted.equal(src.sizes()), Shape,
@@ -140,7 +142,7 @@ void launch_index_add(const Launch& l) {
   ins[0].rank = ins[1].rank;
   ins[0].sizes = ins[1].sizes;
   ins[0].strides = strides.data();
-  run(l, {&out, 1}, ins, l.inferred.ints);
+  under_own_name(l.frame, "scatter_add", [&] { run(l, {&out, 1}, ins, l.inferred.ints); });
 }
 
 /// Operands of a flat-index operator with the mapped dim in front, x with one dim behind it at least.
@@ -191,7 +193,7 @@ void infer_nonzero(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   LAMELLA_CHECK(x.impl()->storage, NoKernel,
                 "{}: the shape of the result depends on the values of x: {}, which are not visible here "
-                "(meta or under vmap)",
+                "(meta or under vmap); expected a tensor whose values are",
                 op_name(f), x);
   const Tensor count = make_tensor({}, DType::I64, x.device());
   const View in = x.view_of(), result = count.view_of();

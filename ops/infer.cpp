@@ -8,7 +8,8 @@
 namespace lamella {
 
 Tensor number_like(const Scalar& value, const Tensor& like) {
-  LAMELLA_CHECK(like.defined(), Undefined, "got an undefined tensor beside the number {}", value.str());
+  LAMELLA_CHECK(like.defined(), Undefined,
+                "got an undefined tensor beside the number {}; expected a defined one", value.str());
   Tensor t = scalar_tensor(value, value.kind(), like.device());
   t.impl()->number = true;
   return t;
@@ -82,8 +83,9 @@ Dims wrap_dims(const Frame& frame, std::string_view arg, std::optional<Ints> dim
   }
   for (const int64_t d : *dims) {
     const int64_t w = wrap_dim(frame, arg, d, x);
-    LAMELLA_CHECK(std::find(out.begin(), out.end(), w) == out.end(), Shape, "{}: {} = {} names dim {} twice",
-                  op_name(frame), arg, Dims(*dims), w);
+    LAMELLA_CHECK(std::find(out.begin(), out.end(), w) == out.end(), Shape,
+                  "{}: {} = {} names dim {} twice; expected distinct dims", op_name(frame), arg, Dims(*dims),
+                  w);
     out.push_back(w);
   }
   if (x.rank() == 0) return {};  // what rank 0 accepts as dim 0 is no dim to work on

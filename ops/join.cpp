@@ -47,7 +47,8 @@ void infer_cat(const Frame& f, Inferred& out) {
     if (adds_nothing(tensors[i])) continue;
     check_joins(f, first, tensors[i], i, dim);
     LAMELLA_CHECK(!__builtin_add_overflow(sizes[dim], tensors[i].size(dim), &sizes[dim]), Overflow,
-                  "{}: the sizes at dim {} add up to more than int64 holds", op_name(f), dim);
+                  "{}: the sizes of tensors at dim {} add up to more than int64 holds; expected at most 2^58",
+                  op_name(f), dim);
   }
   checked_numel(sizes, op_name(f).c_str());
   out.compute = result_type(all);
@@ -145,8 +146,8 @@ void split_with_sizes_of(Frame& f) {
   const Ints parts = f.ints(1);
   for (const int64_t n : parts) {
     LAMELLA_CHECK(n >= 0 && n <= size - at, Value,
-                  "{}: split_sizes = {} is negative somewhere or exceeds size {} of dim {}", op_name(f),
-                  Dims(parts), size, dim);
+                  "{}: split_sizes = {}, expected sizes >= 0 that add up to {}, the size of dim {}",
+                  op_name(f), Dims(parts), size, dim);
     at += n;
   }
   LAMELLA_CHECK(at == size, Value, "{}: split_sizes = {} add up to {}, expected size {} of dim {}",

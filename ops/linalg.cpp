@@ -3,6 +3,7 @@
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/structured.h"
 
 namespace lamella::ops {
 
@@ -223,7 +224,11 @@ void define_cholesky() {
                        "a matrix is not positive definite. Backward error at most n * 2^-p * |x|."});
   OpTable::add({.schema = "cholesky(Tensor x, bool upper=False) -> Tensor",
                 .shape = ShapeClass::Linalg,
-                .composite = [](Frame& f) { f.results[0] = linalg_cholesky(f.tensor(0), f.arg<bool>(1)); },
+                .composite =
+                    [](Frame& f) {
+                      under_own_name(f, "linalg_cholesky",
+                                     [&] { f.results[0] = linalg_cholesky(f.tensor(0), f.arg<bool>(1)); });
+                    },
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kNoInPlace | kValueErrors | kSymmetricInput,

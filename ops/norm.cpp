@@ -1,4 +1,6 @@
 // Layer normalisation.
+#include <cmath>
+
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
@@ -22,6 +24,8 @@ void check_arguments(const Frame& f) {
   LAMELLA_CHECK(!shape.empty() && lead >= 0 && Dims(x.sizes().subspan(size_t(lead))) == Dims(shape), Shape,
                 "{}: normalized_shape = {} for x: {}; expected the last sizes of x, at least one", op_name(f),
                 Dims(shape), x);
+  const double eps = f.arg<double>(4);
+  LAMELLA_CHECK(std::isfinite(eps), Value, "{}: eps = {}, expected a finite number", op_name(f), eps);
   check_parameter(f, 2, shape);
   check_parameter(f, 3, shape);
 }

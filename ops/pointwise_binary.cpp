@@ -5,12 +5,19 @@ namespace lamella::ops {
 
 namespace {
 void infer_true_div(const Frame& f, Inferred& out) {
-  const bool rounds = !f.none(2);
-  rounds ? infer_broadcast(f, out) : infer_float(f, out);
+  if (f.none(2)) return infer_float(f, out);
+  const std::string& mode = f.arg<std::string>(2);
+  LAMELLA_CHECK(mode == "floor" || mode == "trunc", Value,
+                "{}: rounding_mode = \"{}\", expected \"floor\" or \"trunc\"", op_name(f), mode);
+  infer_broadcast(f, out);
+  LAMELLA_CHECK(!is_complex(out.compute), DType,
+                "{}: a: {}, b: {}; expected real numbers for rounding_mode = \"{}\"", op_name(f), f.tensor(0),
+                f.tensor(1), mode);
 }
 
 void check_no_bool(const Frame& f, const Inferred& inferred) {
-  LAMELLA_CHECK(!is_bool(inferred.compute), DType, "{}: got two bool tensors, expected numbers", op_name(f));
+  LAMELLA_CHECK(!is_bool(inferred.compute), DType, "{}: a: {}, b: {}; expected numbers, not bool", op_name(f),
+                f.tensor(0), f.tensor(1));
 }
 
 /// add and sub: b is scaled first, in the compute dtype.
@@ -18,7 +25,8 @@ void infer_add(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   const Scalar& alpha = f.arg<Scalar>(2);
   LAMELLA_CHECK(alpha == Scalar(1) || category(alpha.kind()) <= category(out.compute), DType,
-                "{}: alpha = {} does not fit a result of {}", op_name(f), alpha.str(), out.compute);
+                "{}: alpha = {} does not fit a result of {}; expected a number of its kind", op_name(f),
+                alpha.str(), out.compute);
   if (op_name(f) == "sub") check_no_bool(f, out);
 }
 

@@ -6,7 +6,8 @@ namespace lamella::ops {
 namespace {
 void infer_pow(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
-  LAMELLA_CHECK(!is_bool(out.compute), DType, "{}: got two bool tensors, expected numbers", op_name(f));
+  LAMELLA_CHECK(!is_bool(out.compute), DType, "{}: a: {}, b: {}; expected numbers, not bool", op_name(f),
+                f.tensor(0), f.tensor(1));
 }
 
 void infer_order(const Frame& f, Inferred& out) {
@@ -72,8 +73,9 @@ void infer_clamp(const Frame& f, Inferred& out) {
   LAMELLA_CHECK(f.tensor(1).defined() || f.tensor(2).defined(), Value,
                 "{}: min and max are both None, expected one at least", op_name(f));
   infer_broadcast(f, out);
-  LAMELLA_CHECK(!is_complex(out.compute), DType, "{}: got {}, expected real numbers", op_name(f),
-                out.compute);
+  LAMELLA_CHECK(!is_complex(out.compute), DType,
+                "{}: x: {} and its bounds compare as {}, which has no order; expected real numbers",
+                op_name(f), f.tensor(0), out.compute);
 }
 
 /// min(max(x, min), max): so max wins where min > max, and NaN anywhere gives NaN.

@@ -110,18 +110,20 @@ void infer(const Frame& f, Inferred& out) {
 
 void check_args(const Frame& f, int key) {
   const auto check = [&](const Tensor& t, int i) {
-    LAMELLA_CHECK(t.defined(), Undefined, "{}: argument \"{}\" is an undefined tensor", op_name(f),
+    LAMELLA_CHECK(t.defined(), Undefined,
+                  "{}: argument \"{}\" is an undefined tensor; expected a defined one", op_name(f),
                   arg_name(f, i));
     LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as the other arguments",
                   op_name(f), arg_name(f, i), name(t.device()), name(Device(key)));
     LAMELLA_ASSERT(t.impl()->storage || key == int(Device::Meta));  // no wrapper reaches a backend
     LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(t.dtype()), DType,
-                  "{}: {} is {}, a dtype of the reference column only", op_name(f), arg_name(f, i), t);
+                  "{}: {} is {}, a dtype of the reference column only; expected a public one", op_name(f),
+                  arg_name(f, i), t);
   };
   for (const uint8_t i : f.op->tensor_params) {
     if (f.none(i)) {
-      LAMELLA_CHECK(f.op->schema.params[i].optional, Undefined, "{}: argument \"{}\" is missing", op_name(f),
-                    arg_name(f, i));
+      LAMELLA_CHECK(f.op->schema.params[i].optional, Undefined,
+                    "{}: argument \"{}\" is None; expected a tensor", op_name(f), arg_name(f, i));
       continue;
     }
     if (f.op->schema.params[i].kind == ParamKind::TensorList)
@@ -189,8 +191,11 @@ bool run_line(Frame& f) {
   LAMELLA_ASSERT(n <= 4);
   for (size_t i = 0; i < n; ++i) {
     LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(inferred.outs[i].dtype), DType,
-                  "{}: {} is a dtype of the reference column only", op_name(f), inferred.outs[i].dtype);
-    outs[i] = make_tensor(inferred.outs[i].sizes, inferred.outs[i].dtype, Device(key));
+                  "{}: dtype = {} exists in the reference column only; expected a public one", op_name(f),
+                  inferred.outs[i].dtype);
+    under_own_name(f, "empty", [&] {
+      outs[i] = make_tensor(inferred.outs[i].sizes, inferred.outs[i].dtype, Device(key));
+    });
   }
   if (key != int(Device::Meta)) launch(f, inferred, {outs, n}, key == int(Device::Reference));
   for (size_t i = 0; i < n; ++i) f.results[i] = std::move(outs[i]);
@@ -205,31 +210,24 @@ void view_cell(Frame& f, int key) {
   check_args(f, key);
   const Tensor& x = f.tensor(f.op->tensor_params[0]);
   const Geometry g = f.op->view(f, {x.sizes(), x.strides(), x.impl()->offset});
+  LAMELLA_CHECK(g.sizes.size() <= 64, Shape, "{}: {} is {}; expected a result of at most 64 dims", op_name(f),
+                arg_name(f, f.op->tensor_params[0]), x);
   f.results[0] = make_view_unchecked(x, g.sizes, g.strides, g.offset);
 }
 
+/// Besides: a target may be an argument, but not share a part of its memory with one.
 void check_target(const Frame& base, std::string_view arg, const Tensor& target, const Shape& result) {
-  LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape,
-                "{}: {} is {}, expected {} to hold the result", op_name(base), arg, target,
-                type_str(target.dtype(), result.sizes));
-  const bool internal = is_internal(target.dtype()) || is_internal(result.dtype);
-  LAMELLA_CHECK(target.device() == Device::Reference || !internal, DType,
-                "{}: {} is {} for a result of {}, a dtype of the reference column only", op_name(base), arg,
-                target, result.dtype);
-  LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType,
-                "{}: a result of {} cannot be stored into {}: {}", op_name(base), result.dtype, arg, target);
-  const bool converts = arg != "out" || !base.op->has(kExactOut);
-  LAMELLA_CHECK(converts || result.dtype == target.dtype(), DType, "{}: {} is {}, expected dtype {}",
-                op_name(base), arg, target, result.dtype);
-  LAMELLA_CHECK(!overlaps_itself(target), Overlap,
-                "{}: {}: {} with strides {} has elements that share memory; clone it before writing",
-                op_name(base), arg, target, Dims(target.strides()));
+  ops::check_target(*base.op, arg, target, result);
+  const auto check = [&](const Tensor& t, int i) {
+    LAMELLA_CHECK(!t.defined() || overlap(target, t) != Overlap::Partial, Overlap,
+                  "{}: {} and {} share part of their memory; expected all of it or none: clone one of them",
+                  op_name(base), arg, arg_name(base, i));
+  };
   for (const uint8_t i : base.op->tensor_params) {
-    if (base.none(i) || base.op->schema.params[i].kind != ParamKind::Tensor || !base.tensor(i).defined())
-      continue;
-    LAMELLA_CHECK(overlap(target, base.tensor(i)) != Overlap::Partial, Overlap,
-                  "{}: {} and {} share part of their memory; clone one of them", op_name(base), arg,
-                  arg_name(base, i));
+    if (base.none(i)) continue;
+    if (base.op->schema.params[i].kind == ParamKind::Tensor) check(base.tensor(i), i);
+    else
+      for (const Tensor& t : base.tensors(i)) check(t, i);
   }
 }
 
@@ -272,13 +270,29 @@ void out_cell(Frame& f, int key) {
   Frame base = f;
   base.op = f.op->base;
   base.args = f.args + 1;
-  LAMELLA_CHECK(int(target.device()) == key, Device, "{}: out is on {}, expected {}", op_name(base),
-                name(target.device()), name(Device(key)));
+  LAMELLA_CHECK(int(target.device()) == key, Device, "{}: out is on {}, expected {} as the arguments",
+                op_name(base), name(target.device()), name(Device(key)));
   LAMELLA_ASSERT(target.impl()->storage || key == int(Device::Meta));
   write_into(base, target, "out", key);
 }
 
 }  // namespace
+
+void check_target(const Op& base, std::string_view arg, const Tensor& target, const Shape& result) {
+  LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape,
+                "{}: {} is {}, expected {} to hold the result", base.name, arg, target,
+                type_str(target.dtype(), result.sizes));
+  LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType,
+                "{}: {} is {}; expected a dtype that can hold the result's {}", base.name, arg, target,
+                result.dtype);
+  const bool converts = arg != "out" || !base.has(kExactOut);
+  LAMELLA_CHECK(converts || result.dtype == target.dtype(), DType, "{}: {} is {}, expected dtype {}",
+                base.name, arg, target, result.dtype);
+  LAMELLA_CHECK(
+      !overlaps_itself(target), Overlap,
+      "{}: {} is {} with strides {}; expected elements that share no memory: clone it before writing",
+      base.name, arg, target, Dims(target.strides()));
+}
 
 void infer_frame(const Frame& frame, Inferred& out) { infer(frame, out); }
 

@@ -12,4 +12,18 @@ void install_class_hooks();
 /// operator would raise for these shapes. Not for views and composites.
 void infer_frame(const Frame& frame, Inferred& out);
 
+/// Raises unless `target`, called `arg`, can hold `result`: sizes, dtype, elements apart from each other.
+void check_target(const Op& base, std::string_view arg, const Tensor& target, const Shape& result);
+
+/// Runs another operator or its kernel; what it refuses is refused under the name of the one that was called.
+template <class F> void under_own_name(const Frame& f, std::string_view other, F&& run) {
+  try {
+    run();
+  } catch (const Error& e) {
+    const std::string_view text = e.what();
+    if (!text.starts_with(std::string(other) + ":")) throw;
+    throw Error(e.code(), f.op->base->name + std::string(text.substr(other.size())));
+  }
+}
+
 }  // namespace lamella::ops

@@ -9,11 +9,13 @@ namespace lamella::ops {
 namespace {
 /// x's product of sizes against that of `size` without its -1.
 int64_t missing_size(const Frame& f, Ints size, const Dims& x, int64_t numel, int64_t known) {
-  LAMELLA_CHECK(known != 0, Shape,
-                "{}: size = {}: -1 could be anything for x with sizes {}, which has no elements", op_name(f),
-                Dims(size), x);
-  LAMELLA_CHECK(numel % known == 0, Shape, "{}: size = {} does not divide the {} elements of x with sizes {}",
-                op_name(f), Dims(size), numel, x);
+  LAMELLA_CHECK(
+      known != 0, Shape,
+      "{}: size = {}: -1 could be anything for x with sizes {}, which has no elements; expected no -1",
+      op_name(f), Dims(size), x);
+  LAMELLA_CHECK(numel % known == 0, Shape,
+                "{}: size = {} for x with sizes {}; expected a product that divides {}", op_name(f),
+                Dims(size), x, numel);
   return numel / known;
 }
 }  // namespace
@@ -34,8 +36,8 @@ Dims resolve_size(const Frame& f, Ints size, const Dims& x) {
   Dims out(size);
   if (unknown >= 0) out[unknown] = missing_size(f, size, x, numel, product);
   else
-    LAMELLA_CHECK(product == numel, Shape, "{}: size = {} has {} elements, x with sizes {} has {}",
-                  op_name(f), out, product, x, numel);
+    LAMELLA_CHECK(product == numel, Shape, "{}: size = {} has {} elements; expected {} as x with sizes {}",
+                  op_name(f), out, product, numel, x);
   return out;
 }
 
@@ -66,7 +68,8 @@ std::optional<Dims> view_strides(const Dims& sizes, const Dims& strides, const D
 
 Geometry select_of(const Frame& f, const Geometry& x, int64_t dim, int64_t index) {
   LAMELLA_CHECK(x.sizes.size() > 0, DimOutOfRange,
-                "{}: dim = {} is out of range for x: {}, which has no dims", op_name(f), dim, f.tensor(0));
+                "{}: dim = {} is out of range for x: {}; expected one dim at least", op_name(f), dim,
+                f.tensor(0));
   const int d = int(wrap_dim(f, "dim", dim, f.tensor(0)));
   const int64_t size = x.sizes[d];
   LAMELLA_CHECK(-size <= index && index < size, IndexOutOfRange,
@@ -82,7 +85,8 @@ Geometry select_of(const Frame& f, const Geometry& x, int64_t dim, int64_t index
 Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<int64_t> start,
                   std::optional<int64_t> end, int64_t step) {
   LAMELLA_CHECK(x.sizes.size() > 0, DimOutOfRange,
-                "{}: dim = {} is out of range for x: {}, which has no dims", op_name(f), dim, f.tensor(0));
+                "{}: dim = {} is out of range for x: {}; expected one dim at least", op_name(f), dim,
+                f.tensor(0));
   LAMELLA_CHECK(step > 0, Value, "{}: step = {}, expected step > 0", op_name(f), step);
   const int d = int(wrap_dim(f, "dim", dim, f.tensor(0)));
   const int64_t size = x.sizes[d];
@@ -100,8 +104,8 @@ Geometry diagonal_of(const Frame& f, const Geometry& x, int64_t offset, int64_t 
                 f.tensor(0));
   const int row = int(wrap_dim(f, "dim1", dim1, f.tensor(0))),
             column = int(wrap_dim(f, "dim2", dim2, f.tensor(0)));
-  LAMELLA_CHECK(row != column, Shape, "{}: dim1 = {} and dim2 = {} are the same dim of x: {}", op_name(f),
-                dim1, dim2, f.tensor(0));
+  LAMELLA_CHECK(row != column, Shape, "{}: dim1 = {} and dim2 = {} for x: {}; expected different dims",
+                op_name(f), dim1, dim2, f.tensor(0));
   const int64_t rows = x.sizes[row], columns = x.sizes[column];
   const int64_t length = offset >= 0 ? std::min(rows, columns - offset) : std::min(rows + offset, columns);
   Geometry out = x;
@@ -119,22 +123,24 @@ namespace {
 Geometry view_of(const Frame& f, const Geometry& x) {
   const Dims sizes = resolve_size(f, f.ints(1), x.sizes);
   const auto strides = view_strides(x.sizes, x.strides, sizes);
-  LAMELLA_CHECK(strides, Shape,
-                "{}: size = {}: x: {} with strides {} has no view of that shape; reshape copies where needed",
-                op_name(f), sizes, f.tensor(0), x.strides);
+  LAMELLA_CHECK(
+      strides, Shape,
+      "{}: size = {} for x: {} with strides {}; expected a shape that needs no copy: reshape copies",
+      op_name(f), sizes, f.tensor(0), x.strides);
   return {sizes, *strides, x.offset};
 }
 
 Geometry permute_of(const Frame& f, const Geometry& x) {
   const Ints dims = f.ints(1);
-  LAMELLA_CHECK(dims.size() == size_t(x.sizes.size()), Shape, "{}: dims = {} names {} dims, x: {} has {}",
-                op_name(f), Dims(dims), dims.size(), f.tensor(0), x.sizes.size());
+  LAMELLA_CHECK(dims.size() == size_t(x.sizes.size()), Shape, "{}: dims = {} for x: {}; expected {} dims",
+                op_name(f), Dims(dims), f.tensor(0), x.sizes.size());
   Geometry out;
   out.offset = x.offset;
   Dims seen(x.sizes.size());
   for (const int64_t dim : dims) {
     const int d = int(wrap_dim(f, "dims", dim, f.tensor(0)));
-    LAMELLA_CHECK(!seen[d], Shape, "{}: dims = {} names dim {} twice", op_name(f), Dims(dims), d);
+    LAMELLA_CHECK(!seen[d], Shape, "{}: dims = {} names dim {} twice; expected distinct dims", op_name(f),
+                  Dims(dims), d);
     seen[d] = 1;
     out.sizes.push_back(x.sizes[d]);
     out.strides.push_back(x.strides[d]);
@@ -159,8 +165,8 @@ std::optional<int64_t> int_or_none(const Frame& f, int i) {
 Geometry expand_of(const Frame& f, const Geometry& x) {
   const Ints size = f.ints(1);
   const int shift = int(size.size()) - x.sizes.size();
-  LAMELLA_CHECK(shift >= 0, Shape, "{}: size = {} has fewer dims than x: {}", op_name(f), Dims(size),
-                f.tensor(0));
+  LAMELLA_CHECK(shift >= 0, Shape, "{}: size = {} has fewer dims than x: {}; expected {} at least",
+                op_name(f), Dims(size), f.tensor(0), x.sizes.size());
   Geometry out{size, Dims(int(size.size())), x.offset};
   for (int d = 0; d < out.sizes.size(); ++d) {
     const int64_t from = d < shift ? 1 : x.sizes[d - shift];

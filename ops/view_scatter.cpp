@@ -29,8 +29,8 @@ void infer_scatter(const Frame& f, Inferred& out) {
   LAMELLA_CHECK(target.sizes.equal(src.sizes()), Shape,
                 "{}: src is {}, expected sizes {}, those of the part of x: {} it replaces", op_name(f), src,
                 target.sizes, x);
-  LAMELLA_CHECK(can_store(src.dtype(), x.dtype()), DType, "{}: src: {} cannot be stored into x: {}",
-                op_name(f), src, x);
+  LAMELLA_CHECK(can_store(src.dtype(), x.dtype()), DType,
+                "{}: src is {}, expected a dtype that x: {} can hold", op_name(f), src, x);
 }
 
 void launch_scatter(const Launch& l) {

@@ -9,4 +9,5 @@ int main_sensitivity(int argc, char** argv);
 int main_tolerances(int argc, char** argv);
 int main_explain(int argc, char** argv);
 int main_ops(int argc, char** argv);
+int main_accept(int argc, char** argv);
 int main_doctor(int argc, char** argv);

@@ -24,6 +24,7 @@ constexpr Command kCommands[] = {
     {"tolerances", "print each operator's tolerance beside the largest error seen", main_tolerances},
     {"explain", "show where every operator of an expression is dispatched", main_explain},
     {"ops", "list the operators", main_ops},
+    {"accept", "write the texts that expect tests got into their sources", main_accept},
     {"doctor", "show what this build has and what was left out", main_doctor},
 };
 

@@ -115,15 +115,17 @@ void written(Frame& f) {
   const Tensor target = f.tensor(0);
   Frame base{f.op->base, f.args + (f.op->form == OpForm::Out ? 1 : 0), nullptr};
   Meta* meta = meta_of(target);
-  LAMELLA_CHECK(!meta || !meta->leaf, Value, "{}: {} is a leaf that requires grad; write to a clone of it",
-                base.op->name, target);
+  LAMELLA_CHECK(!meta || !meta->leaf, Value,
+                "{}: {} is {}, a leaf that requires grad; expected a result: write to a clone of it",
+                base.op->name, f.op->schema.params[0].name, target);
   const bool shared = target.impl()->storage && !target.impl()->storage->unique();
   const bool view = target.impl()->storage && (target.impl()->offset != 0 || shared);
   const Inputs inputs(base);
-  LAMELLA_CHECK(inputs.n == 0 || !view || meta, Value,
-                "{}: {} shares its memory with other tensors; a value that carries history cannot be written "
-                "into it; clone it",
-                base.op->name, target);
+  LAMELLA_CHECK(
+      inputs.n == 0 || !view || meta, Value,
+      "{}: {} is {}, which shares its memory with other tensors; expected a clone of it, for the value "
+      "written carries history",
+      base.op->name, f.op->schema.params[0].name, target);
   Tensor result;
   base.results = &result;
   call(base);
@@ -170,8 +172,8 @@ Tensor with_history(Node& node, uint32_t output, const Tensor& saved) {
 }  // namespace
 
 Tensor detach(const Tensor& x) {
-  LAMELLA_CHECK(x.defined(), Undefined, "detach: the tensor is undefined");
-  LAMELLA_CHECK(x.impl()->storage, Level, "detach: {} is wrapped by a transform", x);
+  LAMELLA_CHECK(x.defined(), Undefined, "detach: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(x.impl()->storage, Level, "detach: {} is wrapped by a transform; expected a plain tensor", x);
   return alias_of(x);
 }
 
@@ -192,7 +194,8 @@ bool is_grad_required(const Tensor& x) {
 
 void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions options) {
   const Meta* meta = meta_of(root);
-  LAMELLA_CHECK(meta && meta->from.node, NotDifferentiable, "backward: {} does not require grad", root);
+  LAMELLA_CHECK(meta && meta->from.node, NotDifferentiable,
+                "backward: {} does not require grad; expected a result of something that does", root);
   Tensor ct = cotangent;
   if (!ct.defined()) {
     LAMELLA_CHECK(root.numel() == 1, Shape, "backward: got {}, expected one element, or a cotangent", root);
@@ -212,13 +215,15 @@ void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions optio
 
 Tensor grad_of(const Tensor& leaf) {
   const Meta* m = meta_of(leaf);
-  LAMELLA_CHECK(m && m->leaf, Usage, "grad_of: {} is no leaf that requires grad", leaf);
+  LAMELLA_CHECK(m && m->leaf, Usage,
+                "grad_of: {} has no gradient of its own; expected a leaf that requires grad", leaf);
   return m->grad;
 }
 
 void clear_grad(const Tensor& leaf) {
   Meta* m = meta_of(leaf);
-  LAMELLA_CHECK(m && m->leaf, Usage, "clear_grad: {} is no leaf that requires grad", leaf);
+  LAMELLA_CHECK(m && m->leaf, Usage,
+                "clear_grad: {} has no gradient of its own; expected a leaf that requires grad", leaf);
   m->grad = {};
 }
 

@@ -147,7 +147,8 @@ class Grad final : public Interpreter {
 
 void check_inputs(const Tensors& inputs, std::string_view what) {
   for (size_t i = 0; i < inputs.size(); ++i) {
-    LAMELLA_CHECK(inputs[i].defined(), Undefined, "{}: input {} is an undefined tensor", what, i);
+    LAMELLA_CHECK(inputs[i].defined(), Undefined,
+                  "{}: input {} is an undefined tensor; expected a defined one", what, i);
     LAMELLA_CHECK(is_inexact(inputs[i].dtype()), DType,
                   "{}: input {} is {}, expected floating point or complex", what, i, inputs[i]);
   }
@@ -189,7 +190,8 @@ VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {
   }
   auto [ys, aux] = f(wrapped);
   for (Tensor& y : ys) {
-    LAMELLA_CHECK(y.defined(), Undefined, "vjp: the function returned an undefined tensor");
+    LAMELLA_CHECK(y.defined(), Undefined,
+                  "vjp: the function returned an undefined tensor; expected defined ones");
     state->outputs.push_back(transform.output(y, y));
     state->like_outputs.push_back(y);
   }
@@ -211,8 +213,8 @@ struct GradResult {
 GradResult grad_at(const AuxFunction& f, const std::vector<int>& argnums, const Tensors& inputs) {
   Tensors chosen;
   for (const int i : argnums) {
-    LAMELLA_CHECK(i >= 0 && size_t(i) < inputs.size(), Usage, "grad: argnums names argument {} of {}", i,
-                  inputs.size());
+    LAMELLA_CHECK(i >= 0 && size_t(i) < inputs.size(), Usage,
+                  "grad: argnums names argument {}; expected 0 <= argnum < {}", i, inputs.size());
     chosen.push_back(inputs[size_t(i)]);
   }
   check_inputs(chosen, "grad");

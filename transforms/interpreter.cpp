@@ -5,6 +5,7 @@
 
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
+#include "lamella/ops/structured.h"
 #include "lamella/transforms/tape.h"
 
 namespace lamella {
@@ -25,16 +26,9 @@ void Interpreter::written(Frame& frame) {
   Tensor result;
   Frame base{frame.op->base, frame.args + (frame.op->form == OpForm::Out ? 1 : 0), &result};
   lamella::call(base);
-  const std::string& op = base.op->name;
-  LAMELLA_CHECK(std::ranges::equal(target.sizes(), result.sizes()), Shape,
-                "{}: {} is {}, expected {} to hold the result", op, arg, target, result);
-  LAMELLA_CHECK(can_store(result.dtype(), target.dtype()), DType,
-                "{}: a result of {} cannot be stored into {}: {}", op, result.dtype(), arg, target);
-  LAMELLA_CHECK(!overlaps_itself(target), Overlap,
-                "{}: {}: {} with strides {} has elements that share memory; clone it before writing", op, arg,
-                target, Dims(target.strides()));
+  ops::check_target(*base.op, arg, target, {result.sizes(), result.dtype()});
   if (result.dtype() != target.dtype()) result = to(result, target.dtype());
-  if (!wraps(target) && wraps(result)) promote(base, target);
+  if (!wraps(target) && wraps(result)) promote(base, arg, target);
   if (wraps(target)) return assign(base, target, result);
   const Below below(key_);
   copy_(target, result);
@@ -43,15 +37,16 @@ void Interpreter::written(Frame& frame) {
 /// NOTE: [promotion of fresh storage] A tensor made inside the level without its values (zeros) may be
 /// written with values of the level as long as no view of it exists: its header becomes a wrapper, so every
 /// handle sees the value (decision 0005).
-void Interpreter::promote(const Frame& frame, const Tensor& target) {
+void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor& target) {
   TensorImpl* impl = target.impl();
   LAMELLA_CHECK(impl->storage && impl->storage->birth >= serial_ && !impl->extra, Level,
-                "{}: {} was made outside {} and cannot hold a value of it; return the value instead",
-                frame.op->name, target, live_key_name(key_));
+                "{}: {} is {}, made outside {}; expected a tensor that can hold a value of it: return the "
+                "value instead",
+                frame.op->name, arg, target, live_key_name(key_));
   LAMELLA_CHECK(
       impl->storage->unique(), Level,
-      "{}: {} was made inside {} without its values and has views; start from a value of it, such as x * 0",
-      frame.op->name, target, live_key_name(key_));
+      "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
+      frame.op->name, arg, target, live_key_name(key_));
   const bool embedded = impl->storage->embedded;
   Wrapper* const extra = shell(
       embedded ? clone(target) : make_view_unchecked(target, target.sizes(), target.strides(), impl->offset));
@@ -119,8 +114,8 @@ void replace_value(const Frame& frame, const Tensor& target, const Tensor& value
   const Tensor& root = w->view ? w->view->base : target;
   auto* base = static_cast<ReplacingWrapper*>(root.impl()->extra);
   LAMELLA_CHECK(!base->argument, Level,
-                "{}: {} is an argument of {}: its memory belongs to the caller; clone it before writing",
-                frame.op->name, target, live_key_name(key));
+                "{}: {} is {}, an argument of {} whose memory belongs to the caller; expected a clone of it",
+                frame.op->name, frame.op->schema.params[0].name, target, live_key_name(key));
   if (w->view) take(root, write_through(*w->view, value));
   take(target, value);
   ++base->generation;

@@ -79,7 +79,7 @@ class Interpreter : public Transform {
 
  private:
   void written(Frame& frame);
-  void promote(const Frame& frame, const Tensor& target);
+  void promote(const Frame& frame, std::string_view arg, const Tensor& target);
 };
 
 /// Opens a level for an interpreter and tells it its key.

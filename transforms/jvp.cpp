@@ -189,12 +189,13 @@ class Jvp final : public Interpreter {
 }  // namespace
 
 JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents) {
-  LAMELLA_CHECK(primals.size() == tangents.size(), Shape, "jvp: got {} primals and {} tangents",
-                primals.size(), tangents.size());
+  LAMELLA_CHECK(primals.size() == tangents.size(), Shape,
+                "jvp: got {} primals and {} tangents; expected as many of each", primals.size(),
+                tangents.size());
   Jvp transform;
   for (size_t i = 0; i < primals.size(); ++i) {
     const Tensor &x = primals[i], &t = tangents[i];
-    LAMELLA_CHECK(x.defined(), Undefined, "jvp: primal {} is an undefined tensor", i);
+    LAMELLA_CHECK(x.defined(), Undefined, "jvp: primal {} is an undefined tensor; expected a defined one", i);
     if (!t.defined()) continue;
     LAMELLA_CHECK(is_inexact(x.dtype()), DType, "jvp: primal {} is {}, expected floating point or complex", i,
                   x);
@@ -210,7 +211,8 @@ JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents
   JvpResult out;
   const Below below(open.level.key());
   for (const Tensor& y : ys) {
-    LAMELLA_CHECK(y.defined(), Undefined, "jvp: the function returned an undefined tensor");
+    LAMELLA_CHECK(y.defined(), Undefined,
+                  "jvp: the function returned an undefined tensor; expected defined ones");
     Tensor value;
     Tensor tangent = transform.split(y, value);
     out.values.push_back(value);

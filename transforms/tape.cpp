@@ -118,7 +118,7 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list) con
     if (!t.defined()) return nullptr;
     const Storage* memory = memory_of(t.impl());
     LAMELLA_CHECK(!memory || memory->version.load(std::memory_order_relaxed) == version_, Value,
-                  "backward: a value that {} saved was written in place later (version {} now, {} then); "
+                  "backward: a value that {} saved was written in place later: version {}, expected {}; "
                   "clone it first",
                   op.name, memory->version.load(), version_);
     return &t;

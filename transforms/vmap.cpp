@@ -129,7 +129,9 @@ class Vmap final : public Interpreter {
     if (!mapped) return false;
     Tensor result;
     Frame lower{&op, args, &result};
-    lamella::call(lower);
+    try {
+      lamella::call(lower);
+    } catch (const Error&) { return false; }  // the long way raises it in the shapes of a lane
     const bool same = mapped->contiguous && result.is_contiguous();
     f.results[0] = same ? wrap_as(std::move(result), *mapped) : wrap_result(std::move(result));
     return true;
@@ -169,7 +171,13 @@ class Vmap final : public Interpreter {
     Inferred logical;
     if (op.shape != ShapeClass::Dynamic)
       ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
-    rule(call);
+    try {
+      rule(call);
+    } catch (const Error&) {
+      // A rule speaks of other operators and of the batch; a lane's own words are better.
+      if (op.has(kValueErrors) && size_ > 0 && op.schema.result_kind == ResultKind::Tensors) lanes(call);
+      throw;
+    }
     for (int k = 0; k < op.schema.n_results; ++k)
       f.results[k] = call.mapped[k] ? wrap_result(results[k]) : results[k];
     if (f.list)
@@ -196,11 +204,14 @@ class Vmap final : public Interpreter {
   /// Total: lane by lane, stacked. Counted and shown by `lamella explain`.
   void loop(BatchCall& b) {
     ++fallbacks;
+    LAMELLA_CHECK(b.frame.op->schema.result_kind == ResultKind::Tensors, NoKernel,
+                  "{}: no batch rule, and it returns a list", b.frame.op->name);
+    size_ == 0 ? no_lanes(b) : lanes(b);
+  }
+
+  void lanes(BatchCall& b) {
     const Op& op = *b.frame.op;
-    LAMELLA_CHECK(op.schema.result_kind == ResultKind::Tensors, NoKernel,
-                  "{}: no batch rule, and it returns a list", op.name);
-    if (size_ == 0) return no_lanes(b);
-    std::vector<Tensors> lanes(size_t(op.schema.n_results));
+    std::vector<Tensors> results(size_t(op.schema.n_results));
     for (int64_t lane = 0; lane < size_; ++lane) {
       Values args = own(b.frame);
       for (const uint8_t i : op.tensor_params) {
@@ -213,17 +224,23 @@ class Vmap final : public Interpreter {
         for (size_t k = 0; k < list.size(); ++k)
           if (b.list_dims[i][k] != kNotMapped) list[k] = select(list[k], b.list_dims[i][k], lane);
       }
-      const Tensors results = call_boxed(op, args);
-      for (size_t k = 0; k < results.size(); ++k) lanes[k].push_back(results[k]);
+      const Tensors lane_results = call_boxed(op, args);
+      for (size_t k = 0; k < lane_results.size(); ++k) {
+        results[k].push_back(lane_results[k]);
+        LAMELLA_CHECK(std::ranges::equal(results[k][0].sizes(), lane_results[k].sizes()), Shape,
+                      "{}: its result is {} in lane {}, expected {} as in lane 0", op.name, lane_results[k],
+                      lane, results[k][0]);
+      }
     }
-    for (size_t k = 0; k < lanes.size(); ++k) b.results[k] = stack(lanes[k], 0);
+    for (size_t k = 0; k < results.size(); ++k) b.results[k] = stack(results[k], 0);
   }
 
   /// Nothing runs for an empty batch: shapes and dtypes come from the shape function, on logical shapes.
   void no_lanes(BatchCall& b) const {
     const Op& op = *b.frame.op;
     LAMELLA_CHECK(op.shape != ShapeClass::Dynamic, NoKernel,
-                  "{}: its shape depends on values, and an empty batch has none", op.name);
+                  "{}: its shape depends on values, and an empty batch has none; expected one lane at least",
+                  op.name);
     const int first = op.tensor_params[0];
     const bool list = op.schema.params[size_t(first)].kind == ParamKind::TensorList;
     const Tensor& like = list ? b.logical.tensors(first)[0] : b.logical.tensor(first);
@@ -247,10 +264,9 @@ class Vmap final : public Interpreter {
     if (const VmapWrapper* w =
             given.defined() ? wrapper(f, given) : nullptr)  // keys of the lanes: streams of their own
       return with_key(f, at, to_front(w->value, w->dim), true);
-    LAMELLA_CHECK(
-        randomness_ != Randomness::Error || given.defined(), Randomness,
-        "{}: random numbers under vmap need a choice: randomness same or different, or a mapped key",
-        f.op->name);
+    LAMELLA_CHECK(randomness_ != Randomness::Error || given.defined(), Randomness,
+                  "{}: key is None under vmap; expected a mapped key, or randomness same or different",
+                  f.op->name);
     if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
     const Tensor base = next_key();  // one level down: lanes of outer vmaps get keys of their own first
     const Tensor keys = lamella::fold_in(unsqueeze(base, 0), to(arange(size_), DType::U64));
@@ -293,17 +309,19 @@ int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
   int64_t size = o.size;
   size_t first = 0;
   for (size_t i = 0; i < xs.size(); ++i) {
-    LAMELLA_CHECK(xs[i].defined(), Undefined, "vmap: argument {} is an undefined tensor", i);
+    LAMELLA_CHECK(xs[i].defined(), Undefined,
+                  "vmap: argument {} is an undefined tensor; expected a defined one", i);
     const int d = mapped_dim(o, xs, i);
     if (d == kNotMapped) continue;
     const int64_t n = xs[i].size(d);
     LAMELLA_CHECK(size < 0 || n == size, MappedSize,
-                  "vmap: mapped sizes differ: argument {} ({}) has {} lanes, argument {} ({}) has {}", i,
+                  "vmap: argument {} ({}) has {} lanes, argument {} ({}) has {}; expected equal sizes", i,
                   xs[i], n, first, xs[first], size);
     if (size < 0) first = i;
     size = n;
   }
-  LAMELLA_CHECK(size >= 0, MappedSize, "vmap: no argument is mapped and no size is given");
+  LAMELLA_CHECK(size >= 0, MappedSize,
+                "vmap: no argument is mapped and no size is given; expected one of them");
   return size;
 }
 
@@ -329,13 +347,13 @@ thread_local Tensors WrappedList::spare_;
 
 /// Result i as the caller of vmap sees it.
 Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, const VmapOptions& o) {
-  LAMELLA_CHECK(y.defined(), Undefined, "vmap: result {} is an undefined tensor", i);
+  LAMELLA_CHECK(y.defined(), Undefined, "vmap: result {} is an undefined tensor; expected a defined one", i);
   const int d = dim_for(o.out_dims, i, n, "out_dims");
   if (const Tensor* front = d == 0 ? transform.front_value(y) : nullptr) return *front;
   Tensor value = transform.mapped_value(y);
   if (d == kNone) {
     LAMELLA_CHECK(!value.defined(), DimOutOfRange,
-                  "vmap: out_dims of result {} is none, but it depends on the lane", i);
+                  "vmap: out_dims of result {} is none; expected a dim, for it depends on the lane", i);
     return y;
   }
   const int at = wrap_mapped(d, y.rank() + 1, "out_dims", y);

@@ -99,7 +99,8 @@ void check_divisor(const View& divisor, DType compute) {
     const void* source = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
     char zero[kTile];
     is_zero(zero, &source, n0 * n1);
-    LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value, "division by zero in b ({})", name(compute));
+    LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value,
+                  "b holds 0 and the division is in {}; expected b != 0", name(compute));
   });
 }
 

@@ -12,8 +12,8 @@ int64_t index_at(const View& index, int64_t offset) { return load<int64_t>(index
 void check_indices(const View& index, int64_t dim, int64_t size) {
   for (Odometer at(sizes_of(index)); at.more(); at.next()) {
     const int64_t i = index_at(index, at.offset(index));
-    LAMELLA_CHECK(i >= 0 && i < size, IndexOutOfRange, "index = {} is out of range for dim {} of size {}", i,
-                  dim, size);
+    LAMELLA_CHECK(i >= 0 && i < size, IndexOutOfRange,
+                  "index = {} is out of range for dim {}; expected 0 <= index < {}", i, dim, size);
   }
 }
 

@@ -42,8 +42,8 @@ void check_divisor(const KernelCall& call) {
   if (!is_integer(call.compute)) return;
   const View& b = call.ins[1];
   for (Odometer at(sizes_of(call.outs[0])); at.more(); at.next()) {
-    LAMELLA_CHECK(load<uint64_t>(b, at.offset(b), call.compute) != 0, Value, "division by zero in b ({})",
-                  name(call.compute));
+    LAMELLA_CHECK(load<uint64_t>(b, at.offset(b), call.compute) != 0, Value,
+                  "b holds 0 and the division is in {}; expected b != 0", name(call.compute));
   }
 }
 

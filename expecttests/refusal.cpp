@@ -1,0 +1,152 @@
+// Refusals: the snapshot of everything a refused call must leave alone.
+#include "refusal.h"
+
+#include <cstring>
+
+namespace lamella::expect {
+namespace {
+
+/// All bytes of a tensor's storage, also those outside its view.
+struct Watched {
+  Tensor tensor;
+  std::string bytes;
+  Dims sizes, strides;
+  uint32_t version = 0;
+
+  explicit Watched(const Tensor& t) : tensor(t), sizes(t.sizes()), strides(t.strides()) {
+    const Storage* s = t.impl()->storage;
+    if (!s) return;
+    bytes.assign(static_cast<const char*>(s->data), s->nbytes);
+    version = s->version.load();
+  }
+  bool changed() const {
+    const Watched now(tensor);
+    return now.bytes != bytes || now.version != version || !now.sizes.equal(sizes) ||
+           !now.strides.equal(strides);
+  }
+};
+
+void watch(const Tensor& t, std::vector<Watched>& out) {
+  if (t.defined()) out.emplace_back(t);
+}
+
+Tensors tensors_of(const Values& args) {
+  Tensors out;
+  for (const Value& v : args) {
+    if (const auto* t = std::get_if<Tensor>(&v)) out.push_back(*t);
+    if (const auto* ts = std::get_if<Tensors>(&v)) out.insert(out.end(), ts->begin(), ts->end());
+  }
+  return out;
+}
+
+/// The tensors among the arguments replaced in order.
+Values with_tensors(Values args, const Tensors& tensors) {
+  size_t at = 0;
+  for (Value& v : args) {
+    if (auto* t = std::get_if<Tensor>(&v)) *t = tensors[at++];
+    if (auto* ts = std::get_if<Tensors>(&v))
+      for (Tensor& t : *ts) t = tensors[at++];
+  }
+  return args;
+}
+
+struct Snapshot {
+  DispatchState state = dispatch_state();
+  uint64_t birth = lamella::detail::birth_serial;
+  MemoryStats memory = memory_stats();
+  std::vector<Watched> watched;
+
+  explicit Snapshot(const Tensors& tensors) {
+    for (const Tensor& t : tensors) watch(t, watched);
+    memory = memory_stats();
+  }
+  std::string changes() const {
+    const DispatchState& now = dispatch_state();
+    const MemoryStats m = memory_stats();
+    std::string out;
+    if (now.depth != state.depth) out += " live levels;";
+    if (now.exclude != state.exclude || now.modes != state.modes || now.ambient != state.ambient)
+      out += " masks;";
+    if (now.table != state.table || now.observer != state.observer) out += " table or observer;";
+    if (now.default_dtype != state.default_dtype || now.create_graph != state.create_graph)
+      out += " settings;";
+    for (int k = 0; k < kMaxLevels; ++k)
+      if (now.levels[k].transform != state.levels[k].transform) out += format(" level {};", k);
+    if (lamella::detail::birth_serial != birth) out += " birth serial;";
+    if (m.tensors != memory.tensors || m.storages != memory.storages || m.bytes != memory.bytes)
+      out += " memory;";
+    for (size_t k = 0; k < watched.size(); ++k)
+      if (watched[k].changed()) out += format(" tensor {};", k);
+    return out;
+  }
+};
+
+std::string text_of(const std::function<void()>& call, const Tensors& watched, std::string_view where) {
+  const Snapshot before(watched);
+  std::string text = "accepted";
+  try {
+    call();
+    ADD_FAILURE() << "accepted " << where;
+  } catch (const Error& e) { text = format("[{}] {}", name(e.code()), e.what()); }
+  EXPECT_EQ(before.changes(), "") << "changed by the refusal " << where << ": " << text;
+  return text;
+}
+
+/// What every error text owes its reader.
+void expect_helpful(const Op& op, const std::string& text) {
+  const std::string start = "] " + op.base->name + ": ";
+  EXPECT_NE(text.find(start), std::string::npos) << "does not begin with the operator: " << text;
+  EXPECT_NE(text.find("expected "), std::string::npos) << "does not say what was expected: " << text;
+  bool names_argument = false;
+  for (const Param& p : op.schema.params) {
+    for (size_t at = 0; (at = text.find(p.name, at)) != std::string::npos; ++at) {
+      const bool starts = !isalnum(uint8_t(text[at - 1])) && text[at - 1] != '_';
+      const char next = at + p.name.size() < text.size() ? text[at + p.name.size()] : '.';
+      names_argument |= starts && !isalnum(uint8_t(next)) && next != '_' && at > start.size();
+    }
+  }
+  EXPECT_TRUE(names_argument) << "names no argument: " << text;
+}
+
+bool is_plain(const Tensors& tensors) {
+  for (const Tensor& t : tensors)
+    if (!t.defined() || t.device() != Device::CPU || overlaps_itself(t)) return false;
+  return !tensors.empty();
+}
+
+void expect_same_under_transforms(const Op& op, const Values& args, const Named& named,
+                                  const std::string& text) {
+  const Tensors tensors = tensors_of(args);
+  if (!is_plain(tensors)) return;
+  const Function f = [&](const Tensors& ts) { return call(op, with_tensors(args, ts), named); };
+  Tensors lanes;
+  for (const Tensor& t : tensors) lanes.push_back(stack(Tensors{t, t}, 0));
+  const auto mapped = [&] { vmap(f, VmapOptions{{0}, {0}, Randomness::Same, 2})(lanes); };
+  EXPECT_EQ(text_of(mapped, lanes, "under vmap"), text + "\n  under: vmap#1 (size 2)");
+  for (const Tensor& t : tensors)
+    if (!is_inexact(t.dtype())) return;
+  EXPECT_EQ(text_of([&] { vjp(f, tensors); }, tensors, "under vjp"), text + "\n  under: grad#1");
+  EXPECT_EQ(text_of([&] { jvp(f, tensors, tensors); }, tensors, "under jvp"), text + "\n  under: jvp#1");
+}
+
+const Op& row(std::string_view name) { return *OpHandle(name); }
+}  // namespace
+
+std::string refused(const std::function<void()>& call, const Tensors& watched) {
+  return text_of(call, watched, "");
+}
+
+std::string refused_plainly(std::string_view name, const Values& args, const Named& named) {
+  const Op& op = row(name);
+  const std::string text = text_of([&] { call(op, args, named); }, tensors_of(args), "");
+  expect_helpful(op, text);
+  return text;
+}
+
+std::string refused(std::string_view name, const Values& args, const Named& named) {
+  const std::string text = refused_plainly(name, args, named);
+  expect_same_under_transforms(row(name), args, named, text);
+  return text;
+}
+
+}  // namespace lamella::expect

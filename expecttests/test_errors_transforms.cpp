@@ -1,0 +1,282 @@
+// Error texts of the transforms: lanes, levels, tangents, cotangents, escaped wrappers, tapes, expressions.
+#include "lamella/verify/expression.h"
+
+#include "refusal.h"
+
+namespace {
+using namespace lamella;
+using namespace lamella::expect;
+
+const Tensor& x23() {
+  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
+  return x;
+}
+
+Tensors same(const Tensors& v) { return v; }
+Tensors added(const Tensors& v) { return {v[0] + v[1]}; }
+std::string mapped(const Function& f, const VmapOptions& options, const Tensors& xs) {
+  return refused([&] { vmap(f, options)(xs); }, xs);
+}
+
+TEST(VmapErrors, Lanes) {
+  const Tensor x = x23();
+  EXPECT_INLINE(mapped(added, {{0, 1}}, {x, x}), R"(
+      [mapped_size] vmap: argument 1 (f64[2,3]) has 3 lanes, argument 0 (f64[2,3]) has 2; expected \
+      equal sizes)");
+  EXPECT_INLINE(mapped(same, {{kNone}}, {x}), R"(
+      [mapped_size] vmap: no argument is mapped and no size is given; expected one of them)");
+  EXPECT_INLINE(mapped(same, {{0, 0}}, {x}), R"(
+      [mapped_size] vmap: got 2 in_dims for 1 tensors, expected 1 or 1)");
+  EXPECT_INLINE(mapped(same, {{0}, {0, 0}}, {x}), R"(
+      [mapped_size] vmap: got 2 out_dims for 1 tensors, expected 1 or 1
+        under: vmap#1 (size 2))");
+  EXPECT_INLINE(mapped(same, {{2}}, {x}), R"(
+      [dim_out_of_range] vmap: in_dims = 2 is out of range for f64[2,3]; expected -2 <= dim < 2)");
+  EXPECT_INLINE(mapped(same, {{-3}}, {x}), R"(
+      [dim_out_of_range] vmap: in_dims = -3 is out of range for f64[2,3]; expected -2 <= dim < 2)");
+  EXPECT_INLINE(mapped(same, {{0}}, {of({})}), R"(
+      [dim_out_of_range] vmap: in_dims = 0 is out of range for f64[]; expected 0 <= dim < 0)");
+  EXPECT_INLINE(mapped(same, {{0}, {2}}, {x}), R"(
+      [dim_out_of_range] vmap: out_dims = 2 is out of range for f64[3]; expected -2 <= dim < 2
+        under: vmap#1 (size 2))");
+  EXPECT_INLINE(mapped(same, {{0}, {kNone}}, {x}), R"(
+      [dim_out_of_range] vmap: out_dims of result 0 is none; expected a dim, for it depends on the lane
+        under: vmap#1 (size 2))");
+  EXPECT_INLINE(mapped(same, {{0}}, {Tensor()}), R"(
+      [undefined] vmap: argument 0 is an undefined tensor; expected a defined one)");
+  EXPECT_INLINE(mapped([](const Tensors&) { return Tensors{Tensor()}; }, {{0}}, {x}), R"(
+      [undefined] vmap: result 0 is an undefined tensor; expected a defined one
+        under: vmap#1 (size 2))");
+}
+
+TEST(VmapErrors, NameTheLogicalShapesAndTheStack) {
+  const Tensor x = zeros({8, 2, 3});
+  const UnaryFunction wrong = [](const Tensor& t) { return cumsum(t, 3); };
+  EXPECT_INLINE(refused([&] { vmap(wrong)(x); }, {x}), R"(
+      [dim_out_of_range] cumsum: dim = 3 is out of range for x: f32[2,3]; expected -2 <= dim < 2
+        under: vmap#1 (size 8))");
+  EXPECT_INLINE(refused([&] { vmap(vmap(wrong), 0, 0)(x); }, {x}), R"(
+      [dim_out_of_range] cumsum: dim = 3 is out of range for x: f32[3]; expected -1 <= dim < 1
+        under: vmap#2 (size 2) of vmap#1 (size 8))");
+  const UnaryFunction inner = [&](const Tensor& t) { return sum(wrong(t)); };
+  EXPECT_INLINE(refused([&] { vmap(vmap(grad(inner)))(x); }, {x}), R"(
+      [dim_out_of_range] cumsum: dim = 3 is out of range for x: f32[3]; expected -1 <= dim < 1
+        under: grad#3 of vmap#2 (size 2) of vmap#1 (size 8))");
+}
+
+TEST(VmapErrors, RandomNumbersNeedAChoice) {
+  EXPECT_INLINE(mapped([](const Tensors&) { return Tensors{rand({2})}; }, {}, {x23()}), R"(
+      [randomness] rand: key is None under vmap; expected a mapped key, or randomness same or different
+        under: vmap#1 (size 2))");
+  EXPECT_INLINE(mapped([](const Tensors&) { return Tensors{randn({2})}; }, {}, {x23()}), R"(
+      [randomness] randn: key is None under vmap; expected a mapped key, or randomness same or different
+        under: vmap#1 (size 2))");
+}
+
+TEST(VmapErrors, ShapesThatDependOnValues) {
+  EXPECT_INLINE(mapped([](const Tensors& v) { return Tensors{nonzero(v[0])}; }, {}, {of({0, 2})}), R"(
+      [no_kernel] nonzero: its shape depends on values, and an empty batch has none; expected one lane \
+      at least
+        under: vmap#1 (size 0))");
+  EXPECT_INLINE(
+      mapped([](const Tensors& v) { return Tensors{nonzero(v[0])}; }, {}, {tensor_of({2, 2}, {1, 0, 1, 1})}),
+      R"(
+      [shape] nonzero: its result is i64[2,1] in lane 1, expected i64[1,1] as in lane 0
+        under: vmap#1 (size 2))");
+}
+
+TEST(LevelErrors, WritesThatWouldEscape) {
+  const Tensor x = x23(), outside = zeros({3}, DType::F64);
+  const auto write = [&](const Tensors& v) { return Tensors{outside.add_(v[0])}; };
+  EXPECT_INLINE(refused([&] { vmap(write, VmapOptions{})({x}); }, {x, outside}), R"(
+      [level] add: a is f64[3], made outside vmap#1; expected a tensor that can hold a value of it: \
+      return the value instead
+        under: vmap#1 (size 2))");
+  EXPECT_INLINE(refused([&] { vjp(write, {of({3})}); }, {outside}), R"(
+      [level] add: a is f64[3], made outside grad#1; expected a tensor that can hold a value of it: \
+      return the value instead
+        under: grad#1)");
+  EXPECT_INLINE(refused([&] { jvp(write, {of({3})}, {of({3})}); }, {outside}), R"(
+      [level] add: a is f64[3], made outside jvp#1; expected a tensor that can hold a value of it: \
+      return the value instead
+        under: jvp#1)");
+  EXPECT_INLINE(refused([&] { grad([](const Tensor& t) { return sum(t.mul_(t)); })(x); }, {x}), R"(
+      [level] mul: a is f64[2,3], an argument of grad#1 whose memory belongs to the caller; expected a \
+      clone of it
+        under: grad#1)");
+  const auto views = [](const Tensors& v) {
+    const Tensor fresh = zeros({3}, DType::F64), view = slice(fresh, 0, 0, 2);
+    return Tensors{fresh.add_(v[0]), view};
+  };
+  EXPECT_INLINE(refused([&] { vmap(views, VmapOptions{})({x}); }, {x}), R"(
+      [level] add: a is f64[3], made inside vmap#1 without its values, and has views; expected a value \
+      of it, such as x * 0
+        under: vmap#1 (size 2))");
+}
+
+TEST(LevelErrors, ValuesAreNotVisible) {
+  const auto look = [](const Tensors& v) {
+    sum(v[0]).item<double>();
+    return v;
+  };
+  EXPECT_INLINE(mapped(look, {}, {x23()}), R"(
+      [level] item: the value of f64[] is not visible here: a transform wraps it; expected a plain \
+      tensor
+        under: vmap#1 (size 2))");
+  const auto list = [](const Tensors& v) {
+    v[0].to_vector();
+    return v;
+  };
+  EXPECT_INLINE(mapped(list, {}, {x23()}), R"(
+      [level] to_vector: the values of f64[3] are not visible here; expected a plain tensor that has \
+      some
+        under: vmap#1 (size 2))");
+}
+
+TEST(LevelErrors, WrappersThatEscaped) {
+  Tensor kept;
+  const Function keep = [&](const Tensors& v) {
+    kept = v[0];
+    return v;
+  };
+  vmap(keep, VmapOptions{})({x23()});
+  EXPECT_INLINE(refused([&] { exp(kept); }), R"(
+      [escaped_wrapper] exp: x is wrapped by level#1, a transform that has ended (or lives on another \
+      thread); expected a value returned from the transformed function, not one stored outside)");
+  vjp(keep, {x23()});
+  EXPECT_INLINE(refused([&] { exp(kept); }), R"(
+      [escaped_wrapper] exp: x is wrapped by level#1, a transform that has ended (or lives on another \
+      thread); expected a value returned from the transformed function, not one stored outside)");
+  jvp(keep, {x23()}, {x23()});
+  EXPECT_INLINE(refused([&] { exp(kept); }), R"(
+      [escaped_wrapper] exp: x is wrapped by level#1, a transform that has ended (or lives on another \
+      thread); expected a value returned from the transformed function, not one stored outside)");
+}
+
+TEST(LevelErrors, TooManyLevels) {
+  const std::function<Tensor(const Tensor&, int)> nest = [&](const Tensor& t, int left) -> Tensor {
+    if (left == 0) return t;
+    return vmap(UnaryFunction([&](const Tensor& u) { return nest(u, left - 1); }))(unsqueeze(t, 0));
+  };
+  const std::string text = refused([&] { nest(x23(), kMaxLevels + 1); }, {x23()});
+  EXPECT_INLINE(text.substr(0, text.find(" of ")), R"(
+      [level_limit] vmap: got 49 nested transforms, expected at most 48
+        under: vmap#48 (size 1))");
+}
+
+TEST(JvpErrors, PrimalsAndTangents) {
+  const Tensor x = x23();
+  EXPECT_INLINE(refused([&] { jvp(same, {x}, {}); }, {x}), R"(
+      [shape] jvp: got 1 primals and 0 tangents; expected as many of each)");
+  EXPECT_INLINE(refused([&] { jvp(same, {x}, {of({3})}); }, {x}), R"(
+      [shape] jvp: tangent 0 is f64[3], expected f64[2,3])");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      jvp(same, {x}, {of({2, 3}, DType::F32)});
+                    },
+                    {x}),
+                R"(
+      [dtype] jvp: tangent 0 is f32[2,3], expected f64[2,3])");
+  EXPECT_INLINE(refused([&] { jvp(same, {ints({1}, {1})}, {ints({1}, {1})}); }), R"(
+      [dtype] jvp: primal 0 is i64[1], expected floating point or complex)");
+  EXPECT_INLINE(refused([&] { jvp(same, {Tensor()}, {x}); }, {x}), R"(
+      [undefined] jvp: primal 0 is an undefined tensor; expected a defined one)");
+  EXPECT_INLINE(refused([&] { jvp([](const Tensors&) { return Tensors{Tensor()}; }, {x}, {x}); }, {x}), R"(
+      [undefined] jvp: the function returned an undefined tensor; expected defined ones
+        under: jvp#1)");
+}
+
+TEST(GradErrors, Results) {
+  const Tensor x = x23();
+  const UnaryFunction whole = [](const Tensor& t) { return t; };
+  EXPECT_INLINE(refused([&] { grad(whole)(x); }, {x}), R"(
+      [shape] grad: the function returned [f64[2,3]], expected one element)");
+  EXPECT_INLINE(refused([&] { grad(whole)(of({}, DType::C128)); }), R"(
+      [dtype] grad: the function returned c128[], expected real floating point)");
+  EXPECT_INLINE(refused([&] { grad([](const Tensor& t) { return sum(t); })(ints({1}, {1})); }), R"(
+      [dtype] grad: input 0 is i64[1], expected floating point or complex)");
+  EXPECT_INLINE(refused([&] { grad(whole)(Tensor()); }), R"(
+      [undefined] grad: input 0 is an undefined tensor; expected a defined one)");
+  const Function second = grad(ScalarFunction([](const Tensors& v) { return sum(v[0]); }), {1});
+  EXPECT_INLINE(refused([&] { second({x}); }, {x}), R"(
+      [usage] grad: argnums names argument 1; expected 0 <= argnum < 1)");
+  EXPECT_INLINE(refused([&] { vjp([](const Tensors&) { return Tensors{Tensor()}; }, {x}); }, {x}), R"(
+      [undefined] vjp: the function returned an undefined tensor; expected defined ones
+        under: grad#1)");
+}
+
+TEST(GradErrors, TooManyInputs) {
+  const Function joined = [](const Tensors& v) { return Tensors{cat(v)}; };
+  EXPECT_INLINE(refused([&] { vjp(joined, Tensors(256, of({1}))); }), R"(
+      [value] cat: got 256 inputs that carry derivatives, expected at most 255
+        under: grad#1)");
+}
+
+TEST(GradErrors, Cotangents) {
+  const VjpResult r = vjp(same, {x23()});
+  EXPECT_INLINE(refused([&] { r.pullback({}); }), R"([shape] pullback: got 0 cotangents, expected 1)");
+  EXPECT_INLINE(refused([&] { r.pullback({of({3})}); }), R"(
+      [shape] pullback: cotangent 0 is f64[3], expected f64[2,3])");
+  EXPECT_INLINE(refused([&] {
+                  r.pullback({of({2, 3}, DType::F32)});
+                }),
+                R"(
+      [shape] pullback: cotangent 0 is f32[2,3], expected f64[2,3])");
+}
+
+TEST(BackwardErrors, Tapes) {
+  const Tensor x = x23(), leaf = requires_grad(clone(x)), y = leaf * leaf;
+  EXPECT_INLINE(refused([&] { requires_grad(ints({1}, {1})); }), R"(
+      [dtype] requires_grad: got i64[1], expected floating point or complex)");
+  EXPECT_INLINE(refused([&] { backward(x); }, {x}), R"(
+      [not_differentiable] backward: f64[2,3] does not require grad; expected a result of something \
+      that does)");
+  EXPECT_INLINE(refused([&] { backward(y); }, {leaf}), R"(
+      [shape] backward: got f64[2,3], expected one element, or a cotangent)");
+  EXPECT_INLINE(refused([&] { backward(y, of({3})); }, {leaf}), R"(
+      [shape] backward: the cotangent is f64[3], expected f64[2,3])");
+  EXPECT_INLINE(refused([&] { grad_of(x); }, {x}), R"(
+      [usage] grad_of: f64[2,3] has no gradient of its own; expected a leaf that requires grad)");
+  EXPECT_INLINE(refused([&] { clear_grad(y); }, {leaf}), R"(
+      [usage] clear_grad: f64[2,3] has no gradient of its own; expected a leaf that requires grad)");
+  EXPECT_INLINE(refused([&] { leaf.mul_(x); }, {leaf}), R"(
+      [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it)");
+  const Tensor plain = clone(x), part = slice(plain, 0, 0, 1);
+  EXPECT_INLINE(refused([&] { part.mul_(slice(leaf, 0, 0, 1)); }, {plain, part}), R"(
+      [value] mul: a is f64[1,3], which shares its memory with other tensors; expected a clone of it, \
+      for the value written carries history)");
+  EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return detach(t); }))(x); }), R"(
+      [level] detach: f64[3] is wrapped by a transform; expected a plain tensor
+        under: vmap#1 (size 2))");
+  EXPECT_INLINE(refused([&] { detach(Tensor()); }), R"(
+      [undefined] detach: the tensor is undefined; expected a defined one)");
+  const Tensor inner = leaf * 2, z = sum(inner * inner);
+  inner.mul_(inner);
+  EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
+      [value] backward: a value that mul saved was written in place later: version 1, expected 0; clone \
+      it first)");
+}
+
+TEST(ExpressionErrors, NameThePosition) {
+  const verify::Bindings x{{"x", ones({3})}};
+  const auto wrong = [&](const std::string& text) { return refused([&] { verify::evaluate(text, x); }); };
+  EXPECT_INLINE(wrong("sum(x"), R"x([schema] expression: got "" at position 5, expected "," or ")")x");
+  EXPECT_INLINE(wrong("sum(y)"), R"(
+      [usage] expression: there is no variable "y"; declare it with --shapes y=2x3)");
+  EXPECT_INLINE(wrong("sum(x) )"), R"x([schema] expression: got ")" at position 7, expected the end)x");
+  EXPECT_INLINE(wrong("frobnicate(x)"), R"(
+      [unknown_operator] expression: there is no operator "frobnicate")");
+  EXPECT_INLINE(wrong("sum(x, dim=2)"), R"(
+      [dim_out_of_range] sum: dim = 2 is out of range for x: f32[3]; expected -1 <= dim < 1)");
+  EXPECT_INLINE(wrong("vmap()"), R"([usage] expression: vmap needs an expression)");
+  EXPECT_INLINE(wrong("grad(1)"), R"([usage] expression: grad needs a variable to act on)");
+  EXPECT_INLINE(wrong("grad(sum(x), wrt=y)"), R"([usage] expression: wrt=y is no variable of grad)");
+  EXPECT_INLINE(wrong(std::string(10000, '(')), R"(
+      [schema] expression: got "((((((((((((" at position 200, expected at most 200 nested expressions)");
+  EXPECT_INLINE(refused([] { verify::parse_shapes({"x"}, DType::F32); }), R"(
+      [usage] shapes: got "x", expected NAME=2x3)");
+  EXPECT_INLINE(refused([] { verify::parse_shapes({"x=2x-1"}, DType::F32); }), R"(
+      [usage] shapes: got "x=2x-1", expected sizes like 2x3)");
+  EXPECT_EQ(verify::evaluate("grad(sum(x * x))", x).to_vector(), (std::vector<double>{2, 2, 2}));
+}
+}  // namespace
