@@ -282,6 +282,11 @@ void check_target(const Op& base, std::string_view arg, const Tensor& target, co
   LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape,
                 "{}: {} is {}, expected {} to hold the result", base.name, arg, target,
                 type_str(target.dtype(), result.sizes));
+  const bool internal = is_internal(target.dtype()) || is_internal(result.dtype);
+  LAMELLA_CHECK(
+      target.device() == Device::Reference || !internal, DType,
+      "{}: {} is {} for a result of {}, a dtype of the reference column only; expected a public one",
+      base.name, arg, target, result.dtype);
   LAMELLA_CHECK(can_store(result.dtype, target.dtype()), DType,
                 "{}: {} is {}; expected a dtype that can hold the result's {}", base.name, arg, target,
                 result.dtype);

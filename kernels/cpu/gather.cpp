@@ -90,8 +90,8 @@ void check_indices(const View& index, int64_t dim, int64_t size) {
   for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
     for (int64_t i = 0; i < (last < 0 ? 1 : index.sizes[last]); ++i) {
       const int64_t value = index.as<int64_t>()[at[0] + (last < 0 ? 0 : i * index.strides[last])];
-      LAMELLA_CHECK(good(value), IndexOutOfRange, "index = {} is out of range for dim {}; expected 0 <= index < {}",
-                    value, dim, size);
+      LAMELLA_CHECK(good(value), IndexOutOfRange,
+                    "index = {} is out of range for dim {}; expected 0 <= index < {}", value, dim, size);
     }
   });
 }

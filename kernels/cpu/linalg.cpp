@@ -97,10 +97,9 @@ template <class T> void cholesky_of(const View& out, const View& in, bool upper)
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }
     const int64_t minor = factor(l, n);
-    LAMELLA_CHECK(
-        minor == 0, Value,
-        "matrix {} of x has no positive leading minor {}; expected positive definite x",
-        number, minor);
+    LAMELLA_CHECK(minor == 0, Value,
+                  "matrix {} of x has no positive leading minor {}; expected positive definite x", number,
+                  minor);
     if (upper) {
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }

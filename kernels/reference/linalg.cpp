@@ -118,10 +118,9 @@ void cholesky(const KernelCall& call) {
     for (Odometer at(sizes_of(batch_of(x))); at.more(); at.next()) {
       auto a = lower_triangle<W>(x, at.offset(batch_of(x)), upper);
       const int64_t minor = factor(a, x.sizes[x.rank - 1]);
-      LAMELLA_CHECK(
-          minor == 0, Value,
-          "matrix {} of x has no positive leading minor {}; expected positive definite x",
-          factors.size(), minor);
+      LAMELLA_CHECK(minor == 0, Value,
+                    "matrix {} of x has no positive leading minor {}; expected positive definite x",
+                    factors.size(), minor);
       factors.push_back(std::move(a));
     }
     size_t matrix = 0;
