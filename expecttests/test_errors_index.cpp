@@ -14,9 +14,9 @@ const Tensor& x23() {
 
 TEST(IndexErrors, Gather) {
   EXPECT_INLINE(refused("gather", {x23(), 1, ints({2, 1}, {0, 3})}), R"(
-      [index_out_of_range] gather: index = 3 is out of range; expected 0 <= index < 3)");
+      [index_out_of_range] gather: index = 3 is out of range for dim 1; expected 0 <= index < 3)");
   EXPECT_INLINE(refused("gather", {x23(), 1, ints({2, 1}, {0, -1})}), R"(
-      [index_out_of_range] gather: index = -1 is out of range; expected 0 <= index < 3)");
+      [index_out_of_range] gather: index = -1 is out of range for dim 1; expected 0 <= index < 3)");
   EXPECT_INLINE(refused("gather", {x23(), 2, ints({2, 1}, {0, 0})}), R"(
       [dim_out_of_range] gather: dim = 2 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");
   EXPECT_INLINE(refused("gather", {x23(), 0, ints({1}, {0})}), R"(
@@ -30,7 +30,7 @@ TEST(IndexErrors, Gather) {
 
 TEST(IndexErrors, ScatterAdd) {
   EXPECT_INLINE(refused("scatter_add", {x23(), 0, ints({1, 3}, {0, 2, 0}), of({1, 3})}), R"(
-      [index_out_of_range] scatter_add: index = 2 is out of range; expected 0 <= index < 2)");
+      [index_out_of_range] scatter_add: index = 2 is out of range for dim 0; expected 0 <= index < 2)");
   EXPECT_INLINE(refused("scatter_add", {x23(), -3, ints({1, 3}, {0, 1, 0}), of({1, 3})}), R"(
       [dim_out_of_range] scatter_add: dim = -3 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");
   EXPECT_INLINE(refused("scatter_add", {x23(), 0, ints({3}, {0, 1, 0}), of({1, 3})}), R"(
@@ -50,10 +50,10 @@ TEST(IndexErrors, ScatterAdd) {
 
 TEST(IndexErrors, IndexSelect) {
   EXPECT_INLINE(refused("index_select", {x23(), 0, full({1}, INT64_MIN)}), R"(
-      [index_out_of_range] index_select: index = -9223372036854775808 is out of range; expected 0 <= \
-      index < 2)");
+      [index_out_of_range] index_select: index = -9223372036854775808 is out of range for dim 0; \
+      expected 0 <= index < 2)");
   EXPECT_INLINE(refused("index_select", {x23(), 1, ints({2}, {0, 3})}), R"(
-      [index_out_of_range] index_select: index = 3 is out of range; expected 0 <= index < 3)");
+      [index_out_of_range] index_select: index = 3 is out of range for dim 1; expected 0 <= index < 3)");
   EXPECT_INLINE(refused("index_select", {x23(), 2, ints({1}, {0})}), R"(
       [dim_out_of_range] index_select: dim = 2 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");
   EXPECT_INLINE(refused("index_select", {x23(), 0, ints({1, 1}, {0})}), R"(
@@ -66,7 +66,7 @@ TEST(IndexErrors, IndexSelect) {
 
 TEST(IndexErrors, IndexAdd) {
   EXPECT_INLINE(refused("index_add", {x23(), 0, ints({1}, {2}), of({1, 3})}), R"(
-      [index_out_of_range] index_add: index = 2 is out of range; expected 0 <= index < 2)");
+      [index_out_of_range] index_add: index = 2 is out of range for dim 0; expected 0 <= index < 2)");
   EXPECT_INLINE(refused("index_add", {x23(), 0, ints({2}, {0, 1}), of({1, 3})}), R"(
       [shape] index_add: src is f64[1,3], expected sizes [2,3]: those of x: f64[2,3] with 2 at dim 0)");
   EXPECT_INLINE(refused("index_add", {x23(), 0, ints({1}, {0}), of({1, 3}, DType::F32)}), R"(

@@ -18,149 +18,151 @@ std::string formulas_of(ShapeClass shape) {
 
 TEST(Formulas, Broadcast) {
   EXPECT_INLINE(formulas_of(ShapeClass::Broadcast), R"(
-    exp
-      jvp x: mul(t, result)
-      vjp x: mul(ct, conj(result))
-    log
-      jvp x: mul(t, reciprocal(x))
-      vjp x: mul(ct, conj(reciprocal(x)))
-    sin
-      jvp x: mul(t, cos(x))
-      vjp x: mul(ct, conj(cos(x)))
-    cos
-      jvp x: mul(t, neg(sin(x)))
-      vjp x: mul(ct, conj(neg(sin(x))))
-    tanh
-      jvp x: mul(t, sub(1, mul(result, result)))
-      vjp x: mul(ct, conj(sub(1, mul(result, result))))
-    sqrt
-      jvp x: mul(t, reciprocal(mul(2, result)))
-      vjp x: mul(ct, conj(reciprocal(mul(2, result))))
-    reciprocal
-      jvp x: mul(t, neg(mul(result, result)))
-      vjp x: mul(ct, conj(neg(mul(result, result))))
-    neg (linear)
-      jvp x: neg(t)
-      vjp x: neg(ct)
-    abs (has kinks)
-      jvp x: real(mul(t, conj(sign(x))))
-      vjp x: mul(ct, sign(x))
-    sign (has kinks)
-        v1 = div(sub(t, mul(result, real(mul(t, conj(result))))), where(eq(abs(x), 0), \
-    ones_like(abs(x)), abs(x)))
-      jvp x: where(eq(abs(x), 0), zeros_like(sub(t, mul(result, real(mul(t, conj(result)))))), v1)
-        v1 = div(sub(ct, mul(result, real(mul(ct, conj(result))))), where(eq(abs(x), 0), \
-    ones_like(abs(x)), abs(x)))
-        v2 = zeros_like(sub(ct, mul(result, real(mul(ct, conj(result))))))
-      vjp x: where(eq(abs(x), 0), v2, v1)
-    add (linear)
-      jvp a: t
-      jvp b: mul(t, alpha)
-      vjp a: ct
-      vjp b: conj(mul(conj(ct), alpha))
-    sub (linear)
-      jvp a: t
-      jvp b: mul(neg(t), alpha)
-      vjp a: ct
-      vjp b: neg(conj(mul(conj(ct), alpha)))
-    mul
-      jvp a: mul(t, b)
-      jvp b: mul(t, a)
-      vjp a: mul(ct, conj(b))
-      vjp b: mul(ct, conj(a))
-    div
-      jvp a: div(t, b)
-      jvp b: neg(mul(t, div(result, b)))
-      vjp a: div(ct, conj(b))
-      vjp b: neg(mul(ct, conj(div(result, b))))
-    pow
-        v1 = sub(where(logical_and(eq(a, 0), eq(b, 0)), ones_like(b), b), 1)
-      jvp a: mul(t, mul(b, pow(a, v1)))
-        v1 = where(logical_and(eq(a, 0), ge(real(b), 0)), ones_like(a), a)
-      jvp b: mul(t, mul(pow(v1, b), log(v1)))
-        v1 = sub(where(logical_and(eq(a, 0), eq(b, 0)), ones_like(b), b), 1)
-      vjp a: mul(ct, conj(mul(b, pow(a, v1))))
-        v1 = where(logical_and(eq(a, 0), ge(real(b), 0)), ones_like(a), a)
-      vjp b: mul(ct, conj(mul(pow(v1, b), log(v1))))
-    maximum (has kinks)
-      jvp a: where(eq(a, b), mul(t, 0.5), where(lt(a, b), zeros_like(t), t))
-      jvp b: where(eq(a, b), mul(t, 0.5), where(lt(b, a), zeros_like(t), t))
-      vjp a: where(eq(a, b), mul(ct, 0.5), where(lt(a, b), zeros_like(ct), ct))
-      vjp b: where(eq(a, b), mul(ct, 0.5), where(lt(b, a), zeros_like(ct), ct))
-    minimum (has kinks)
-      jvp a: where(eq(a, b), mul(t, 0.5), where(gt(a, b), zeros_like(t), t))
-      jvp b: where(eq(a, b), mul(t, 0.5), where(gt(b, a), zeros_like(t), t))
-      vjp a: where(eq(a, b), mul(ct, 0.5), where(gt(a, b), zeros_like(ct), ct))
-      vjp b: where(eq(a, b), mul(ct, 0.5), where(gt(b, a), zeros_like(ct), ct))
-    where (linear)
-      jvp x: where(condition, t, zeros_like(t))
-      jvp y: where(condition, zeros_like(t), t)
-      vjp x: sum_to_size(where(condition, ct, zeros_like(ct)), x.sizes)
-      vjp y: where(condition, zeros_like(ct), ct)
-    clamp (has kinks)
-      jvp x: where(logical_and(ge(x, min), le(x, max)), t, zeros_like(t))
-      jvp min: where(logical_and(lt(x, min), lt(min, max)), t, zeros_like(t))
-      jvp max: where(logical_or(gt(x, max), lt(max, min)), t, zeros_like(t))
-      vjp x: where(logical_and(ge(x, min), le(x, max)), ct, zeros_like(ct))
-      vjp min: where(logical_and(lt(x, min), lt(min, max)), ct, zeros_like(ct))
-      vjp max: where(logical_or(gt(x, max), lt(max, min)), ct, zeros_like(ct))
-    eq
-      none, piecewise constant: bool result
-    ne
-      none, piecewise constant: bool result
-    lt
-      none, piecewise constant: bool result
-    le
-      none, piecewise constant: bool result
-    gt
-      none, piecewise constant: bool result
-    ge
-      none, piecewise constant: bool result
-    logical_and
-      none, piecewise constant: bool result
-    logical_or
-      none, piecewise constant: bool result
-    logical_not
-      none, piecewise constant: bool result
-    isnan
-      none, piecewise constant: bool result
-    conj_physical (linear)
-      jvp x: conj_physical(t)
-      vjp x: conj(ct)
-    real_part (linear)
-      jvp x: real_part(t)
-      vjp x: to(ct, x.dtype)
-    imag (linear)
-      jvp x: imag(t)
-      vjp x: complex(zeros_like(ct), ct)
-    complex (linear)
-      jvp real: complex(t, zeros_like(t))
-      jvp imag: complex(zeros_like(t), t)
-      vjp real: real(ct)
-      vjp imag: imag(ct)
-    zeros_like
-      none, the result does not depend on any element
-    ones_like
-      none, the result does not depend on any element
-    empty_like
-      none, the result does not depend on any element
-    full_like
-      none, the result does not depend on any element
-    fold_in
-      none, random numbers do not depend on differentiable inputs
-    clone (linear)
-      jvp x: clone(t)
-      vjp x: ct
-    copy
-      jvp src: expand(t, self.sizes)
-      vjp src: sum_to_size(ct, src.sizes)
-    fill
-      jvp x: zeros_like(t)
-      vjp x: zeros_like(ct)
-    to
-      jvp x: to(t, dtype)
-      vjp x: ct
-    )");
+      exp
+        jvp x: mul(t, result)
+        vjp x: mul(ct, conj(result))
+      log
+        jvp x: mul(t, reciprocal(x))
+        vjp x: mul(ct, conj(reciprocal(x)))
+      sin
+        jvp x: mul(t, cos(x))
+        vjp x: mul(ct, conj(cos(x)))
+      cos
+        jvp x: mul(t, neg(sin(x)))
+        vjp x: mul(ct, conj(neg(sin(x))))
+      tanh
+        jvp x: mul(t, sub(1, mul(result, result)))
+        vjp x: mul(ct, conj(sub(1, mul(result, result))))
+      sqrt
+        jvp x: mul(t, reciprocal(mul(2, result)))
+        vjp x: mul(ct, conj(reciprocal(mul(2, result))))
+      reciprocal
+        jvp x: mul(t, neg(mul(result, result)))
+        vjp x: mul(ct, conj(neg(mul(result, result))))
+      neg (linear)
+        jvp x: neg(t)
+        vjp x: neg(ct)
+      abs (has kinks)
+        jvp x: real(mul(t, conj(sign(x))))
+        vjp x: mul(ct, sign(x))
+      sign (has kinks)
+          v1 = div(sub(t, mul(result, real(mul(t, conj(result))))), where(eq(abs(x), 0), \
+      ones_like(abs(x)), abs(x)))
+        jvp x: where(eq(abs(x), 0), zeros_like(sub(t, mul(result, real(mul(t, conj(result)))))), v1)
+          v1 = div(sub(ct, mul(result, real(mul(ct, conj(result))))), where(eq(abs(x), 0), \
+      ones_like(abs(x)), abs(x)))
+          v2 = zeros_like(sub(ct, mul(result, real(mul(ct, conj(result))))))
+        vjp x: where(eq(abs(x), 0), v2, v1)
+      add (linear)
+        jvp a: t
+        jvp b: mul(t, alpha)
+        vjp a: ct
+        vjp b: conj(mul(conj(ct), alpha))
+      sub (linear)
+        jvp a: t
+        jvp b: mul(neg(t), alpha)
+        vjp a: ct
+        vjp b: neg(conj(mul(conj(ct), alpha)))
+      mul
+        jvp a: mul(t, b)
+        jvp b: mul(t, a)
+        vjp a: mul(ct, conj(b))
+        vjp b: mul(ct, conj(a))
+      div
+        jvp a: div(t, b)
+        jvp b: neg(mul(t, div(result, b)))
+        vjp a: div(ct, conj(b))
+        vjp b: neg(mul(ct, conj(div(result, b))))
+      pow
+          v1 = sub(where(logical_and(eq(a, 0), eq(b, 0)), ones_like(b), b), 1)
+        jvp a: mul(t, mul(b, pow(a, v1)))
+          v1 = where(logical_and(eq(a, 0), ge(real(b), 0)), ones_like(a), a)
+        jvp b: mul(t, mul(pow(v1, b), log(v1)))
+          v1 = sub(where(logical_and(eq(a, 0), eq(b, 0)), ones_like(b), b), 1)
+        vjp a: mul(ct, conj(mul(b, pow(a, v1))))
+          v1 = where(logical_and(eq(a, 0), ge(real(b), 0)), ones_like(a), a)
+        vjp b: mul(ct, conj(mul(pow(v1, b), log(v1))))
+      maximum (has kinks)
+        jvp a: where(eq(a, b), mul(t, 0.5), where(lt(a, b), zeros_like(t), t))
+        jvp b: where(eq(a, b), mul(t, 0.5), where(lt(b, a), zeros_like(t), t))
+        vjp a: where(eq(a, b), mul(ct, 0.5), where(lt(a, b), zeros_like(ct), ct))
+        vjp b: where(eq(a, b), mul(ct, 0.5), where(lt(b, a), zeros_like(ct), ct))
+      minimum (has kinks)
+        jvp a: where(eq(a, b), mul(t, 0.5), where(gt(a, b), zeros_like(t), t))
+        jvp b: where(eq(a, b), mul(t, 0.5), where(gt(b, a), zeros_like(t), t))
+        vjp a: where(eq(a, b), mul(ct, 0.5), where(gt(a, b), zeros_like(ct), ct))
+        vjp b: where(eq(a, b), mul(ct, 0.5), where(gt(b, a), zeros_like(ct), ct))
+      where (linear)
+        jvp x: where(condition, t, zeros_like(t))
+        jvp y: where(condition, zeros_like(t), t)
+        vjp x: where(condition, ct, zeros_like(ct))
+        vjp y: where(condition, zeros_like(ct), ct)
+      clamp (has kinks)
+          v1 = logical_and(logical_and(ge(x, min), le(x, max)), lt(min, max))
+        jvp x: where(v1, t, zeros_like(t))
+        jvp min: where(logical_and(lt(x, min), lt(min, max)), t, zeros_like(t))
+        jvp max: where(logical_or(gt(x, max), le(max, min)), t, zeros_like(t))
+          v1 = logical_and(logical_and(ge(x, min), le(x, max)), lt(min, max))
+        vjp x: where(v1, ct, zeros_like(ct))
+        vjp min: where(logical_and(lt(x, min), lt(min, max)), ct, zeros_like(ct))
+        vjp max: where(logical_or(gt(x, max), le(max, min)), ct, zeros_like(ct))
+      eq
+        none, piecewise constant: bool result
+      ne
+        none, piecewise constant: bool result
+      lt
+        none, piecewise constant: bool result
+      le
+        none, piecewise constant: bool result
+      gt
+        none, piecewise constant: bool result
+      ge
+        none, piecewise constant: bool result
+      logical_and
+        none, piecewise constant: bool result
+      logical_or
+        none, piecewise constant: bool result
+      logical_not
+        none, piecewise constant: bool result
+      isnan
+        none, piecewise constant: bool result
+      conj_physical (linear)
+        jvp x: conj_physical(t)
+        vjp x: conj(ct)
+      real_part (linear)
+        jvp x: real_part(t)
+        vjp x: to(ct, x.dtype)
+      imag (linear)
+        jvp x: imag(t)
+        vjp x: complex(zeros_like(ct), ct)
+      complex (linear)
+        jvp real: complex(t, zeros_like(t))
+        jvp imag: complex(zeros_like(t), t)
+        vjp real: real(ct)
+        vjp imag: imag(ct)
+      zeros_like
+        none, the result does not depend on any element
+      ones_like
+        none, the result does not depend on any element
+      empty_like
+        none, the result does not depend on any element
+      full_like
+        none, the result does not depend on any element
+      fold_in
+        none, random numbers do not depend on differentiable inputs
+      clone (linear)
+        jvp x: clone(t)
+        vjp x: ct
+      copy
+        jvp src: t
+        vjp src: ct
+      fill
+        jvp x: zeros_like(t)
+        vjp x: zeros_like(ct)
+      to
+        jvp x: to(t, dtype)
+        vjp x: ct
+      )");
 }
 TEST(Formulas, Reduce) {
   EXPECT_INLINE(formulas_of(ShapeClass::Reduce), R"(

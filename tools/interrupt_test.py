@@ -37,6 +37,9 @@ def interrupted(command, seconds, group=False, folder=None):
     if process.poll() is None:
         (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
     out, err = process.communicate(timeout=MOST_SECONDS)
+    patience = time.monotonic() + 10  # children get the signal too, and end in their own time
+    while group_members(process.pid) and time.monotonic() < patience:
+        time.sleep(0.05)
     assert not group_members(process.pid), f"processes of {command} are left"
     return process.returncode, out, err
 
