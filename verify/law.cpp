@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lamella/verify/fault.h"
+
 namespace lamella::verify {
 
 const std::vector<Law>& laws() {
@@ -59,8 +61,11 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices) {
   try {
     Case c(op, choices, law.options);
     verdict = law.check(c);
-  } catch (const std::exception& e) { verdict = raised(law, op, choices, e.what()); }
-  if (std::string change = before.changed(); !change.empty()) {
+  } catch (const std::exception& e) {
+    if (!faulty(Fault::ExceptionsPass)) verdict = raised(law, op, choices, e.what());
+  }
+  if (faulty(Fault::DiscardsPass) && verdict.kind == Verdict::Discard) verdict = Verdict::pass();
+  if (std::string change = before.changed(); !change.empty() && !faulty(Fault::StateNotCompared)) {
     verdict = Verdict::fail(change, verdict.program);
     dispatch_state().depth = before.state.depth;  // the next check starts afresh
     dispatch_state().exclude = before.state.exclude;
