@@ -204,12 +204,15 @@ Verdict out_equals(Case& c) {
   Values args = c.args;
   args.insert(args.begin(), target);
   const std::string head = cpp_declarations(args);
+  const uint32_t version = target.impl()->storage->version.load();
   const Outcome o = attempt(form, args);
   const std::optional<ErrorCode> refused = refusal(want, target, c.op.has(kExactOut));
   // Only pointwise operators convert while they store; others may ask for the result's own dtype.
   const bool may_refuse = dtype != want.dtype() && o.raised && o.code == ErrorCode::DType;
   std::string d = may_refuse ? "" : refused ? must_raise(o, *refused) : form_differs(o, target, want);
   if (o.raised && d.empty()) d = differs(target, before);  // nothing may be written
+  if (!o.raised && d.empty() && target.impl()->storage->version.load() == version)
+    d = "the version did not change";
   if (d.empty()) return Verdict::pass();
   std::vector<std::string> names;
   for (size_t k = 0; k < c.tensors().size(); ++k) names.push_back("a" + std::to_string(k + 1));

@@ -7,6 +7,8 @@
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/autograd.h"
+#include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/runner.h"
 
@@ -15,6 +17,25 @@ namespace lamella::verify {
 LiveBug live_bug;
 
 namespace {
+
+bool is_plain(const Tensor& t) { return !(t.keys() >> kAutogradKey) && t.device() == Device::CPU; }
+
+void note_elements(CallTraits& traits, const Tensor& y) {
+  if (!is_inexact(y.dtype())) return;
+  const Tensor flat = plain_copy(y);
+  const int64_t n = flat.rank() ? flat.size(-1) : 1;
+  visit_dtype(flat.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (is_floating_type<T> || is_complex_type<T>) {
+      const T* const data = static_cast<const T*>(flat.raw_data());
+      for (int64_t i = 0; i < flat.numel(); ++i) {
+        traits.nonzero |= data[i] != T(0);
+        traits.spread |= data[i] != data[i / n * n];
+        if constexpr (is_complex_type<T>) traits.imaginary |= data[i].imag() != 0;
+      }
+    }
+  });
+}
 
 void note(CallTraits& traits, const Frame& f) {
   const Op& op = *f.op;
@@ -30,12 +51,11 @@ void note(CallTraits& traits, const Frame& f) {
   traits.pair |= given >= 2;
   if (first) traits.rank = std::max(traits.rank, first->rank());
   for (const Tensor& y : results) {
-    if (!y.defined()) continue;
-    traits.inexact |= is_inexact(y.dtype());
-    traits.complex |= is_complex(y.dtype());
-    traits.spread |= y.rank() > 0 && y.size(-1) >= 2;
-    traits.like_first |=
+    if (!y.defined() || !is_plain(y)) continue;
+    note_elements(traits, y);
+    const bool same_type =
         first && first->dtype() == y.dtype() && std::ranges::equal(first->sizes(), y.sizes());
+    traits.like_first |= same_type && is_plain(*first) && !differs(y, *first).empty();
   }
 }
 
@@ -82,10 +102,10 @@ Tensors spoilt(const RuleArgs& a) {
 /// What the formula as a whole returns is noted as a call to no operator.
 void note_result(const Tensors& results) {
   CallSite whole;
-  for (const Tensor& t : results) whole.traits.complex |= t.defined() && is_complex(t.dtype());
   auto& sites = *live_bug.record;
   if (sites.empty() || !sites.front().op.empty()) sites.insert(sites.begin(), whole);
-  else sites.front().traits.complex |= whole.traits.complex;
+  for (const Tensor& t : results)
+    if (t.defined() && is_plain(t)) note_elements(sites.front().traits, t);
 }
 Tensors wrong_many(const RuleArgs& a) {
   if (live_bug.spoil) return spoilt(a);
@@ -158,16 +178,21 @@ namespace {
 Tensors through_forms(const Case& c) {
   Tensors out;
   const OpTable& table = OpTable::current();
+  const auto note_write = [&](const Tensor& t) {
+    out.push_back(tensor_of({}, {double(t.impl()->storage->version.load())}, DType::F64));
+    return t;
+  };
   const auto keep = [&](const std::function<Tensor()>& f) {
-    out.emplace_back();
-    (void)status_of([&] { out.back() = f(); });
+    Tensor written;
+    (void)status_of([&] { written = f(); });
+    out.push_back(written);
   };
   if (const Op* in_place = table.find(c.op.name + "_"))
     keep([&] {
       Values args = c.args;
       args[0] = strided_copy(std::get<Tensor>(args[0]));
       call_boxed(*in_place, args);
-      return std::get<Tensor>(args[0]);
+      return note_write(std::get<Tensor>(args[0]));
     });
   if (const Op* into = table.find(c.op.name + "_out"))
     keep([&] {
@@ -176,7 +201,7 @@ Tensors through_forms(const Case& c) {
       Values args = c.args;
       args.insert(args.begin(), target);
       call_boxed(*into, args);
-      return target;
+      return note_write(target);
     });
   return out;
 }
@@ -205,6 +230,14 @@ Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOption
     return r.pullback(cts);
   };
   if (kind == Probe::Vjp) return gradients(xs);
+  if (kind == Probe::Backward) {
+    Tensors leaves, out;
+    for (const Tensor& x : xs) leaves.push_back(requires_grad(x));
+    for (const Tensor& y : f(leaves))
+      if (is_grad_required(y)) backward(y, c.direction(detach(y)));
+    for (const Tensor& leaf : leaves) out.push_back(grad_of(leaf));
+    return out;
+  }
   return jvp(gradients, xs, ts).tangents;
 }
 
@@ -218,7 +251,7 @@ std::vector<CallSite> recorded(const Op& op, const std::function<void(Op&)>& pla
   live_bug.record = &sites;
   const ScopedTable pinned(table);
   const DrawOptions options{.dtypes = mask(DType::F64) | mask(DType::C128), .tame = true, .max_numel = 16};
-  for (uint64_t i = 0; i < 40; ++i)
+  for (uint64_t i = 0; i < 48; ++i)
     for (const Probe kind : probes) {
       const Choices choices = choices_of(i, laws().front(), op, i);
       (void)status_of([&] { (void)probe(kind, table->row(op.id), choices, options); });

@@ -31,7 +31,7 @@ struct Round {
   int cases;  ///< of each law, in all so far
   double ms;  ///< likewise
 };
-constexpr Round kRounds[] = {{6, 2}, {30, 10}, {200, 50}, {3000, 250}};
+constexpr Round kRounds[] = {{5, 1}, {30, 10}, {200, 50}, {3000, 250}};
 
 struct LawState {
   const Law* law;
@@ -126,7 +126,7 @@ std::vector<Probe> probes_for(const Planted& p) {
   if (p.group == "rule" && p.id.find(".jvp(") != p.id.npos) return {Probe::Jvp, Probe::Second};
   if (p.group == "rule") return {Probe::Vjp, Probe::Second};
   if (p.group == "kernel") return {Probe::Forward, Probe::Forms};
-  return {Probe::Forward, Probe::Forms, Probe::Vmap, Probe::Vjp, Probe::Jvp};
+  return {Probe::Forward, Probe::Forms, Probe::Vmap, Probe::Vjp, Probe::Jvp, Probe::Backward};
 }
 
 }  // namespace

@@ -72,13 +72,15 @@ namespace {
 void add_rows(const Op& op, std::vector<Planted>& out) {
   for (const Mutant& m : mutants()) {
     if (!m.fits(op)) continue;
-    const int n = m.sites ? m.sites(op) : 1;
-    for (int k = 0; k < n; ++k)
+    const uint32_t sites = m.sites ? m.sites(op) : 1;
+    for (int k = 0; sites >> k; ++k) {
+      if (!(sites >> k & 1)) continue;
       out.push_back({format("{}{}:{}", m.id, m.sites ? format("({})", k) : "", op.name), std::string(m.group),
                      std::string(m.what), &op, m.form, [k, plant = m.plant](Op& row) {
                        live_bug.operand = k;
                        plant(row);
                      }});
+    }
   }
 }
 

@@ -23,18 +23,18 @@ struct Mutant {
   std::string_view what;   ///< the bug, in one sentence
   bool (*fits)(const Op&);
   void (*plant)(Op& row);  ///< changes a copy of the row
-  /// How many sites the row has, if not one: operands. `live_bug.operand` says which is meant.
-  int (*sites)(const Op&) = nullptr;
+  /// The row's sites, if not one: operands, a bit each. `live_bug.operand` says which is meant.
+  uint32_t (*sites)(const Op&) = nullptr;
   OpForm form = OpForm::Functional;  ///< of the row that is replaced
 };
 
 /// What calls that were recorded at one site were like, taken together.
 struct CallTraits {
-  bool inexact = false;     ///< a result was floating or complex
-  bool complex = false;     ///< a result was complex
-  bool like_first = false;  ///< a result had the type of the first tensor argument
+  bool nonzero = false;     ///< a floating or complex result had an element that is not 0
+  bool imaginary = false;   ///< a result had an imaginary part that is not 0
+  bool like_first = false;  ///< a result had the type of the first tensor argument, and other elements
   bool pair = false;        ///< two tensors were given
-  bool spread = false;      ///< a result had two or more elements in its last dim
+  bool spread = false;      ///< elements differed along the last dim
   int rank = 0;             ///< the highest of the first tensor argument
 };
 /// A call that a formula or a batch rule makes: its n-th to this operator.

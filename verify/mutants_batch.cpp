@@ -128,7 +128,7 @@ void operand_of_first_lane(BatchCall& b) {
   right_batch_rule(wrong);
   std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
 }
-int tensors(const Op& op) { return int(op.tensor_params.size()); }
+uint32_t tensors(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 bool takes_no_list(const Op& op) { return batchable(op) && op.simple; }
 
 void reached() { live_bug.reached.fetch_add(1, std::memory_order_relaxed); }

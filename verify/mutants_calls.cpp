@@ -17,7 +17,6 @@ template <Change C> Tensors results_changed(const Op& op, const Values& args) {
   return ys;
 }
 
-Tensor doubled(const Tensor& t) { return t * 2; }
 Tensor negated(const Tensor& t) { return neg(t); }
 Tensor one_percent_more(const Tensor& t) { return t * 1.01; }
 Tensor zeroed(const Tensor& t) { return zeros_like(t); }
@@ -76,14 +75,18 @@ Tensors dim_off_by_one(const Op& op, const Values& args) {
   Values wrong = args;
   const int rank = rank_of_first(op, args);
   const auto next = [rank](int64_t d) { return rank < 2 ? d : (d < 0 ? d + rank + 1 : d + 1) % rank; };
-  for (size_t i = 0; i < wrong.size(); ++i) {
+  for (size_t i = 0; i < wrong.size(); ++i) {  // the first: both dims of a transpose would be none
     if (op.schema.params[i].role != ParamRole::Dim) continue;
-    if (auto* d = std::get_if<int64_t>(&wrong[i])) *d = next(*d);
-    if (auto* ds = std::get_if<Dims>(&wrong[i]); ds && ds->size() > 0) {
-      if (ds->size() == rank) std::rotate(ds->begin(), ds->begin() + 1, ds->end());  // a permutation
-      else
-        for (int64_t& d : *ds) d = next(d);
+    if (auto* d = std::get_if<int64_t>(&wrong[i])) {
+      *d = next(*d);
+      break;
     }
+    auto* ds = std::get_if<Dims>(&wrong[i]);
+    if (!ds || ds->size() == 0) continue;
+    if (ds->size() == rank) std::rotate(ds->begin(), ds->begin() + 1, ds->end());  // a permutation
+    else
+      for (int64_t& d : *ds) d = next(d);
+    break;
   }
   return call_boxed(op, wrong);
 }
@@ -134,11 +137,11 @@ bool has_kind(const Op& op, ParamKind kind) {
   return std::ranges::any_of(op.schema.params, [&](const Param& p) { return p.kind == kind; });
 }
 
-bool inexact(const Op&, const CallTraits& t) { return t.inexact; }
-bool complex_numbers(const Op&, const CallTraits& t) { return t.complex; }
+bool nonzero(const Op&, const CallTraits& t) { return t.nonzero; }
+bool imaginary(const Op&, const CallTraits& t) { return t.imaginary; }
 bool like_first(const Op& op, const CallTraits& t) { return t.like_first && op.shape != ShapeClass::Factory; }
 bool two_tensors(const Op&, const CallTraits& t) { return t.pair; }
-bool spread(const Op&, const CallTraits& t) { return t.inexact && t.spread; }
+bool spread(const Op&, const CallTraits& t) { return t.spread; }
 bool names_dims(const Op& op, const CallTraits& t) { return has_role(op, ParamRole::Dim) && t.rank >= 2; }
 bool has_flag(const Op& op, const CallTraits&) { return has_kind(op, ParamKind::Bool); }
 bool has_constant(const Op& op, const CallTraits&) {
@@ -150,13 +153,12 @@ bool has_sibling(const Op& op, const CallTraits&) { return sibling_of(op) != nul
 
 std::vector<Perturbation> call_perturbations() {
   return {
-      {"doubled", "The result is twice what it should be.", inexact, results_changed<doubled>},
-      {"negated", "The result has the wrong sign.", inexact, results_changed<negated>},
-      {"percent", "The result is one percent too large.", inexact, results_changed<one_percent_more>},
-      {"zeroed", "The result is zero.", inexact, results_changed<zeroed>},
-      {"conjugated", "The result is the complex conjugate.", complex_numbers, results_changed<conjugated>},
+      {"negated", "The result has the wrong sign.", nonzero, results_changed<negated>},
+      {"percent", "The result is one percent too large.", nonzero, results_changed<one_percent_more>},
+      {"zeroed", "The result is zero.", nonzero, results_changed<zeroed>},
+      {"conjugated", "The result is the complex conjugate.", imaginary, results_changed<conjugated>},
       {"first_for_all", "One entry of the last dim stands for all.", spread, results_changed<first_for_all>},
-      {"detached", "Outer levels do not see what the result depends on.", inexact, results_changed<detached>},
+      {"detached", "Outer levels do not see what the result depends on.", nonzero, results_changed<detached>},
       {"dropped", "The call is left out: its argument stands for the result.", like_first, dropped},
       {"swapped", "The first two tensors are given in the wrong order.", two_tensors, swapped},
       {"dim_off_by_one", "A dim is the next one.", names_dims, dim_off_by_one},

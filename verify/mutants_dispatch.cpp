@@ -20,7 +20,7 @@ bool runs(const Op& op) {
 }
 bool computes(const Op& op) { return runs(op) && !op.view && op.schema.result_kind == ResultKind::Tensors; }
 bool random_op(const Op& op) { return op.has(kRandom); }
-int tensors(const Op& op) { return int(op.tensor_params.size()); }
+uint32_t tensors(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 bool takes_two(const Op& op) { return runs(op) && op.simple && op.tensor_params.size() >= 2; }
 
 void reached() { live_bug.reached.fetch_add(1, std::memory_order_relaxed); }

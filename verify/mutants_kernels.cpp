@@ -38,10 +38,7 @@ template <class F> void each(const View& v, F&& f) {
     for (int d = v.rank - 1; d >= 0 && ++at[d] == v.sizes[d]; --d) at[d] = 0;
   }
 }
-void set(const View& v, int64_t offset, const Scalar& value) {
-  visit_dtype(v.dtype,
-              [&]<class Tag>(Tag) { v.as<typename Tag::type>()[offset] = value.to<typename Tag::type>(); });
-}
+/// What was never computed is some other value.
 void increment(const View& v, int64_t offset) {
   visit_dtype(v.dtype, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -56,7 +53,7 @@ void last_element_missed(const KernelCall& c) {
   for (const View& out : c.outs) {
     int64_t last = 0;
     each(out, [&](int64_t offset, const Dims&) { last = offset; });
-    if (out.numel() >= 3) set(out, last, 0);
+    if (out.numel() >= 3) increment(out, last);
   }
 }
 
@@ -66,7 +63,7 @@ void vector_tail_missed(const KernelCall& c) {
   for (const View& out : c.outs) {
     const int64_t n = out.rank ? out.sizes[out.rank - 1] : 1;
     each(out, [&](int64_t offset, const Dims& at) {
-      if (n > 4 && at[out.rank - 1] >= n / 4 * 4) set(out, offset, 0);
+      if (n > 4 && at[out.rank - 1] >= n / 4 * 4) increment(out, offset);
     });
   }
 }
@@ -76,7 +73,7 @@ void outer_loop_once(const KernelCall& c) {
   right_kernel(c);
   for (const View& out : c.outs)
     each(out, [&](int64_t offset, const Dims& at) {
-      if (out.rank >= 2 && at[0] > 0) set(out, offset, 0);
+      if (out.rank >= 2 && at[0] > 0) increment(out, offset);
     });
 }
 
@@ -87,7 +84,8 @@ template <Wrong W> void input_seen(const KernelCall& c) {
   const size_t k = size_t(live_bug.operand);
   Dims strides;
   if (k < ins.size()) {
-    strides = Dims(Ints(ins[k].strides, size_t(ins[k].rank)));
+    strides.resize(ins[k].rank);
+    std::copy_n(ins[k].strides, ins[k].rank, strides.begin());
     W(ins[k], strides);
     ins[k].strides = strides.data();
   }
@@ -159,7 +157,7 @@ void broadcast_missing(const KernelCall& c) {
     for (int d = 0; d < in.rank && in.rank == out.rank; ++d) {
       if (in.strides[d] != 0 || in.sizes[d] < 2) continue;
       each(out, [&](int64_t offset, const Dims& at) {
-        if (at[d] > 0) set(out, offset, 0);
+        if (at[d] > 0) increment(out, offset);
       });
     }
 }
@@ -229,7 +227,7 @@ bool has_flag(const Op& op) {
   const Param& last = op.schema.params.back();
   return has_kernel(op) && last.kind == ParamKind::Bool && last.name != "keepdim";
 }
-int inputs(const Op& op) { return int(op.tensor_params.size()); }
+uint32_t inputs(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 
 }  // namespace
 

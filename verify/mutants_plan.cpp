@@ -15,16 +15,27 @@ bool has_kernel(const Op& op) {
   return op.kernel.cpu && !op.composite && !op.has(kRandom) && takes_tensors(op);
 }
 
-/// What the plans of an operator's kernel were like in drawn cases.
+/// What the plans of an operator's own kernel were like in drawn cases.
 struct PlanTraits {
   int operands = 0, rank = 0;
-  bool gaps = false;  ///< an inner run had some
+  bool run = false;                         ///< an innermost dim of two or more elements
+  bool tail = false;                        ///< one of more than four, and no multiple of four
+  bool gaps[IterPlan::kMaxOperands] = {};   ///< an inner run of the operand had some
+  bool moves[IterPlan::kMaxOperands] = {};  ///< an inner stride was not 0
+  bool outer[IterPlan::kMaxOperands] = {};  ///< the next dim's stride was greater
 }* noting = nullptr;
 
 void note(IterPlan& p) {
+  if (p.numel == 0) return;
   noting->operands = std::max(noting->operands, p.operands);
   noting->rank = std::max(noting->rank, p.rank);
-  for (int k = 0; k < p.operands; ++k) noting->gaps |= p.rank > 0 && p.strides[k][0] > p.itemsize[k];
+  noting->run |= p.sizes[0] > 1;
+  noting->tail |= p.sizes[0] > 4 && p.sizes[0] % 4;
+  for (int k = 0; k < p.operands && p.sizes[0] > 1; ++k) {
+    noting->gaps[k] |= p.strides[k][0] > p.itemsize[k];
+    noting->moves[k] |= p.strides[k][0] != 0;
+    noting->outer[k] |= p.rank >= 2 && p.strides[k][1] > p.strides[k][0];
+  }
 }
 
 const PlanTraits& plans_of(const Op& op) {
@@ -32,18 +43,33 @@ const PlanTraits& plans_of(const Op& op) {
   const auto [at, fresh] = known.try_emplace(op.name);
   if (!fresh) return at->second;
   noting = &at->second;
-  const WatchPlans watch(note);
-  for (uint64_t i = 0; i < 100; ++i)
+  const Planted recorder{.id = op.name, .group = {}, .what = {}, .op = &op, .plant = [](Op& row) {
+                           row.kernel.cpu = [](const KernelCall& c) {
+                             const WatchPlans watch(note);
+                             right_row().kernel.cpu(c);
+                           };
+                           row.kernel.lines = {};
+                         }};
+  const OpTable* table = plant(recorder);
+  const ScopedTable pinned(table);
+  for (uint64_t i = 0; i < 200; ++i)
     (void)status_of([&] {
-      (void)probe(Probe::Forward, op, choices_of(i, laws().front(), op, i), {.dtypes = mask(DType::F64)});
+      (void)probe(i % 4 ? Probe::Forward : Probe::Forms, table->row(op.id),
+                  choices_of(i, laws().front(), op, i), {.dtypes = mask(DType::F64)});
     });
   return at->second;
 }
 
-int operands(const Op& op) { return plans_of(op).operands; }
-bool plans(const Op& op) { return has_kernel(op) && plans_of(op).operands > 0; }
-bool plans_two_dims(const Op& op) { return plans(op) && plans_of(op).rank >= 2; }
-bool plans_gaps(const Op& op) { return plans(op) && plans_of(op).gaps; }
+bool runs(const Op& op) { return has_kernel(op) && plans_of(op).run; }
+bool runs_tail(const Op& op) { return has_kernel(op) && plans_of(op).tail; }
+bool plans_two_dims(const Op& op) { return has_kernel(op) && plans_of(op).rank >= 2; }
+
+/// The operands of which a trait holds: the sites of a perturbation of one operand.
+template <bool (PlanTraits::*Trait)[IterPlan::kMaxOperands]> uint32_t where(const Op& op) {
+  uint32_t bits = 0;
+  for (int k = 0; k < IterPlan::kMaxOperands; ++k) bits |= uint32_t((plans_of(op).*Trait)[k]) << k;
+  return bits;
+}
 
 /// The operand that the bug is about, or one that there is not.
 int operand(const IterPlan& p) { return live_bug.operand < p.operands ? live_bug.operand : -1; }
@@ -90,8 +116,8 @@ void outer_stride_of_inner(IterPlan& p) {
   if (k >= 0 && p.rank >= 2 && p.strides[k][1] > p.strides[k][0]) p.strides[k][1] = p.strides[k][0];
 }
 
-/// Elements a shortened loop leaves out are zero, whatever lay there before; a result written in place keeps
-/// what it had.
+/// Elements a shortened loop leaves out hold bytes of 1, whatever lay there before; a result written in place
+/// keeps what it had.
 void clear_results(const KernelCall& c) {
   for (const View& out : c.outs) {
     const bool read = std::ranges::any_of(c.ins, [&](const View& in) { return in.data == out.data; });
@@ -101,7 +127,7 @@ void clear_results(const KernelCall& c) {
     for (int64_t i = 0, n = out.numel(); i < n; ++i) {
       int64_t offset = 0;
       for (int d = 0; d < out.rank; ++d) offset += at[d] * out.strides[d];
-      std::fill_n(out.as<char>() + size_t(offset) * bytes, bytes, char(0));
+      std::fill_n(out.as<char>() + size_t(offset) * bytes, bytes, char(1));
       for (int d = out.rank - 1; d >= 0 && ++at[d] == out.sizes[d]; --d) at[d] = 0;
     }
   }
@@ -125,21 +151,21 @@ template <PlanWatcher W> void put(Op& row) {
 
 std::vector<Mutant> plan_mutants() {
   return {
-      {"plan_inner_one_short", "kernel", "The innermost loop is one short.", plans, put<inner_one_short>},
-      {"plan_vector_tail_dropped", "kernel", "The innermost loop ends at a multiple of four.", plans,
+      {"plan_inner_one_short", "kernel", "The innermost loop is one short.", runs, put<inner_one_short>},
+      {"plan_vector_tail_dropped", "kernel", "The innermost loop ends at a multiple of four.", runs_tail,
        put<vector_tail_dropped>},
       {"plan_outer_dim_dropped", "kernel", "The outermost loop runs once.", plans_two_dims,
        put<outer_dim_dropped>},
-      {"plan_begins_late", "kernel", "The innermost loop begins at its second element.", plans,
+      {"plan_begins_late", "kernel", "The innermost loop begins at its second element.", runs,
        put<begins_late>},
       {"plan_taken_for_packed", "kernel", "The innermost stride of an operand is that of dense elements.",
-       plans_gaps, put<taken_for_packed>, operands},
-      {"plan_inner_stride_zero", "kernel", "The innermost stride of an operand is 0.", plans,
-       put<inner_stride_zero>, operands},
-      {"plan_runs_backwards", "kernel", "An operand's innermost run is read or written backwards.", plans,
-       put<runs_backwards>, operands},
+       runs, put<taken_for_packed>, where<&PlanTraits::gaps>},
+      {"plan_inner_stride_zero", "kernel", "The innermost stride of an operand is 0.", runs,
+       put<inner_stride_zero>, where<&PlanTraits::moves>},
+      {"plan_runs_backwards", "kernel", "An operand's innermost run is read or written backwards.", runs,
+       put<runs_backwards>, where<&PlanTraits::moves>},
       {"plan_outer_stride_of_inner", "kernel", "An operand's next dim has the stride of the innermost.",
-       plans_two_dims, put<outer_stride_of_inner>, operands},
+       plans_two_dims, put<outer_stride_of_inner>, where<&PlanTraits::outer>},
   };
 }
 

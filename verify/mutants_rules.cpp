@@ -51,21 +51,23 @@ Tensors save_replaced(const BoundFormula& right, const RuleArgs& args) {
 }
 
 bool any(const Op&, const BoundFormula&, const CallTraits&) { return true; }
-bool complex_numbers(const Op&, const BoundFormula&, const CallTraits& t) { return t.complex; }
+bool imaginary(const Op&, const BoundFormula&, const CallTraits& t) { return t.imaginary; }
+bool nonzero(const Op&, const BoundFormula&, const CallTraits& t) { return t.nonzero; }
 bool saves_tensors(const Op&, const BoundFormula& f, const CallTraits&) { return !f.linear; }
 
 }  // namespace
 
 const std::vector<FormulaPerturbation>& formula_perturbations() {
   static const std::vector<FormulaPerturbation> all = {
-      {"negated", "The formula has the wrong sign.", any, result_changed<negated>},
-      {"percent", "The formula's result is one percent too large.", any, result_changed<one_percent_more>},
-      {"conjugated", "The formula's result is the complex conjugate.", complex_numbers,
-       result_changed<conjugated>},
+      {"negated", "The formula has the wrong sign.", nonzero, result_changed<negated>},
+      {"percent", "The formula's result is one percent too large.", nonzero,
+       result_changed<one_percent_more>},
+      {"conjugated", "The formula's result is the complex conjugate.", imaginary, result_changed<conjugated>},
       {"wrong_shape", "The formula's result has a dim too many.", any, result_changed<one_dim_more>},
-      {"consumed", "The formula is right every other time.", any, result_changed<right_once>},
-      {"direction_as_ones", "The formula takes ones for the tangent or cotangent.", any, direction_as_ones},
-      {"missing", "There is no formula for this input.", any, nullptr},
+      {"consumed", "The formula is right every other time.", nonzero, result_changed<right_once>},
+      {"direction_as_ones", "The formula takes ones for the tangent or cotangent.", nonzero,
+       direction_as_ones},
+      {"missing", "There is no formula for this input.", nonzero, nullptr},
       {"save_replaced", "Another tensor stands for one that was saved.", saves_tensors, save_replaced, true},
   };
   return all;
