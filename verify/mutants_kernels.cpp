@@ -1,17 +1,89 @@
 // Wrong kernels, around the right ones.
 #include <algorithm>
 #include <cstring>
+#include <map>
 
 #include "lamella/ops/infer.h"
-#include "lamella/verify/mutants.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/mutant_level.h"
+#include "lamella/verify/runner.h"
 
 namespace lamella::verify {
 
 namespace {
 
-bool has_kernel(const Op& op) {
+bool may_have_kernel(const Op& op) {
   return op.kernel.cpu && !op.composite && !op.has(kRandom) && takes_tensors(op);
 }
+
+/// What calls of an operator's kernel were like in drawn cases. Some operators run another's: not called.
+struct KernelTraits {
+  bool called = false, line = false;
+  bool tail = false;    ///< a last dim of more than four elements, and no multiple of four
+  bool outer = false;   ///< two dims
+  uint32_t gaps = 0;    ///< inputs, a bit each, that were not dense
+  uint32_t square = 0;  ///< likewise: two neighbouring dims were of one size
+  uint32_t many = 0;    ///< likewise: there were two elements
+}* noting = nullptr;
+
+void note_call(const KernelCall& c) {
+  KernelTraits& t = *noting;
+  t.called = true;
+  for (const View& out : c.outs) {
+    t.outer |= out.rank >= 2 && out.numel() > 0 && out.sizes[0] > 1;
+    t.tail |= out.rank > 0 && out.numel() > 0 && out.sizes[out.rank - 1] > 4 && out.sizes[out.rank - 1] % 4;
+  }
+  for (size_t k = 0; k < c.ins.size() && k < 32; ++k) {
+    const View& v = c.ins[k];
+    const uint32_t bit = 1u << k;
+    if (v.numel() < 2) continue;
+    t.many |= bit;
+    const Dims dense = contiguous_strides({v.sizes, size_t(v.rank)});
+    for (int d = 0; d < v.rank; ++d) {
+      if (v.sizes[d] > 1 && v.strides[d] > dense[d]) t.gaps |= bit;
+      if (d > 0 && v.sizes[d] > 1 && v.sizes[d] == v.sizes[d - 1]) t.square |= bit;
+    }
+  }
+}
+
+template <size_t D> void noting_line(void* out, const void* const* ins, int64_t n) {
+  noting->line = true;
+  right_row().kernel.lines[D](out, ins, n);
+}
+
+const KernelTraits& calls_of(const Op& op) {
+  static std::map<std::string, KernelTraits> known;
+  const auto [at, fresh] = known.try_emplace(op.name);
+  if (!fresh) return at->second;
+  noting = &at->second;
+  const auto drawn = [&](const std::function<void(Op&)>& plant_recorder) {
+    const Planted recorder{.id = op.name, .group = {}, .what = {}, .op = &op, .plant = plant_recorder};
+    const OpTable* table = plant(recorder);
+    const ScopedTable pinned(table);
+    for (uint64_t i = 0; i < 200; ++i)
+      (void)status_of([&] {
+        (void)probe(i % 4 ? Probe::Forward : Probe::Forms, table->row(op.id),
+                    choices_of(i, laws().front(), op, i), {.dtypes = mask(DType::F64)});
+      });
+  };
+  drawn([](Op& row) {
+    row.kernel.cpu = [](const KernelCall& c) { note_call(c), right_row().kernel.cpu(c); };
+    row.kernel.lines = {};
+  });
+  drawn([](Op& row) {
+    [&]<size_t... D>(std::index_sequence<D...>) {
+      ((row.kernel.lines[D] = row.kernel.lines[D] ? noting_line<D> : nullptr), ...);
+    }
+    (std::make_index_sequence<kDTypeCount>{});
+  });
+  return at->second;
+}
+
+bool has_kernel(const Op& op) { return may_have_kernel(op) && calls_of(op).called; }
+bool has_tail(const Op& op) { return has_kernel(op) && calls_of(op).tail; }
+bool has_two_dims(const Op& op) { return has_kernel(op) && calls_of(op).outer; }
+template <uint32_t KernelTraits::*Trait> uint32_t inputs(const Op& op) { return calls_of(op).*Trait; }
+
 bool pointwise(const Op& op) { return has_kernel(op) && op.shape == ShapeClass::Broadcast; }
 bool pointwise_pair(const Op& op) {
   return pointwise(op) && op.simple && op.tensor_params.size() == 2 && op.tensor_params[1] == 1;
@@ -214,9 +286,7 @@ template <bool Short> void put_line(Op& row) {
   (std::make_index_sequence<kDTypeCount>{});
 }
 
-bool has_line(const Op& op) {
-  return pointwise(op) && std::ranges::any_of(op.kernel.lines, [](auto line) { return line != nullptr; });
-}
+bool has_line(const Op& op) { return may_have_kernel(op) && calls_of(op).line; }
 /// Swapping its operands is seen: found out on drawn cases, see inert_pairs().
 bool ordered_pair(const Op& op) { return pointwise_pair(op) && !inert("swapped", op); }
 bool ordered_line(const Op& op) { return has_line(op) && ordered_pair(op); }
@@ -227,7 +297,6 @@ bool has_flag(const Op& op) {
   const Param& last = op.schema.params.back();
   return has_kernel(op) && last.kind == ParamKind::Bool && last.name != "keepdim";
 }
-uint32_t inputs(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 
 }  // namespace
 
@@ -235,17 +304,17 @@ std::vector<Mutant> kernel_mutants() {
   return {
       {"last_element_missed", "kernel", "The tail of the loop is one short.", has_kernel,
        put<last_element_missed>},
-      {"vector_tail_missed", "kernel", "What does not fill a vector is left out.", has_kernel,
+      {"vector_tail_missed", "kernel", "What does not fill a vector is left out.", has_tail,
        put<vector_tail_missed>},
-      {"outer_loop_once", "kernel", "The outermost loop runs once.", has_kernel, put<outer_loop_once>},
+      {"outer_loop_once", "kernel", "The outermost loop runs once.", has_two_dims, put<outer_loop_once>},
       {"strides_ignored", "kernel", "An input is read as if it were dense.", has_kernel,
-       put<input_seen<as_dense>>, inputs},
+       put<input_seen<as_dense>>, inputs<&KernelTraits::gaps>},
       {"strides_swapped", "kernel", "An input's rows are read as columns.", has_kernel,
-       put<input_seen<as_transposed>>, inputs},
+       put<input_seen<as_transposed>>, inputs<&KernelTraits::square>},
       {"stride_zero", "kernel", "An input is broadcast along its last dim.", has_kernel,
-       put<input_seen<as_repeated>>, inputs},
+       put<input_seen<as_repeated>>, inputs<&KernelTraits::many>},
       {"input_shifted", "kernel", "An input is read one element further on.", has_kernel, put<input_shifted>,
-       inputs},
+       inputs<&KernelTraits::many>},
       {"operands_swapped", "kernel", "a op b is computed as b op a.", ordered_pair, put<operands_swapped>},
       {"accumulates_from_one", "kernel", "The accumulator does not start at the identity.", reduction,
        put<accumulates_from_one>},
