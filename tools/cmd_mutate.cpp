@@ -18,7 +18,7 @@ using namespace lamella::verify;
 
 struct Asked {
   MutantOptions run;
-  std::vector<std::string> ops, ids, plugins;
+  std::vector<std::string> ops, groups, ids, plugins;
   std::string json, write_laws, check_laws;
   size_t sample = 0;
   double at_least = 0.97;
@@ -128,6 +128,9 @@ std::vector<Planted> chosen(const Asked& o) {
   std::vector<Planted> all = all_planted(o.ops);
   if (!o.ids.empty())
     std::erase_if(all, [&](const Planted& p) { return std::ranges::find(o.ids, p.id) == o.ids.end(); });
+  if (!o.groups.empty())
+    std::erase_if(all,
+                  [&](const Planted& p) { return std::ranges::find(o.groups, p.group) == o.groups.end(); });
   LAMELLA_CHECK(!all.empty(), Usage, "mutate: no mutant fits what is asked for");
   return sample_of(std::move(all), o.sample, o.run.seed);
 }
@@ -148,6 +151,7 @@ std::vector<MutantResult> run_all(const Asked& o, const std::vector<Planted>& pl
 
 void add_options(CLI::App& app, Asked& o) {
   app.add_option("--op", o.ops, "operators to plant bugs in (default: all, and the harness)");
+  app.add_option("--group", o.groups, "rule, batch, dispatch, kernel, harness (default: all)");
   app.add_option("--mutant", o.ids, "ids of the mutants to plant");
   app.add_option("--sample", o.sample, "so many of them, chosen by --seed");
   app.add_option("--seed", o.run.seed, "seed of the sample and of the drawn cases");
@@ -193,7 +197,7 @@ int main_mutate(int argc, char** argv) {
     const std::string text = with_column(read_text(o.write_laws), witnesses(results));
     std::ofstream(o.write_laws) << text;
   }
-  if (o.json != "-" && o.ops.empty() && o.ids.empty() && o.sample == 0)
+  if (o.json != "-" && o.ops.empty() && o.ids.empty() && o.groups.empty() && o.sample == 0)
     for (const std::string& id : idle_laws(results)) std::printf("no bug turned %s red\n", id.c_str());
   return score_of(results).rate() >= o.at_least ? 0 : 1;
 }

@@ -155,8 +155,8 @@ std::string cases_vary() {
 std::string batches_vary() {
   std::set<int64_t> sizes;
   std::set<std::vector<bool>> subsets;
-  for (uint32_t i = 0; i < 500; ++i) {
-    const Choices choices{i * 2654435761u, i * 40503u + 7, i * 9176u + 3, i};
+  for (uint64_t i = 0; i < 500; ++i) {
+    const Choices choices = choices_of(5, laws().front(), *smooth_ones().at(0), i);
     Draw d(choices);
     sizes.insert(draw_lanes(d));
     Draw e(choices);

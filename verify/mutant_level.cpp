@@ -217,19 +217,29 @@ Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOption
     const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
     return vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size})(b.xs);
   }
-  const Function f = c.smooth_function(c.inexact());
-  const Tensors xs = c.values(c.inexact());
+  Function f = c.smooth_function(c.inexact());
+  Tensors xs = c.values(c.inexact());
   if (xs.empty()) return {};
+  if (kind == Probe::VjpOfVmap) {
+    const Batch b = draw_batch(c, c.inexact(), draw_mapped(c.draw, xs.size()), draw_lanes(c.draw));
+    f = vmap(f, {b.in_dims, {0}, Randomness::Error, b.size});
+    xs = b.xs;
+  }
   Tensors ts;
   for (const Tensor& x : xs) ts.push_back(c.direction(x));
   if (kind == Probe::Jvp) return jvp(f, xs, ts).tangents;
+  if (kind == Probe::JvpOfJvp) {
+    Tensors more;
+    for (const Tensor& x : xs) more.push_back(c.direction(x));
+    return jvp([&](const Tensors& at) { return jvp(f, at, ts).tangents; }, xs, more).tangents;
+  }
   const auto gradients = [&](const Tensors& at) {
     const VjpResult r = vjp(f, at);
     Tensors cts;
     for (const Tensor& y : r.values) cts.push_back(c.direction(y));
     return r.pullback(cts);
   };
-  if (kind == Probe::Vjp) return gradients(xs);
+  if (kind == Probe::Vjp || kind == Probe::VjpOfVmap) return gradients(xs);
   if (kind == Probe::Backward) {
     Tensors leaves, out;
     for (const Tensor& x : xs) leaves.push_back(requires_grad(x));

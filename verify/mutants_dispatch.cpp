@@ -15,9 +15,7 @@ namespace {
 
 constexpr int kOutermost = kFirstLevelKey;
 
-bool runs(const Op& op) {
-  return !op.composite && !op.has(kRandom) && takes_tensors(op) && op.cells[int(Device::CPU)];
-}
+bool runs(const Op& op) { return !op.composite && takes_tensors(op) && op.cells[int(Device::CPU)]; }
 bool computes(const Op& op) { return runs(op) && !op.view && op.schema.result_kind == ResultKind::Tensors; }
 bool random_op(const Op& op) { return op.has(kRandom); }
 uint32_t tensors(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
@@ -114,6 +112,20 @@ void first_thread_only(Frame& f, int key) {
   const Tensor& y = f.results[0];
   if (first == std::this_thread::get_id() || y.numel() == 0 || !y.is_contiguous()) return;
   std::memset(y.raw_data(), 1, size_t(y.numel() * itemsize(y.dtype())));
+}
+
+/// A handle to every result is kept for ever.
+void result_kept(Frame& f, int key) {
+  right_cell(f, key);
+  static thread_local std::vector<Tensor>* const kept = new std::vector<Tensor>;
+  kept->push_back(f.results[0]);
+}
+
+/// Every error is a value error.
+void code_forgotten(Frame& f, int key) {
+  try {
+    right_cell(f, key);
+  } catch (const Error& e) { fail(ErrorCode::Value, "{}", e.what()); }
 }
 
 /// Another operator of the same form, whose kernel a wrong alternative would be.
@@ -248,6 +260,9 @@ std::vector<Mutant> dispatch_mutants() {
        [](Op& r) { r.properties &= ~uint32_t(kRandom); }},
       {"first_thread_only", "dispatch", "What a kernel needs is set up on the first thread alone.", computes,
        on_cpu<first_thread_only>},
+      {"result_kept", "dispatch", "Results are never freed.", computes, on_cpu<result_kept>},
+      {"code_forgotten", "dispatch", "All errors of a kernel are value errors.", computes,
+       on_cpu<code_forgotten>},
       {"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
        [](Op& r) { r.view = strides_swapped; }},
       {"view_copied", "dispatch", "A view is a copy.", is_view, on_cpu<view_copied>},

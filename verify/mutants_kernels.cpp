@@ -12,18 +12,17 @@ namespace lamella::verify {
 
 namespace {
 
-bool may_have_kernel(const Op& op) {
-  return op.kernel.cpu && !op.composite && !op.has(kRandom) && takes_tensors(op);
-}
+bool may_have_kernel(const Op& op) { return op.kernel.cpu && !op.composite && takes_tensors(op); }
 
 /// What calls of an operator's kernel were like in drawn cases. Some operators run another's: not called.
 struct KernelTraits {
   bool called = false, line = false;
-  bool tail = false;    ///< a last dim of more than four elements, and no multiple of four
-  bool outer = false;   ///< two dims
-  uint32_t gaps = 0;    ///< inputs, a bit each, that were not dense
-  uint32_t square = 0;  ///< likewise: two neighbouring dims were of one size
-  uint32_t many = 0;    ///< likewise: there were two elements
+  bool tail = false;      ///< a last dim of more than four elements, and no multiple of four
+  bool outer = false;     ///< two dims
+  bool gaps_out = false;  ///< a result had gaps between its elements
+  uint32_t gaps = 0;      ///< inputs, a bit each, that were not dense
+  uint32_t square = 0;    ///< likewise: two neighbouring dims were of one size
+  uint32_t many = 0;      ///< likewise: there were two elements
 }* noting = nullptr;
 
 void note_call(const KernelCall& c) {
@@ -31,6 +30,10 @@ void note_call(const KernelCall& c) {
   t.called = true;
   for (const View& out : c.outs) {
     t.outer |= out.rank >= 2 && out.numel() > 0 && out.sizes[0] > 1;
+    int64_t least = 0;
+    for (int d = 0; d < out.rank; ++d)
+      if (out.sizes[d] > 1 && (!least || out.strides[d] < least)) least = out.strides[d];
+    t.gaps_out |= least > 1 && out.numel() > 1;
     t.tail |= out.rank > 0 && out.numel() > 0 && out.sizes[out.rank - 1] > 4 && out.sizes[out.rank - 1] % 4;
   }
   for (size_t k = 0; k < c.ins.size() && k < 32; ++k) {
@@ -80,6 +83,7 @@ const KernelTraits& calls_of(const Op& op) {
 }
 
 bool has_kernel(const Op& op) { return may_have_kernel(op) && calls_of(op).called; }
+bool writes_gaps(const Op& op) { return has_kernel(op) && calls_of(op).gaps_out; }
 bool has_tail(const Op& op) { return has_kernel(op) && calls_of(op).tail; }
 bool has_two_dims(const Op& op) { return has_kernel(op) && calls_of(op).outer; }
 template <uint32_t KernelTraits::*Trait> uint32_t inputs(const Op& op) { return calls_of(op).*Trait; }
@@ -120,12 +124,49 @@ void increment(const View& v, int64_t offset) {
   });
 }
 
+void copy_elements(const View& from, const View& to, int64_t n) {
+  const size_t bytes = size_t(itemsize(from.dtype));
+  std::vector<int64_t> offsets;
+  each(to, [&](int64_t offset, const Dims&) { offsets.push_back(offset); });
+  size_t i = 0;
+  each(from, [&](int64_t offset, const Dims&) {
+    if (int64_t(i) < n)
+      std::memcpy(to.as<char>() + size_t(offsets[i]) * bytes, from.as<char>() + size_t(offset) * bytes,
+                  bytes);
+    ++i;
+  });
+}
+
 void last_element_missed(const KernelCall& c) {
   right_kernel(c);
   for (const View& out : c.outs) {
     int64_t last = 0;
     each(out, [&](int64_t offset, const Dims&) { last = offset; });
     if (out.numel() >= 3) increment(out, last);
+  }
+}
+
+/// What fresh memory held shows in the last element.
+void last_element_unwritten(const KernelCall& c) {
+  std::vector<Tensor> buffers;
+  std::vector<View> outs;
+  for (const View& out : c.outs) {
+    buffers.push_back(make_tensor({out.sizes, size_t(out.rank)}, out.dtype, Device::CPU));
+    outs.push_back(buffers.back().view_of());
+    copy_elements(out, outs.back(), out.numel());  // some kernels add to what is there
+  }
+  right_row().kernel.cpu({outs, c.ins, c.compute, c.ints, c.scalars});
+  for (size_t k = 0; k < outs.size(); ++k) copy_elements(outs[k], c.outs[k], outs[k].numel() - 1);
+}
+
+/// The kernel writes between the elements of a result that has gaps.
+void gaps_overwritten(const KernelCall& c) {
+  right_kernel(c);
+  for (const View& out : c.outs) {
+    int64_t least = 0;
+    for (int d = 0; d < out.rank; ++d)
+      if (out.sizes[d] > 1 && (!least || out.strides[d] < least)) least = out.strides[d];
+    if (least > 1 && out.numel() > 1) increment(out, 1);
   }
 }
 
@@ -304,6 +345,10 @@ std::vector<Mutant> kernel_mutants() {
   return {
       {"last_element_missed", "kernel", "The tail of the loop is one short.", has_kernel,
        put<last_element_missed>},
+      {"last_element_unwritten", "kernel", "The last element is what fresh memory held.", has_kernel,
+       put<last_element_unwritten>},
+      {"gaps_overwritten", "kernel", "What lies between a result's elements is overwritten.", writes_gaps,
+       put<gaps_overwritten>},
       {"vector_tail_missed", "kernel", "What does not fill a vector is left out.", has_tail,
        put<vector_tail_missed>},
       {"outer_loop_once", "kernel", "The outermost loop runs once.", has_two_dims, put<outer_loop_once>},

@@ -11,9 +11,7 @@ namespace lamella::verify {
 
 namespace {
 
-bool has_kernel(const Op& op) {
-  return op.kernel.cpu && !op.composite && !op.has(kRandom) && takes_tensors(op);
-}
+bool has_kernel(const Op& op) { return op.kernel.cpu && !op.composite && takes_tensors(op); }
 
 /// What the plans of an operator's own kernel were like in drawn cases.
 struct PlanTraits {
