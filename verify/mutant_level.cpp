@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <map>
+#include <thread>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
@@ -178,8 +179,11 @@ namespace {
 Tensors through_forms(const Case& c) {
   Tensors out;
   const OpTable& table = OpTable::current();
-  const auto note_write = [&](const Tensor& t) {
-    out.push_back(tensor_of({}, {double(t.impl()->storage->version.load())}, DType::F64));
+  const auto note_write = [&](const Tensor& t) {  // its version, and what lies around it
+    const Storage& storage = *t.impl()->storage;
+    out.push_back(tensor_of({}, {double(storage.version.load())}, DType::F64));
+    out.push_back(make_tensor(Dims{int64_t(storage.nbytes)}, DType::U8));
+    std::memcpy(out.back().raw_data(), storage.data, storage.nbytes);
     return t;
   };
   const auto keep = [&](const std::function<Tensor()>& f) {
@@ -207,16 +211,65 @@ Tensors through_forms(const Case& c) {
 }
 }  // namespace
 
+namespace {
+/// What a call leaves behind: storages that stay alive, masks.
+Tensors left_behind(const Case& c) {
+  DispatchState& state = dispatch_state();
+  const int64_t storages = memory_stats().storages;
+  const uint64_t exclude = state.exclude;
+  const Status s = status_of([&] { call_boxed(c.op, c.args); });
+  const bool masked = state.exclude != exclude;
+  state.exclude = exclude;
+  return {tensor_of({3}, {double(memory_stats().storages - storages), double(masked), double(s.code)},
+                    DType::F64)};
+}
+
+Tensors on_a_thread(const Case& c) {
+  Tensors ys;
+  const OpTable* table = dispatch_state().table;
+  std::thread thread([&] {
+    const ScopedTable pinned(table);
+    (void)status_of([&] { ys = call_boxed(c.op, c.args); });
+  });
+  thread.join();
+  return ys;
+}
+
+/// What happens to a wrapper of a level that has ended.
+Tensors of_dead_level(const Case& c) {
+  if (c.tensors().empty()) return {};
+  const Tensor x = c.at(c.tensors()[0]);
+  Tensor dead;
+  const Function keep = [&](const Tensors& ts) { return Tensors{dead = ts[0]}; };
+  vmap(keep, {{0}, {0}, Randomness::Error, -1})({stacked({x, x}, 0)});
+  const Status s = status_of([&] { (void)c.function({c.tensors()[0]})({dead}); });
+  return {tensor_of({2}, {double(s.raised), double(s.code)}, DType::F64)};
+}
+
+/// One level of vmap, or two.
+Tensors mapped(Case& c, bool twice) {
+  const std::vector<Case::Slot>& slots = c.tensors();
+  if (slots.empty()) return {};
+  const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
+  const Function f = vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size});
+  if (!twice) return f(b.xs);
+  const Batch outer = draw_batch(c.draw, b.xs, draw_mapped(c.draw, slots.size()), 2, may_rotate(c));
+  return vmap(f, {outer.in_dims, {0}, Randomness::Error, outer.size})(outer.xs);
+}
+}  // namespace
+
 Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOptions& options) {
   Case c(op, choices, options);
-  if (kind == Probe::Forms) return through_forms(c);
-  if (kind == Probe::Forward) return c.function(c.tensors())(c.values(c.tensors()));
-  if (kind == Probe::Vmap) {
-    const std::vector<Case::Slot>& slots = c.tensors();
-    if (slots.empty()) return {};
-    const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
-    return vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size})(b.xs);
+  switch (kind) {
+    case Probe::Forms: return through_forms(c);
+    case Probe::State: return left_behind(c);
+    case Probe::Thread: return on_a_thread(c);
+    case Probe::Dead: return of_dead_level(c);
+    case Probe::Vmap: return mapped(c, false);
+    case Probe::VmapOfVmap: return mapped(c, true);
+    default: break;
   }
+  if (kind == Probe::Forward) return c.function(c.tensors())(c.values(c.tensors()));
   Function f = c.smooth_function(c.inexact());
   Tensors xs = c.values(c.inexact());
   if (xs.empty()) return {};

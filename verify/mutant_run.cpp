@@ -122,13 +122,14 @@ void calibrate(const Planted& p, const MutantOptions& o, const Say& say) {
 }
 
 std::vector<Probe> probes_for(const Planted& p) {
-  if (p.group == "batch") return {Probe::Vmap, Probe::VjpOfVmap};
+  if (p.group == "batch") return {Probe::Vmap, Probe::VmapOfVmap, Probe::VjpOfVmap};
   if (p.group == "rule" && p.id.find(".jvp(") != p.id.npos)
     return {Probe::Jvp, Probe::Second, Probe::JvpOfJvp};
   if (p.group == "rule") return {Probe::Vjp, Probe::Second};
   if (p.group == "kernel") return {Probe::Forward, Probe::Forms};
-  return {Probe::Forward, Probe::Forms,    Probe::Vmap,    Probe::VjpOfVmap,
-          Probe::Jvp,     Probe::JvpOfJvp, Probe::Backward};
+  if (p.id.starts_with("first_thread")) return {Probe::Thread};
+  return {Probe::Forward, Probe::Forms, Probe::Vmap, Probe::VmapOfVmap, Probe::Jvp,     Probe::JvpOfJvp,
+          Probe::State,   Probe::Dead,  Probe::Vjp,  Probe::VjpOfVmap,  Probe::Backward};
 }
 
 }  // namespace

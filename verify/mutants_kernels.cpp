@@ -19,6 +19,7 @@ struct KernelTraits {
   bool called = false, line = false;
   bool tail = false;      ///< a last dim of more than four elements, and no multiple of four
   bool outer = false;     ///< two dims
+  bool floats = false;    ///< a result was floating
   bool gaps_out = false;  ///< a result had gaps between its elements
   uint32_t gaps = 0;      ///< inputs, a bit each, that were not dense
   uint32_t square = 0;    ///< likewise: two neighbouring dims were of one size
@@ -33,6 +34,7 @@ void note_call(const KernelCall& c) {
     int64_t least = 0;
     for (int d = 0; d < out.rank; ++d)
       if (out.sizes[d] > 1 && (!least || out.strides[d] < least)) least = out.strides[d];
+    t.floats |= is_floating(out.dtype);
     t.gaps_out |= least > 1 && out.numel() > 1;
     t.tail |= out.rank > 0 && out.numel() > 0 && out.sizes[out.rank - 1] > 4 && out.sizes[out.rank - 1] % 4;
   }
@@ -95,7 +97,7 @@ bool pointwise_pair(const Op& op) {
 bool pointwise_many(const Op& op) { return pointwise(op) && op.tensor_params.size() >= 2; }
 /// Has results that rounding may change.
 bool computes_floats(const Op& op) {
-  return has_kernel(op) && !op.has(kDiscontinuous) && op.infer != ops::infer_compare;
+  return has_kernel(op) && !op.has(kDiscontinuous) && calls_of(op).floats;
 }
 bool reduction(const Op& op) { return has_kernel(op) && op.shape == ShapeClass::Reduce; }
 
