@@ -189,7 +189,8 @@ bool some_lane_raises(const Case& c, const Slots& slots, const Batch& outer, con
                       int64_t inner) {
   if (c.op.shape == ShapeClass::Dynamic) return true;
   for (int64_t i = 0; i < outer.size; ++i)
-    if (status_of([&] { (void)loop_over(c, slots, {inner, lane(outer, i), inner_dims}); }).raised) return true;
+    if (status_of([&] { (void)loop_over(c, slots, {inner, lane(outer, i), inner_dims}); }).raised)
+      return true;
   return false;
 }
 

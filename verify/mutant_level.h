@@ -22,7 +22,21 @@ Tensors run_formula(const BoundFormula& f, const RuleArgs& args);
 
 /// What a case of `op` shows of an operator: everything laws look at in some way. For recording, and for
 /// equality.
-enum class Probe : uint8_t { Forward, Forms, Vjp, Jvp, Second, JvpOfJvp, Vmap, VmapOfVmap, VjpOfVmap, Backward, State, Thread, Dead };
+enum class Probe : uint8_t {
+  Forward,
+  Forms,
+  Vjp,
+  Jvp,
+  Second,
+  JvpOfJvp,
+  Vmap,
+  VmapOfVmap,
+  VjpOfVmap,
+  Backward,
+  State,
+  Thread,
+  Dead
+};
 Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOptions& options);
 
 }  // namespace lamella::verify

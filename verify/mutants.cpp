@@ -92,6 +92,7 @@ void add_calls(const Op& op, const std::string& where, const std::string& group,
     if (site.op.empty()) continue;
     const Op& called = *OpTable::current().find(site.op);
     for (const Perturbation& p : perturbations()) {
+      if (p.of_derivatives && !has_vjp(op) && !has_jvp(op)) continue;
       if (!p.fits(called, site.traits) || (p.id == "swapped" && inert(p.id, called))) continue;
       out.push_back({format("{}/{}#{}:{}", where, site.op, site.nth, p.id), group,
                      format("In the call of {}: {}", site.op, p.what), &op, OpForm::Functional,

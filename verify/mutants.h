@@ -49,6 +49,8 @@ struct Perturbation {
   std::string_view what;  ///< the bug, in one sentence
   bool (*fits)(const Op& called, const CallTraits&);
   Tensors (*call)(const Op& called, const Values& args);  ///< in the place of call_boxed(called, args)
+  bool of_derivatives =
+      false;  ///< changes what outer derivatives see alone: for rules of operators that have one
 };
 /// A way to get a formula as a whole wrong.
 struct FormulaPerturbation {

@@ -19,6 +19,8 @@ bool names_dims(const Op& op) {
     if (p.role == ParamRole::Dim && p.kind == ParamKind::Int) return true;
   return false;
 }
+/// Views are wrapped as mapped whatever their rule says.
+bool computes_lanes(const Op& op) { return batchable(op) && !op.is_view(); }
 bool takes_plain_tensor(const Op& op) {
   for (const uint8_t i : op.tensor_params)
     if (op.schema.params[i].kind == ParamKind::Tensor) return batchable(op);
@@ -157,7 +159,7 @@ std::vector<Mutant> batch_mutants() {
        rule<size_taken_for_lanes>},
       {"empty_batch_refused", "batch", "A batch of no lanes raises.", batchable, rule<empty_batch_refused>},
       {"single_lane_not_mapped", "batch", "A batch of one lane is passed on with its dim, unmapped.",
-       batchable, rule<single_lane_not_mapped>},
+       computes_lanes, rule<single_lane_not_mapped>},
       {"shared_repeated_behind", "batch", "What lanes share is repeated along the wrong dim.",
        has_two_tensors, rule<shared_repeated_behind>},
       {"operand_of_first_lane", "batch", "All lanes are given the first lane's operand.", takes_no_list,
