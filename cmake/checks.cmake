@@ -50,7 +50,8 @@ if(TARGET lamella_program)
     add_test(NAME mutants.plugin
       COMMAND lamella_program mutate --load ${PROJECT_BINARY_DIR}/plugins/my_mutant.so --op tanh
         --mutant my_sign_lost:tanh --verbose)
-    set_tests_properties(mutants.plugin PROPERTIES PASS_REGULAR_EXPRESSION "killed +kernel +my_sign_lost:tanh")
+    set_tests_properties(mutants.plugin PROPERTIES
+      PASS_REGULAR_EXPRESSION "killed +kernel +my_sign_lost:tanh" PROCESSORS 1 TIMEOUT 300)
   endif()
   if(LAMELLA_ASAN_LAWS AND PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release")
     # Another preset's program: its build is a fixture, and does nothing when that build is current.
