@@ -30,8 +30,9 @@ TEST(Mutants, TheLevelAloneIsNotNoticed) {
   static const Perturbation none{"none", "Nothing is wrong.", nullptr,
                                  [](const Op& op, const Values& args) { return call_boxed(op, args); }};
   std::vector<Planted> planted;
+  int seen = 0;  // every fourth: a minute of processor time otherwise
   for (const Planted& p : all_planted({"mul", "softmax", "cumprod", "cat"})) {
-    if (p.id.find('/') == p.id.npos || !p.id.ends_with(":negated")) continue;
+    if (p.id.find('/') == p.id.npos || !p.id.ends_with(":negated") || seen++ % 4) continue;
     Planted same = p;
     same.plant = [plant = p.plant](Op& row) {
       plant(row);
@@ -41,7 +42,7 @@ TEST(Mutants, TheLevelAloneIsNotNoticed) {
   }
   ASSERT_GE(planted.size(), 10u);
   MutantOptions options;
-  options.cpu_ms = 200;
+  options.cpu_ms = 100;
   options.equivalence_cases = 100;
   for (const MutantResult& r : run_mutants(planted, options)) {
     EXPECT_FALSE(r.killed()) << r.id << ": " << (r.killed() ? r.kills[0].law + " " + r.kills[0].message : "");
