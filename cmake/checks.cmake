@@ -57,6 +57,17 @@ if(TARGET lamella_program)
       $<TARGET_FILE:lamella_program> ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
   set_tests_properties(interrupt PROPERTIES TIMEOUT 300)
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
+  if(NOT LAMELLA_SANITIZE)   # a bug that only a sanitizer sees says nothing about the laws
+    add_test(NAME mutants.sample COMMAND lamella_program mutate --sample 120 --seed 20261121)
+    add_test(NAME mutants.laws_shown_red
+      COMMAND lamella_program mutate --check-laws ${PROJECT_SOURCE_DIR}/docs/laws.md)
+    set_tests_properties(mutants.sample mutants.laws_shown_red PROPERTIES PROCESSORS 2 TIMEOUT 600)
+    add_test(NAME mutants.plugin
+      COMMAND lamella_program mutate --load ${PROJECT_BINARY_DIR}/plugins/my_mutant.so --op tanh
+        --mutant my_sign_lost:tanh --verbose)
+    set_tests_properties(mutants.plugin PROPERTIES
+      PASS_REGULAR_EXPRESSION "killed +kernel +my_sign_lost:tanh" PROCESSORS 1 TIMEOUT 300)
+  endif()
   if(LAMELLA_ASAN_LAWS AND PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release")
     # Another preset's program: its build is a fixture, and does nothing when that build is current.
     set(asan ${PROJECT_SOURCE_DIR}/build/asan)

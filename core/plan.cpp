@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "lamella/core/check.h"
+#include "lamella/core/plan_watch.h"
 
 namespace lamella {
 namespace {
@@ -51,11 +52,33 @@ void coalesce(IterPlan& p) {
   if (p.rank > 0) p.rank = kept + 1;
 }
 
-}  // namespace
+thread_local constinit int usual_rank = IterPlan::kMaxDims;  // -1 while plans are watched
+thread_local constinit PlanWatcher plan_watcher = nullptr;
 
-IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
+IterPlan watched_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
   LAMELLA_CHECK(rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", rank,
                 IterPlan::kMaxDims);
+  const PlanWatcher watcher = plan_watcher;
+  const WatchPlans off(nullptr);
+  IterPlan p = make_plan(operands, rank, sizes);
+  watcher(p);
+  return p;
+}
+
+}  // namespace
+
+WatchPlans::WatchPlans(PlanWatcher watcher) : saved_(plan_watcher) {
+  plan_watcher = watcher;
+  usual_rank = watcher ? -1 : IterPlan::kMaxDims;
+}
+WatchPlans::~WatchPlans() {
+  plan_watcher = saved_;
+  usual_rank = saved_ ? -1 : IterPlan::kMaxDims;
+}
+
+IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
+  if (rank > usual_rank) [[unlikely]]
+    return watched_plan(operands, rank, sizes);
   LAMELLA_ASSERT(operands.size() <= size_t(IterPlan::kMaxOperands));
   IterPlan p;
   p.given_rank = rank;

@@ -1,86 +1,204 @@
-// `lamella mutate`: plants bugs and lists which law catches which.
+// `lamella mutate`: plants bugs and lists which law notices which.
 #include <CLI/CLI.hpp>
+#include <chrono>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <unistd.h>
 
-#include "lamella/verify/mutants.h"
+#include "lamella/verify/calibration.h"
+#include "lamella/verify/mutant_table.h"
 
 #include "commands.h"
+#include "plugin.h"
 #include "whole_file.h"
 
 namespace {
 using namespace lamella::verify;
 
-std::string laws_text(const MutantResult& r) {
-  std::string out;
-  for (size_t k = 0; k < r.caught_by.size(); ++k)
-    out += (k ? " " : "") + r.caught_by[k] +
-           (r.cases[k] == -1   ? " (crash)"
-            : r.cases[k] == -2 ? " (hangs)"
-                               : "");
-  return out;
-}
+struct Asked {
+  MutantOptions run;
+  std::vector<std::string> ops, groups, ids, plugins;
+  std::string json, write_laws, check_laws;
+  size_t sample = 0;
+  double at_least = 0.97;
+  bool verbose = false, list = false;
+};
 
-/// Laws that no bug turned red: not yet shown to be alive.
+/// Laws and calibrations that no bug turned red: not yet shown to be alive.
 std::vector<std::string> idle_laws(const std::vector<MutantResult>& results) {
   std::vector<std::string> out;
-  for (const Law& law : laws()) {
-    bool red = false;
-    for (const MutantResult& r : results)
-      for (const std::string& id : r.caught_by) red |= id == law.id;
-    if (!red) out.emplace_back(law.id);
-  }
+  for (const MatrixRow& row : matrix_of(results))
+    if (row.total == 0) out.push_back(row.law);
   return out;
 }
 
-nlohmann::ordered_json as_json(const std::vector<MutantResult>& results) {
-  nlohmann::ordered_json survivors = nlohmann::ordered_json::array(), kills = nlohmann::ordered_json::array();
+nlohmann::ordered_json as_json(const std::vector<MutantResult>& results, double seconds) {
+  using json = nlohmann::ordered_json;
+  json survivors = json::array(), equivalent = json::array(), kills = json::array(), matrix = json::object();
+  double cpu = 0;
   for (const MutantResult& r : results) {
-    if (!r.killed()) survivors.push_back({{"id", r.id}, {"reason", r.reason}});
-    kills.push_back(
-        {{"id", r.id}, {"group", r.group}, {"bug", r.what}, {"laws", r.caught_by}, {"cases", r.cases}});
+    cpu += r.cpu_ms;
+    if (!r.killed()) (r.equivalent ? equivalent : survivors).push_back({{"id", r.id}, {"reason", r.reason}});
+    json by = json::array();
+    for (const Kill& k : r.kills) by.push_back({{"law", k.law}, {"cases", k.cases}, {"how", k.how}});
+    kills.push_back({{"id", r.id}, {"group", r.group}, {"bug", r.what}, {"checks", r.checks}, {"laws", by}});
   }
-  return {{"mutants", results.size()},
-          {"killed", results.size() - survivors.size()},
+  for (const MatrixRow& row : matrix_of(results)) {
+    matrix[row.law] = {{"all", row.total}, {"alone", row.alone}, {"median_cases", row.median_cases}};
+    for (const auto& [group, n] : row.kills) matrix[row.law][group] = n;
+  }
+  const Score s = score_of(results);
+  return {{"mutants", s.mutants},
+          {"killed", s.killed},
           {"survivors", survivors},
-          {"kills", kills},
-          {"idle_laws", idle_laws(results)}};
+          {"equivalent", equivalent},
+          {"rate", s.rate()},
+          {"median_checks", median_checks(results)},
+          {"seconds", seconds},
+          {"cpu_seconds", cpu / 1000},
+          {"not_planted", inert_pairs()},
+          {"matrix", matrix},
+          {"idle_laws", idle_laws(results)},
+          {"kills", kills}};
+}
+
+void print_line(const MutantResult& r) {
+  std::string text;
+  for (const Kill& k : r.kills) text += " " + k.law + (k.how.empty() ? "" : " (" + k.how + ")");
+  std::printf("%-10s %-9s %-52s%s\n",
+              r.killed()     ? "killed"
+              : r.equivalent ? "equivalent"
+                             : "SURVIVED",
+              r.group.c_str(), r.id.c_str(), r.killed() ? text.c_str() : (" " + r.reason).c_str());
+  std::fflush(stdout);
+}
+
+void print_summary(const std::vector<MutantResult>& results, double seconds) {
+  std::printf("\n%s\n", matrix_text(matrix_of(results)).c_str());
+  std::printf("%-9s %8s %8s %11s %10s %8s\n", "group", "mutants", "killed", "equivalent", "survivors",
+              "rate");
+  const auto line = [](const char* name, const Score& s) {
+    if (s.mutants)
+      std::printf("%-9s %8zu %8zu %11zu %10zu %7.2f%%\n", name, s.mutants, s.killed, s.equivalent,
+                  s.survivors(), 100 * s.rate());
+  };
+  for (const std::string_view group : kGroups) line(std::string(group).c_str(), score_of(results, group));
+  line("all", score_of(results));
+  double cpu = 0;
+  for (const MutantResult& r : results) cpu += r.cpu_ms / 1000;
+  std::printf("median checks until a law notices: %.0f; %.0f s, %.0f s of processor time\n",
+              median_checks(results), seconds, cpu);
+}
+
+std::string read_text(const std::string& path) {
+  std::ifstream in(path);
+  LAMELLA_CHECK(in.good(), Usage, "mutate: there is no file \"{}\"", path);
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+/// Plants what the table names, law by law, and asks that law alone.
+int check_laws(const Asked& o, const std::vector<Planted>& all) {
+  const auto column = read_column(read_text(o.check_laws));
+  int wrong = 0;
+  for (const Law& law : laws()) {
+    const auto named = column.find(std::string(law.id));
+    std::vector<Planted> planted;
+    if (named != column.end())
+      for (const Planted& p : all)
+        if (std::ranges::find(named->second, p.id) != named->second.end()) planted.push_back(p);
+    MutantOptions options = o.run;
+    options.laws = {std::string(law.id)};
+    options.equivalence_cases = 0;
+    bool red = false;
+    for (const MutantResult& r : run_mutants(planted, options)) red |= r.killed();
+    if (red) continue;
+    ++wrong;
+    std::printf("law %d (%s): none of the %zu mutants named in %s turns it red\n", law.number,
+                std::string(law.id).c_str(), planted.size(), o.check_laws.c_str());
+  }
+  std::printf("%zu of %zu laws shown red by the mutants %s names\n", laws().size() - size_t(wrong),
+              laws().size(), o.check_laws.c_str());
+  return wrong ? 1 : 0;
+}
+
+std::vector<Planted> chosen(const Asked& o) {
+  std::vector<Planted> all = all_planted(o.ops);
+  if (!o.ids.empty())
+    std::erase_if(all, [&](const Planted& p) { return std::ranges::find(o.ids, p.id) == o.ids.end(); });
+  if (!o.groups.empty())
+    std::erase_if(all,
+                  [&](const Planted& p) { return std::ranges::find(o.groups, p.group) == o.groups.end(); });
+  LAMELLA_CHECK(!all.empty(), Usage, "mutate: no mutant fits what is asked for");
+  return sample_of(std::move(all), o.sample, o.run.seed);
+}
+
+/// Runs them, with a line for each that did not die (for all of them if `verbose`).
+std::vector<MutantResult> run_all(const Asked& o, const std::vector<Planted>& planted) {
+  size_t done = 0;
+  return run_mutants(planted, o.run, [&](const MutantResult& r) {
+    ++done;
+    if (isatty(2)) std::cerr << "\r\033[K";
+    if (o.json != "-" && (o.verbose || !r.killed())) print_line(r);
+    if (o.json != "-" && o.verbose)
+      for (const Kill& k : r.kills) std::printf("    %s: %s\n", k.law.c_str(), k.message.c_str());
+    if (isatty(2)) std::cerr << done << " of " << planted.size() << ": " << r.id << std::flush;
+    if (isatty(2) && done == planted.size()) std::cerr << "\r\033[K";
+  });
+}
+
+void add_options(CLI::App& app, Asked& o) {
+  app.add_option("--op", o.ops, "operators to plant bugs in (default: all, and the harness)");
+  app.add_option("--group", o.groups, "rule, batch, dispatch, kernel, harness (default: all)");
+  app.add_option("--mutant", o.ids, "ids of the mutants to plant");
+  app.add_option("--sample", o.sample, "so many of them, chosen by --seed");
+  app.add_option("--seed", o.run.seed, "seed of the sample and of the drawn cases");
+  app.add_option("--law", o.run.laws, "ids of the laws to ask (default: all)");
+  app.add_option("--processes", o.run.processes, "planted bugs looked at at once");
+  app.add_option("--budget", o.run.cpu_ms, "milliseconds of processor time for the laws, a mutant");
+  app.add_option("--at-least", o.at_least, "part of the mutants, equivalent ones aside, that must be killed");
+  app.add_option("--json", o.json, "write {mutants, killed, survivors, ...} to FILE (- for standard output)");
+  app.add_option("--load", o.plugins, "shared library that defines operators, mutants or perturbations");
+  app.add_option("--write-laws", o.write_laws, "rewrite the last column of the table of laws in FILE");
+  app.add_option("--check-laws", o.check_laws, "check that the mutants named in FILE turn their laws red");
+  app.add_flag("--first", o.run.first_only, "stop at the first law that notices");
+  app.add_flag("--verbose", o.verbose, "a line for each mutant, and what the laws said");
+  app.add_flag("--list", o.list, "list the mutants, run none");
 }
 }  // namespace
 
 int main_mutate(int argc, char** argv) {
   CLI::App app(
-      "Plants bugs in rules, batch rules, the dispatcher and kernels, and lists which law catches which",
+      "Plants bugs in rules, batch rules, the dispatcher, kernels and the harness, and lists which law "
+      "notices which",
       "lamella mutate");
-  MutantOptions options;
-  std::string json_path;
-  app.add_option("--op", options.ops,
-                 "operators to plant bugs in (default: a few of different shape classes)");
-  app.add_option("--json", json_path, "write {mutants, killed, survivors} to FILE (- for standard output)");
-  app.add_option("--seed", options.seed, "seed of the drawn cases");
-  app.add_option("--cases", options.cases, "most cases a law");
-  app.add_flag("--first", options.first_only, "stop at the first law that notices");
+  Asked o;
+  add_options(app, o);
   CLI11_PARSE(app, argc, argv);
-  const std::vector<Planted> planted = choose_mutants(options);
-  LAMELLA_CHECK(!planted.empty(), Usage, "no mutant fits the operators given");
-  std::vector<MutantResult> results;
-  for (const Planted& p : planted) {
-    if (isatty(2)) std::cerr << "\r\033[K" << p.id() << std::flush;
-    const MutantResult r = run_mutant(p, options);
-    if (isatty(2)) std::cerr << "\r\033[K";
-    results.push_back(r);
-    if (json_path == "-") continue;
-    std::printf("%-9s %-10s %-44s %s\n", r.killed() ? "killed" : "SURVIVED", r.group.c_str(), r.id.c_str(),
-                r.killed() ? laws_text(r).c_str() : r.reason.c_str());
-    std::fflush(stdout);
+  for (const std::string& file : o.plugins) lamella::tools::load_plugin(file);
+  const auto begin = std::chrono::steady_clock::now();
+  if (!o.check_laws.empty()) return check_laws(o, all_planted(o.ops));
+  const std::vector<Planted> planted = chosen(o);
+  if (o.list) {
+    for (const Planted& p : planted)
+      std::printf("%-9s %-52s %s\n", p.group.c_str(), p.id.c_str(), p.what.c_str());
+    std::printf("%zu mutants\n", planted.size());
+    return 0;
   }
-  const nlohmann::ordered_json out = as_json(results);
-  const size_t killed = out["killed"];
-  if (json_path == "-") std::cout << out.dump(1) << '\n';
-  else std::printf("%zu of %zu planted bugs killed\n", killed, results.size());
-  if (!json_path.empty() && json_path != "-") lamella::tools::write_whole_file(json_path, out.dump(1) + "\n");
-  if (json_path != "-" && options.ops.empty() && !options.first_only)
-    for (const std::string& id : idle_laws(results)) std::printf("no bug turned law %s red\n", id.c_str());
-  return killed == results.size() ? 0 : 1;
+  const std::vector<MutantResult> results = run_all(o, planted);
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  const nlohmann::ordered_json out = as_json(results, seconds);
+  if (o.json == "-") std::cout << out.dump(1) << '\n';
+  else print_summary(results, seconds);
+  if (!o.json.empty() && o.json != "-") lamella::tools::write_whole_file(o.json, out.dump(1) + "\n");
+  if (!o.write_laws.empty()) {
+    const std::string text = with_column(read_text(o.write_laws), witnesses(results));
+    lamella::tools::write_whole_file(o.write_laws, text);
+  }
+  if (o.json != "-" && o.ops.empty() && o.ids.empty() && o.groups.empty() && o.sample == 0)
+    for (const std::string& id : idle_laws(results)) std::printf("no bug turned %s red\n", id.c_str());
+  return score_of(results).rate() >= o.at_least ? 0 : 1;
 }

@@ -6,6 +6,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/case.h"
+#include "lamella/verify/fault.h"
 
 namespace lamella::verify {
 
@@ -51,16 +52,16 @@ std::string both(const Tensor& t, int64_t flat, const Parts& got, const Parts& w
 }
 
 bool same_number(f128 a, f128 b, bool signed_zero) {
-  if (isnanq(a) || isnanq(b)) return isnanq(a) && isnanq(b);
+  if (isnanq(a) || isnanq(b)) return (isnanq(a) && isnanq(b)) || faulty(Fault::NanIgnored);
   if (a != b) return false;
-  return !signed_zero || a != 0 || signbitq(a) == signbitq(b);
+  return !signed_zero || a != 0 || signbitq(a) == signbitq(b) || faulty(Fault::SignOfZeroIgnored);
 }
 
 std::string differs_in_type(const Tensor& got, const Tensor& want) {
   if (got.defined() != want.defined()) return format("got {}, expected {}", got, want);
   if (!got.defined()) return "";
   const bool sizes = std::ranges::equal(got.sizes(), want.sizes());
-  if (sizes && got.dtype() == want.dtype()) return "";
+  if (sizes && (got.dtype() == want.dtype() || faulty(Fault::DTypeIgnored))) return "";
   return format("got {}, expected {}", got, want);
 }
 
@@ -77,11 +78,11 @@ std::string differs(const Tensor& got, const Tensor& want, bool signed_zero) {
   std::string type = differs_in_type(got, want);
   if (!type.empty() || !got.defined()) return type;
   const size_t bytes = size_t(itemsize(got.dtype()));
-  if (got.is_contiguous() && want.is_contiguous() &&
+  if (got.is_contiguous() && want.is_contiguous() && got.dtype() == want.dtype() &&
       !std::memcmp(got.raw_data(), want.raw_data(), bytes * size_t(got.numel())))
     return "";
   const std::vector<int64_t> g = offsets(got), w = offsets(want);
-  for (size_t i = 0; i < g.size(); ++i) {
+  for (size_t i = 0; i < g.size() - size_t(faulty(Fault::LastEntryIgnored)); ++i) {
     const Parts a = load(got, g[i]), b = load(want, w[i]);
     if (!same_number(a.part[0], b.part[0], signed_zero) || !same_number(a.part[1], b.part[1], signed_zero))
       return both(got, int64_t(i), a, b);
@@ -120,7 +121,8 @@ bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
   excess = HUGE_VALQ;
   if (got == want) return true;
   if (isnanq(want)) return isnanq(got);
-  if (isnanq(got)) return false;
+  if (isnanq(got)) return faulty(Fault::NanWithinBounds);
+  if (faulty(Fault::BoundsTooWide)) bound *= 1000;
   if (isinfq(want)) return false;
   const f128 size = fabsq(want);
   if (isinfq(got)) return size + bound >= range.max && (got > 0) == (want > 0);  // overflow, as rounding does

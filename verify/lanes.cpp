@@ -7,6 +7,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/coverage.h"
+#include "lamella/verify/fault.h"
 
 namespace lamella::verify {
 
@@ -127,7 +128,7 @@ bool Batch::any_mapped() const {
 
 int64_t draw_lanes(Draw& d) {
   static constexpr int64_t kSizes[] = {2, 3, 1, 7, 0, 2, 3, 3};
-  return kSizes[d.below(8)];
+  return kSizes[faulty(Fault::LanesConstant) ? 0 : d.below(8)];
 }
 
 Batch draw_batch(Draw& d, const Tensors& examples, const std::vector<bool>& mapped, int64_t size, bool rotate,
@@ -148,7 +149,7 @@ Batch draw_batch(Case& c, const std::vector<Case::Slot>& slots, const std::vecto
 
 std::vector<bool> draw_mapped(Draw& d, size_t n) {
   std::vector<bool> out(n, true);
-  for (size_t k = 0; k < n; ++k) out[k] = !d.one_in(3);
+  for (size_t k = 0; k < n; ++k) out[k] = !d.one_in(3) || faulty(Fault::AlwaysAllMapped);
   if (n > 0 && std::none_of(out.begin(), out.end(), [](bool m) { return m; }))
     out[d.below(uint32_t(n))] = true;
   observe_mapped(out);
@@ -252,7 +253,8 @@ std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roun
   for (const c128& v : w)
     for (const double part : {v.real(), v.imag()})
       if (std::isfinite(part)) scale = std::max(scale, std::abs(part));
-  const double bound = r.count * std::max(r.unit, unit_roundoff(want.dtype())) * scale;
+  const double factor = faulty(Fault::RoundingTooWide) ? 1000 : 1;
+  const double bound = factor * r.count * std::max(r.unit, unit_roundoff(want.dtype())) * scale;
   for (size_t i = 0; i < w.size(); ++i)
     if (!close(g[i].real(), w[i].real(), bound) || !close(g[i].imag(), w[i].imag(), bound))
       return first + format(" (more than {} roundings of the largest element, {})", r.count, scale);
@@ -272,7 +274,9 @@ Status status_of(const std::function<void()>& f) {
   try {
     f();
     return {};
-  } catch (const Error& e) { return {true, e.code(), e.what()}; }
+  } catch (const Error& e) {
+    return {true, faulty(Fault::CodesIgnored) ? ErrorCode::Internal : e.code(), e.what()};
+  }
 }
 
 std::string str(const Status& s) {

@@ -165,6 +165,19 @@ bool draws_anew(const Case& c) {
   return c.op.has(kRandom) && (key < 0 || is_none(c.args[size_t(key)]));
 }
 
+/// The bytes of a target's memory that are none of its elements.
+std::vector<char> around(const Tensor& target) {
+  const Storage& storage = *target.impl()->storage;
+  const char* const data = static_cast<const char*>(storage.data);
+  std::vector<char> bytes(data, data + storage.nbytes);
+  const size_t size = size_t(itemsize(target.dtype()));
+  const size_t begin = size_t(static_cast<const char*>(target.raw_data()) - data);
+  each_element(target, [&](int64_t offset) {
+    std::fill_n(bytes.begin() + long(begin + size_t(offset) * size), size, char(0));
+  });
+  return bytes;
+}
+
 Verdict in_place_equals(Case& c) {
   const Op& form = *form_of(c.op, OpForm::InPlace);
   if (draws_anew(c) || c.tensors().empty() || c.tensors()[0].param != 0) return Verdict::discard();
@@ -174,6 +187,7 @@ Verdict in_place_equals(Case& c) {
   const Tensor x = c.at(c.tensors()[0]);
   const std::string head = cpp_declarations(c.args);
   const Tensor target = strided_copy(x);
+  const std::vector<char> beside = around(target);
   const uint32_t version = target.impl()->storage->version.load();
   const Outcome o = attempt(form, c.with({c.tensors()[0]}, {target}));
   const std::optional<ErrorCode> refused = refusal(want, x);
@@ -181,6 +195,7 @@ Verdict in_place_equals(Case& c) {
   if (refused && d.empty()) d = differs(target, x);  // nothing may be written
   if (!refused && d.empty() && target.impl()->storage->version.load() == version)
     d = "the version did not change";
+  if (d.empty() && around(target) != beside) d = "memory between the elements was written";
   if (d.empty()) return Verdict::pass();
   return Verdict::fail(
       d, head + "  const Tensor want = " + cpp_call(c.op, c.args) + "[0];\n  " + cpp_call(form, c.args) +
@@ -204,12 +219,17 @@ Verdict out_equals(Case& c) {
   Values args = c.args;
   args.insert(args.begin(), target);
   const std::string head = cpp_declarations(args);
+  const std::vector<char> beside = around(target);
+  const uint32_t version = target.impl()->storage->version.load();
   const Outcome o = attempt(form, args);
   const std::optional<ErrorCode> refused = refusal(want, target, c.op.has(kExactOut));
   // Only pointwise operators convert while they store; others may ask for the result's own dtype.
   const bool may_refuse = dtype != want.dtype() && o.raised && o.code == ErrorCode::DType;
   std::string d = may_refuse ? "" : refused ? must_raise(o, *refused) : form_differs(o, target, want);
   if (o.raised && d.empty()) d = differs(target, before);  // nothing may be written
+  if (!o.raised && d.empty() && target.impl()->storage->version.load() == version)
+    d = "the version did not change";
+  if (d.empty() && around(target) != beside) d = "memory between the elements was written";
   if (d.empty()) return Verdict::pass();
   std::vector<std::string> names;
   for (size_t k = 0; k < c.tensors().size(); ++k) names.push_back("a" + std::to_string(k + 1));

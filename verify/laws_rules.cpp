@@ -1,7 +1,9 @@
 // Laws of derivatives that need no oracle: absent is zero, types follow inputs, values are untouched,
-// pullbacks repeat.
+// pullbacks repeat, backward() is one of them.
 #include <cstring>
 
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/autograd.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/subject.h"
 
@@ -119,6 +121,47 @@ Verdict pullbacks_repeat(Case& c) {
   return Verdict::pass(1);
 }
 
+/// Outside all levels: leaves, backward() and what it adds up, against vjp of the same result.
+Verdict backward_equals_vjp(Case& c) {
+  Subject s;
+  if (!prepare(c, s)) return Verdict::discard();
+  const size_t k = c.draw.below(uint32_t(s.ys.size()));
+  const Tensor u = c.direction(s.ys[k]);
+  const Function one = [f = s.f, k](const Tensors& xs) { return Tensors{f(xs)[k]}; };
+  const Tensors want = vjp(one, s.xs).pullback({u});
+  Tensors leaves;
+  for (const Tensor& x : s.xs) leaves.push_back(requires_grad(x));
+  const Tensor y = one(leaves)[0];
+  std::string d;
+  if (is_grad_required(y)) {
+    backward(y, u);
+    for (size_t i = 0; i < leaves.size() && d.empty(); ++i) {
+      const Tensor g = grad_of(leaves[i]);
+      d = differs(g.defined() ? g : zeros_of(s.xs[i]), want[i], false);
+    }
+    backward(y, u);  // adds the same again, which is exact
+    for (size_t i = 0; i < leaves.size() && d.empty(); ++i)
+      if (grad_of(leaves[i]).defined()) d = differs(grad_of(leaves[i]), want[i] + want[i], false);
+  } else {
+    for (size_t i = 0; i < want.size() && d.empty(); ++i) d = differs(zeros_of(s.xs[i]), want[i], false);
+  }
+  if (d.empty()) d = differs(detach(y), s.ys[k]);
+  if (d.empty()) return Verdict::pass(1);
+  return Verdict::fail(
+      d,
+      cpp_declarations(c.args) + cpp_tensors("u", {u}) +
+          "  const Function f = " + cpp_function(c, s.slots, true) +
+          format(";\n  const Function one = [&](const Tensors& xs) {{ return Tensors{{f(xs)[{}]}}; }};\n",
+                 k) +
+          "  const Tensors want = vjp(one, " + cpp_list(cpp_names(c, s.slots)) +
+          ").pullback({u0});\n  Tensors leaves;\n  for (const Tensor& x : Tensors" +
+          cpp_list(cpp_names(c, s.slots)) +
+          ") leaves.push_back(requires_grad(x));\n  backward(one(leaves)[0], u0);\n"
+          "  for (size_t k = 0; k < leaves.size(); ++k)\n"
+          "    std::cout << str(grad_of(leaves[k])) << \"\\nexpected \" << str(want[k]) << '\\n';\n",
+      1);
+}
+
 }  // namespace
 
 void add_rule_laws(std::vector<Law>& laws) {
@@ -138,6 +181,15 @@ void add_rule_laws(std::vector<Law>& laws) {
                   false,
                   both_ways,
                   gradients_have_input_types});
+  laws.push_back(
+      {29,
+       "backward_equals_vjp",
+       "derivative",
+       "backward() adds to every leaf what vjp returns for it, and the same again when it is repeated.",
+       {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20},
+       false,
+       has_vjp,
+       backward_equals_vjp});
   laws.push_back({32,
                   "primals_are_plain",
                   "derivative",

@@ -14,7 +14,11 @@ namespace {
 
 bool random_op(const Op& op) { return op.has(kRandom) && op.schema.find("key") >= 0; }
 bool any_op(const Op&) { return true; }
-bool tensor_op(const Op& op) { return takes_tensors(op) && !op.has(kRandom); }
+bool tensor_op(const Op& op) { return takes_tensors(op) && (!op.has(kRandom) || random_op(op)); }
+/// A random operator without a key: another call gives other numbers.
+bool draws_anew(const Case& c) {
+  return c.op.has(kRandom) && is_none(c.args[size_t(c.op.schema.find("key"))]);
+}
 
 // Law 49.
 
@@ -217,7 +221,7 @@ Tensor escaped(const Tensor& x, uint32_t kind) {
 }
 
 Verdict dead_levels(Case& c) {
-  if (c.tensors().empty()) return Verdict::discard();
+  if (c.tensors().empty() || draws_anew(c)) return Verdict::discard();
   const Case::Slot slot = c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
   const Tensor x = c.at(slot);
   const uint32_t kind = is_inexact(x.dtype()) ? c.draw.below(3) : 0;

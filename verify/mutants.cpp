@@ -1,34 +1,33 @@
-// Choosing operators for planted bugs, and running the laws against each in a process of its own.
+// The list of planted bugs: sites of the registry times perturbations.
 #include "lamella/verify/mutants.h"
 
 #include <algorithm>
-#include <chrono>
-#include <csignal>
-#include <sstream>
-#include <sys/wait.h>
-#include <unistd.h>
+#include <map>
 
+#include "lamella/verify/calibration.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
+#include "lamella/verify/mutant_level.h"
 #include "lamella/verify/runner.h"
 
 namespace lamella::verify {
 
-const Op* right_row = nullptr;
-
-const std::vector<Mutant>& mutants() {
-  static const std::vector<Mutant> all = [] {
+namespace {
+std::vector<Mutant>& mutant_list() {
+  static std::vector<Mutant> all = [] {
     std::vector<Mutant> list;
-    add_rule_mutants(list);
-    add_batch_mutants(list);
-    add_dispatch_mutants(list);
-    add_kernel_mutants(list);
+    for (const auto& part : {batch_mutants(), dispatch_mutants(), kernel_mutants(), plan_mutants()})
+      list.insert(list.end(), part.begin(), part.end());
     return list;
   }();
   return all;
 }
+std::vector<Perturbation>& perturbation_list() {
+  static std::vector<Perturbation> all = call_perturbations();
+  return all;
+}
+std::vector<std::string> inert_list;
 
-namespace {
 uint64_t mixed(uint64_t x) {
   x += 0x9E3779B97F4A7C15u;
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -41,194 +40,163 @@ uint64_t hashed(std::string_view text, uint64_t seed) {
 }
 }  // namespace
 
+const std::vector<Mutant>& mutants() { return mutant_list(); }
+const std::vector<Perturbation>& perturbations() { return perturbation_list(); }
+void add_mutant(const Mutant& m) { mutant_list().push_back(m); }
+void add_perturbation(const Perturbation& p) { perturbation_list().push_back(p); }
+const std::vector<std::string>& inert_pairs() { return inert_list; }
+
+namespace {
+/// Whether one drawn case tells `p` from the right call.
+bool tells(const Perturbation& p, const Op& op, uint64_t i) {
+  Case c(op, choices_of(i, laws().front(), op, i), {});
+  Tensors right, wrong;
+  if (status_of([&] { right = call_boxed(op, c.args); }).raised) return false;
+  if (status_of([&] { wrong = p.call(op, c.args); }).raised) return true;
+  return !differs(wrong, right).empty();
+}
+}  // namespace
+
+bool inert(std::string_view perturbation, const Op& op) {
+  static std::map<std::pair<std::string, std::string>, bool> known;
+  const auto [at, fresh] = known.try_emplace({std::string(perturbation), op.name}, true);
+  if (!fresh) return at->second;
+  const auto p = std::ranges::find(perturbations(), perturbation, &Perturbation::id);
+  for (uint64_t i = 0; i < 100000 && at->second; ++i) at->second = !tells(*p, op, i);
+  if (at->second) inert_list.push_back(format("{} in {}", perturbation, op.name));
+  return at->second;
+}
+
 namespace {
 
-/// The row with the bug, in a table of its own.
-const OpTable* planted_table(const Planted& p) {
-  right_row = p.op;
-  const OpTable& table = OpTable::current();
-  static constexpr const char* kSuffixes[] = {"", "_", "_out"};  // by OpForm
-  const Op* target = table.find(p.op->name + kSuffixes[int(p.mutant->form)]);
-  auto* row = new Op(*target);  // rows are never freed
-  if (row->form == OpForm::Functional) row->base = row;
-  p.mutant->plant(*row);
-  return table.with(*row);
+void add_rows(const Op& op, std::vector<Planted>& out) {
+  for (const Mutant& m : mutants()) {
+    if (!m.fits(op)) continue;
+    const uint32_t sites = m.sites ? m.sites(op) : 1;
+    for (int k = 0; sites >> k; ++k) {
+      if (!(sites >> k & 1)) continue;
+      out.push_back({format("{}{}:{}", m.id, m.sites ? format("({})", k) : "", op.name), std::string(m.group),
+                     std::string(m.what), &op, m.form, [k, plant = m.plant](Op& row) {
+                       live_bug.operand = k;
+                       plant(row);
+                     }});
+    }
+  }
 }
 
-/// What a probe computes: enough to see that the bug is one.
-Tensors probe(Mutant::Probe kind, const Op& op, const Choices& choices) {
-  Case c(op, choices, {.dtypes = mask(DType::F64) | mask(DType::C128), .tame = true, .max_numel = 16});
-  const Function f = c.smooth_function(c.inexact());
-  const Tensors xs = c.values(c.inexact());
-  if (kind == Mutant::Forward) return c.function(c.tensors())(c.values(c.tensors()));
-  if (xs.empty()) return {};
-  if (kind == Mutant::Jvp) {
-    Tensors ts;
-    for (const Tensor& x : xs) ts.push_back(c.direction(x));
-    return jvp(f, xs, ts).tangents;
+/// A mutant of each call that fits a perturbation.
+void add_calls(const Op& op, const std::string& where, const std::string& group,
+               const std::vector<CallSite>& sites, const std::function<void(Op&)>& plant_rule,
+               std::vector<Planted>& out) {
+  for (const CallSite& site : sites) {
+    if (site.op.empty()) continue;
+    const Op& called = *OpTable::current().find(site.op);
+    for (const Perturbation& p : perturbations()) {
+      if (p.of_derivatives && !has_vjp(op) && !has_jvp(op)) continue;
+      if (!p.fits(called, site.traits) || (p.id == "swapped" && inert(p.id, called))) continue;
+      out.push_back({format("{}/{}#{}:{}", where, site.op, site.nth, p.id), group,
+                     format("In the call of {}: {}", site.op, p.what), &op, OpForm::Functional,
+                     [site, plant_rule, id = p.id](Op& row) {
+                       live_bug.site = site;
+                       live_bug.perturbation = &*std::ranges::find(perturbations(), id, &Perturbation::id);
+                       plant_rule(row);
+                     }});
+    }
   }
-  const auto gradients = [&](const Tensors& at) {
-    const VjpResult r = vjp(f, at);
-    Tensors cts;
-    for (const Tensor& y : r.values) cts.push_back(c.direction(y));
-    return r.pullback(cts);
-  };
-  if (kind == Mutant::Vjp) return gradients(xs);
-  Tensors ts;
-  for (const Tensor& x : xs) ts.push_back(c.direction(x));
-  return jvp(gradients, xs, ts).tangents;
 }
 
-/// Whether the bug changes anything on drawn cases; where it does not, the operator is right all the same.
-bool shows(const Planted& p) {
-  if (p.mutant->probe == Mutant::None) return true;
-  const OpTable* table = planted_table(p);
-  const Op& wrong = table->row(p.op->id);
-  for (uint64_t i = 0; i < 300; ++i) {
-    const Choices choices = choices_of(i, laws().front(), *p.op, i);
-    Tensors right, got;
-    if (status_of([&] { right = probe(p.mutant->probe, *p.op, choices); }).raised) continue;
-    const Status s = status_of([&] {
-      const ScopedTable pinned(table);
-      got = probe(p.mutant->probe, wrong, choices);
-    });
-    if (s.raised || !disagrees(got, right, Agreement::Rounding).empty()) return true;
-  }
-  return false;
+bool tensor_save(const Op& op, const BoundSave& s) {
+  return s.kind == BoundSave::Result ||
+         (s.kind == BoundSave::Argument && op.schema.params[s.index].kind == ParamKind::Tensor);
 }
 
-void choose_for(const Mutant& m, const MutantOptions& o, std::vector<Planted>& out) {
-  std::vector<const Op*> candidates;
-  for (const Op* op : OpTable::current().rows()) {
-    if (op->form != OpForm::Functional || op->has(kTestOnly) || !m.fits(*op)) continue;
-    if (o.ops.empty() || std::ranges::find(o.ops, op->name) != o.ops.end()) candidates.push_back(op);
+void add_whole(const Op& op, bool vjp, size_t index, const std::string& where, const CallTraits& result,
+               std::vector<Planted>& out) {
+  const BoundFormula& right = (vjp ? op.vjp : op.jvp)[index];
+  for (const FormulaPerturbation& f : formula_perturbations()) {
+    if (!f.fits(op, right, result)) continue;
+    for (size_t k = 0; k < (f.each_save ? right.saves.size() : 1); ++k) {
+      if (f.each_save && !tensor_save(op, right.saves[k])) continue;
+      out.push_back({format("{}{}:{}", where, f.each_save ? format("/save#{}", k) : "", f.id), "rule",
+                     std::string(f.what), &op, OpForm::Functional, [&op, vjp, index, k, &f](Op& row) {
+                       auto& rules = vjp ? row.vjp : row.jvp;
+                       if (!f.run) return void(rules.erase(rules.begin() + long(index)));
+                       live_bug.operand = int(k);
+                       live_bug.spoil = &f;
+                       plant_in_formula(rules[index], (vjp ? op.vjp : op.jvp)[index]);
+                     }});
+    }
   }
-  const auto order = [&](const Op* op) { return hashed(op->name, hashed(m.id, o.seed)); };
-  std::ranges::sort(candidates, {}, order);
-  std::vector<ShapeClass> used;
-  const size_t most = o.ops.empty() ? size_t(o.per_mutant) : candidates.size();
-  size_t taken = 0;
-  for (const bool fresh_class : {true, false})  // first one of each shape class
-    for (const Op* op : candidates) {
-      if (taken >= most) return;
-      const bool seen = std::ranges::find(used, op->shape) != used.end();
-      if (seen == fresh_class && o.ops.empty()) continue;
-      if (!fresh_class && !o.ops.empty()) return;
-      const Planted p{&m, op};
-      if (std::ranges::find(out, p.id(), &Planted::id) != out.end() || !shows(p)) continue;
-      out.push_back(p);
-      used.push_back(op->shape);
-      ++taken;
+}
+
+void add_formulas(const Op& op, std::vector<Planted>& out) {
+  for (const bool vjp : {false, true})
+    for (size_t k = 0; k < (vjp ? op.vjp : op.jvp).size(); ++k) {
+      const BoundFormula& right = (vjp ? op.vjp : op.jvp)[k];
+      const std::string where =
+          format("{}.{}({})", op.name, vjp ? "vjp" : "jvp", op.schema.params[size_t(right.input)].name);
+      const std::vector<CallSite> sites = sites_of_formula(op, vjp, k);
+      add_whole(op, vjp, k, where, sites.empty() ? CallTraits{} : sites.front().traits, out);
+      add_calls(
+          op, where, "rule", sites,
+          [&op, vjp, k](Op& row) {
+            plant_in_formula((vjp ? row.vjp : row.jvp)[k], (vjp ? op.vjp : op.jvp)[k]);
+          },
+          out);
     }
 }
 
-using Clock = std::chrono::steady_clock;
-
-/// Whether the law fails here without the bug: then it has not noticed it.
-bool fails_anyway(const Law& law, const Op& op, const Choices& choices) {
-  const ScopedTable published(nullptr);
-  return run_check(law, op, choices).kind == Verdict::Fail;
+bool has_batch_rule(const Op& op) {
+  const bool loops = !op.batch && (op.shape == ShapeClass::Dynamic || op.shape == ShapeClass::Other);
+  return !op.composite && !op.has(kRandom) && takes_tensors(op) && !loops;
 }
 
-/// Number of checks until the law noticed, or 0.
-int cases_to_notice(const Law& law, const Op& row, const MutantOptions& o) {
-  const auto until = Clock::now() + std::chrono::milliseconds(law.oracle ? o.oracle_ms : o.law_ms);
-  for (int i = 0; i < o.cases; ++i) {
-    const Choices choices = choices_of(o.seed, law, row, uint64_t(i));
-    if (run_check(law, row, choices).kind == Verdict::Fail && !fails_anyway(law, *right_row, choices))
-      return i + 1;
-    if (Clock::now() > until) return 0;
-  }
-  return 0;
-}
-
-std::vector<const Law*> laws_for(const Op& op) {
-  std::vector<const Law*> out;
-  for (const Law& law : laws())
-    if (law.applies(op)) out.push_back(&law);
-  std::stable_sort(out.begin(), out.end(), [](const Law* a, const Law* b) { return a->oracle < b->oracle; });
-  return out;
-}
-
-/// In the child: writes "try LAW 0" and "caught LAW CASES" lines, from law `from` on.
-void run_laws(const Planted& p, const MutantOptions& o, size_t from, int fd) {
-  const auto say = [fd](const std::string& line) {
-    [[maybe_unused]] const ssize_t n = write(fd, line.data(), line.size());
-  };
-  const OpTable* table = planted_table(p);
-  const ScopedTable pinned(table);
-  const std::vector<const Law*> order = laws_for(*p.op);
-  for (size_t k = from; k < order.size(); ++k) {
-    say("try " + std::string(order[k]->id) + " 0\n");
-    const int n = cases_to_notice(*order[k], table->row(p.op->id), o);
-    if (n == 0) continue;
-    say("caught " + std::string(order[k]->id) + " " + std::to_string(n) + "\n");
-    if (o.first_only) return;
-  }
-}
-
-std::string read_all(int fd) {
-  std::string out;
-  char buffer[4096];
-  for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;) out.append(buffer, size_t(n));
-  return out;
+void add_harness(std::vector<Planted>& out) {
+  for (const FaultInfo& f : faults())
+    out.push_back({format("harness:{}", f.id), "harness", std::string(f.what), nullptr, OpForm::Functional,
+                   [fault = f.fault](Op&) { planted_fault = fault; }});
 }
 
 }  // namespace
 
-std::vector<Planted> choose_mutants(const MutantOptions& options) {
+std::vector<Planted> all_planted(const std::vector<std::string>& ops) {
   std::vector<Planted> out;
-  for (const Mutant& m : mutants()) choose_for(m, options, out);
+  for (const Op* op : all_operators()) {
+    if (!ops.empty() && std::ranges::find(ops, op->name) == ops.end()) continue;
+    add_rows(*op, out);
+    if (!op->composite) add_formulas(*op, out);
+    if (has_batch_rule(*op))
+      add_calls(*op, op->name + ".batch", "batch", sites_of_batch_rule(*op), plant_in_batch_rule, out);
+  }
+  if (ops.empty()) add_harness(out);
   return out;
 }
 
-namespace {
-/// One child; returns how many laws it tried, and notes what it said and how it died.
-size_t run_child(const Planted& p, const MutantOptions& options, size_t from, MutantResult& result,
-                 bool& died) {
-  int ends[2];
-  LAMELLA_CHECK(pipe(ends) == 0, Usage, "mutate: no pipe");
-  const pid_t child = fork();
-  LAMELLA_CHECK(child >= 0, Usage, "mutate: no process");
-  if (child == 0) {
-    close(ends[0]);
-    alarm(30);  // a bug may loop for ever
-    run_laws(p, options, from, ends[1]);
-    _exit(0);
-  }
-  close(ends[1]);
-  std::istringstream lines(read_all(ends[0]));
-  close(ends[0]);
-  int status = 0;
-  waitpid(child, &status, 0);
-  std::string word, law;
-  size_t tried = 0;
-  for (int n = 0; lines >> word >> law >> n;) {
-    tried += word == "try";
-    if (word != "caught") continue;
-    result.caught_by.push_back(law);
-    result.cases.push_back(n);
-  }
-  died = WIFSIGNALED(status) || (WIFEXITED(status) && WEXITSTATUS(status) != 0);
-  if (died) {
-    const bool hung = WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM;
-    result.caught_by.push_back(law);
-    result.cases.push_back(hung ? -2 : -1);
-  }
-  return tried;
+std::vector<Planted> sample_of(std::vector<Planted> all, size_t n, uint64_t seed) {
+  if (n == 0 || n >= all.size()) return all;
+  std::stable_sort(all.begin(), all.end(), [&](const Planted& a, const Planted& b) {
+    return hashed(a.id, seed) < hashed(b.id, seed);
+  });
+  all.resize(n);
+  return all;
 }
-}  // namespace
 
-MutantResult run_mutant(const Planted& p, const MutantOptions& options) {
-  MutantResult result{p.id(), std::string(p.mutant->group), std::string(p.mutant->what), {}, {}, {}};
-  size_t from = 0;
-  for (bool died = true; died;) {  // the laws after one that crashes have their turn
-    from += run_child(p, options, from, result, died);
-    if (options.first_only && result.killed()) break;
+const OpTable* plant(const Planted& p) {
+  const OpTable& table = OpTable::current();
+  if (!p.op) {
+    static Op none;
+    p.plant(none);
+    return &table;
   }
-  if (!result.killed())
-    result.reason = format("no law failed within {} cases and {} ms each", options.cases, options.law_ms);
-  return result;
+  live_bug.right = p.op;
+  live_bug.spoil = nullptr;
+  live_bug.counted = false;
+  live_bug.reached = 0;
+  static constexpr const char* kSuffixes[] = {"", "_", "_out"};          // by OpForm
+  auto* row = new Op(*table.find(p.op->name + kSuffixes[int(p.form)]));  // rows are never freed
+  if (row->form == OpForm::Functional) row->base = row;
+  p.plant(*row);
+  return table.with(*row);
 }
 
 }  // namespace lamella::verify

@@ -1,17 +1,11 @@
 // Wrong batch rules.
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
-#include "lamella/verify/mutants.h"
+#include "lamella/verify/mutant_level.h"
 
 namespace lamella::verify {
 
 namespace {
-
-void right_rule(BatchCall& b) {
-  const Op& op = *right_row;
-  if (op.batch) return op.batch(b);
-  op.shape == ShapeClass::Broadcast ? ops::batch_broadcast(b) : ops::batch_front(b);
-}
 
 bool batchable(const Op& op) {
   const bool loops = !op.batch && (op.shape == ShapeClass::Dynamic || op.shape == ShapeClass::Other);
@@ -25,18 +19,25 @@ bool names_dims(const Op& op) {
     if (p.role == ParamRole::Dim && p.kind == ParamKind::Int) return true;
   return false;
 }
+/// Views are wrapped as mapped whatever their rule says.
+bool computes_lanes(const Op& op) { return batchable(op) && !op.is_view(); }
+bool takes_plain_tensor(const Op& op) {
+  for (const uint8_t i : op.tensor_params)
+    if (op.schema.params[i].kind == ParamKind::Tensor) return batchable(op);
+  return false;
+}
 bool broadcasts_two(const Op& op) {
   return has_two_tensors(op) && op.shape == ShapeClass::Broadcast && !op.batch;
 }
 
 void lanes_reversed(BatchCall& b) {
-  right_rule(b);
+  right_batch_rule(b);
   for (int k = 0; k < b.frame.op->schema.n_results; ++k)
     if (b.mapped[k]) b.results[k] = flip(b.results[k], {0});
 }
 
 void first_lane_for_all(BatchCall& b) {
-  right_rule(b);
+  right_batch_rule(b);
   if (b.size == 0) return;
   for (int k = 0; k < b.frame.op->schema.n_results; ++k)
     if (b.mapped[k]) b.results[k] = expand(slice(b.results[k], 0, 0, 1), b.results[k].sizes());
@@ -47,7 +48,7 @@ void with_dims(BatchCall& b, int (*change)(const BatchCall&, int param)) {
   for (const uint8_t i : b.frame.op->tensor_params)
     if (!b.frame.none(i) && b.frame.op->schema.params[i].kind == ParamKind::Tensor) dims[i] = change(b, i);
   BatchCall wrong{b.frame, dims.data(), b.list_dims, b.size, b.logical, b.results, b.list};
-  right_rule(wrong);
+  right_batch_rule(wrong);
   std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
 }
 
@@ -79,27 +80,91 @@ void on_fronts(BatchCall& b) {
 
 void empty_batch_refused(BatchCall& b) {
   LAMELLA_CHECK(b.size > 0, Value, "{}: an empty batch", b.frame.op->name);
-  right_rule(b);
+  right_batch_rule(b);
+}
+
+/// A batch of one is passed on as if it were no batch, its dim still there.
+void single_lane_not_mapped(BatchCall& b) {
+  right_batch_rule(b);
+  if (b.size != 1) return;
+  for (int k = 0; k < b.frame.op->schema.n_results; ++k) b.mapped[k] = false;
+}
+
+/// The mapped dim is looked for at the next dim.
+void mapped_dim_off_by_one(BatchCall& b) {
+  with_dims(b, [](const BatchCall& c, int i) {
+    return c.is_mapped(i) ? (c.dims[i] + 1) % c.frame.tensor(i).rank() : BatchCall::kNotMapped;
+  });
+}
+
+/// What all lanes share is repeated along the last dim, and taken for mapped along the first.
+void shared_repeated_behind(BatchCall& b) {
+  Values args = own(b.frame);
+  std::vector<int> dims(b.dims, b.dims + args.size());
+  for (const uint8_t i : b.frame.op->tensor_params) {
+    auto* t = std::get_if<Tensor>(&args[i]);
+    if (!t || !t->defined() || b.is_mapped(i)) continue;
+    Dims sizes(t->sizes());
+    sizes.push_back(b.size);
+    *t = expand(unsqueeze(*t, -1), sizes);
+    dims[i] = 0;
+  }
+  const BoxedArgs boxed(*b.frame.op, args);
+  Frame frame = b.frame;
+  frame.args = boxed.data();
+  BatchCall wrong{frame, dims.data(), b.list_dims, b.size, b.logical, b.results, b.list};
+  right_batch_rule(wrong);
+  std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
+}
+
+/// All lanes of one operand are given the first lane's.
+void operand_of_first_lane(BatchCall& b) {
+  Values args = own(b.frame);
+  const int i = b.frame.op->tensor_params[size_t(live_bug.operand)];
+  if (auto* t = std::get_if<Tensor>(&args[size_t(i)]); t && b.is_mapped(i) && b.size > 1)
+    *t = expand(slice(*t, b.dims[i], 0, 1), t->sizes());
+  const BoxedArgs boxed(*b.frame.op, args);
+  Frame frame = b.frame;
+  frame.args = boxed.data();
+  BatchCall wrong{frame, b.dims, b.list_dims, b.size, b.logical, b.results, b.list};
+  right_batch_rule(wrong);
+  std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
+}
+uint32_t tensors(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
+bool takes_no_list(const Op& op) { return batchable(op) && op.simple; }
+
+void reached() { live_bug.reached.fetch_add(1, std::memory_order_relaxed); }
+template <BatchFn R> void rule(Op& row) {
+  live_bug.counted = true;
+  row.batch = [](BatchCall& b) { reached(), R(b); };
 }
 
 }  // namespace
 
-void add_batch_mutants(std::vector<Mutant>& list) {
-  list.push_back({"lanes_reversed", "batch", "The last lane's result comes first.", batchable,
-                  [](Op& r) { r.batch = lanes_reversed; }});
-  list.push_back({"first_lane_for_all", "batch", "Every lane gets the first lane's result.", batchable,
-                  [](Op& r) { r.batch = first_lane_for_all; }});
-  list.push_back({"mapped_dim_assumed_first", "batch", "The mapped dim is not moved to the front.", batchable,
-                  [](Op& r) { r.batch = mapped_dim_assumed_first; }});
-  list.push_back({"dim_not_shifted", "batch", "A dim argument is not moved up by the mapped dim.", names_dims,
-                  [](Op& r) { r.batch = on_fronts; }});
-  list.push_back({"ranks_not_aligned", "batch", "Mapped operands of different rank are not padded.",
-                  broadcasts_two, [](Op& r) { r.batch = on_fronts; }});
-  list.push_back({"size_taken_for_lanes", "batch",
-                  "A dim with as many elements as there are lanes is taken for the mapped one.",
-                  has_two_tensors, [](Op& r) { r.batch = size_taken_for_lanes; }});
-  list.push_back({"empty_batch_refused", "batch", "A batch of no lanes raises.", batchable,
-                  [](Op& r) { r.batch = empty_batch_refused; }});
+std::vector<Mutant> batch_mutants() {
+  return {
+      {"lanes_reversed", "batch", "The last lane's result comes first.", batchable, rule<lanes_reversed>},
+      {"first_lane_for_all", "batch", "Every lane gets the first lane's result.", batchable,
+       rule<first_lane_for_all>},
+      {"mapped_dim_assumed_first", "batch", "The mapped dim is not moved to the front.", takes_plain_tensor,
+       rule<mapped_dim_assumed_first>},
+      {"mapped_dim_off_by_one", "batch", "The dim after the mapped one is moved to the front.",
+       takes_plain_tensor, rule<mapped_dim_off_by_one>},
+      {"dim_not_shifted", "batch", "A dim argument is not moved up by the mapped dim.", names_dims,
+       rule<on_fronts>},
+      {"ranks_not_aligned", "batch", "Mapped operands of different rank are not padded.", broadcasts_two,
+       rule<on_fronts>},
+      {"size_taken_for_lanes", "batch",
+       "A dim with as many elements as there are lanes is taken for the mapped one.", has_two_tensors,
+       rule<size_taken_for_lanes>},
+      {"empty_batch_refused", "batch", "A batch of no lanes raises.", batchable, rule<empty_batch_refused>},
+      {"single_lane_not_mapped", "batch", "A batch of one lane is passed on with its dim, unmapped.",
+       computes_lanes, rule<single_lane_not_mapped>},
+      {"shared_repeated_behind", "batch", "What lanes share is repeated along the wrong dim.",
+       has_two_tensors, rule<shared_repeated_behind>},
+      {"operand_of_first_lane", "batch", "All lanes are given the first lane's operand.", takes_no_list,
+       rule<operand_of_first_lane>, tensors},
+  };
 }
 
 }  // namespace lamella::verify

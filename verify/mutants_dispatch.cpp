@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
-#include <set>
 #include <thread>
 
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/vmap.h"
 #include "lamella/verify/mutants.h"
 
 namespace lamella::verify {
@@ -15,17 +15,18 @@ namespace {
 
 constexpr int kOutermost = kFirstLevelKey;
 
-bool runs(const Op& op) {
-  return !op.composite && !op.has(kRandom) && takes_tensors(op) && op.cells[int(Device::CPU)];
-}
+bool runs(const Op& op) { return !op.composite && takes_tensors(op) && op.cells[int(Device::CPU)]; }
 bool computes(const Op& op) { return runs(op) && !op.view && op.schema.result_kind == ResultKind::Tensors; }
 bool random_op(const Op& op) { return op.has(kRandom); }
+uint32_t tensors(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 bool takes_two(const Op& op) { return runs(op) && op.simple && op.tensor_params.size() >= 2; }
+
+void reached() { live_bug.reached.fetch_add(1, std::memory_order_relaxed); }
 
 void right_cell(Frame& f, int key) {
   const Op* wrong = f.op;
-  f.op = right_row;
-  right_row->cells[key](f, key);
+  f.op = &right_row();
+  right_row().cells[key](f, key);
   f.op = wrong;
 }
 
@@ -57,6 +58,15 @@ void level_skipped(Frame& f, int key) {
   right_cell(f, key);
 }
 
+/// One kind of transform does not see the operator.
+enum class Kind { Vmap, Jvp, Grad };
+template <Kind K> void kind_skipped(Frame& f, int key) {
+  static constexpr std::string_view kNames[] = {"vmap", "jvp", "grad"};
+  const Transform* transform = dispatch_state().levels[key - kFirstLevelKey].transform;
+  if (transform && transform->name() == kNames[int(K)]) return call_unwrapped(f, key);
+  right_cell(f, key);
+}
+
 void lower_level_first(Frame& f, int key) {
   const uint64_t below = keys_of(f).bits & ~KeySet::from(key).bits & ~dispatch_state().exclude;
   if (below >> kFirstLevelKey == 0) return right_cell(f, key);
@@ -68,6 +78,18 @@ void lower_level_first(Frame& f, int key) {
 void mask_left_behind(Frame& f, int key) {
   right_cell(f, key);
   dispatch_state().exclude |= KeySet::of(kOutermost).bits;
+}
+
+/// The level that has served the call stays masked.
+void own_mask_left_behind(Frame& f, int key) {
+  right_cell(f, key);
+  dispatch_state().exclude |= KeySet::of(key).bits;
+}
+
+/// Backward through what was recorded outside all levels finds nothing.
+void autograd_skipped(Frame& f, int key) {
+  const Excluding masked(KeySet::of(key));
+  call(f);
 }
 
 void dead_level_served(Frame& f, int key) {
@@ -90,6 +112,20 @@ void first_thread_only(Frame& f, int key) {
   const Tensor& y = f.results[0];
   if (first == std::this_thread::get_id() || y.numel() == 0 || !y.is_contiguous()) return;
   std::memset(y.raw_data(), 1, size_t(y.numel() * itemsize(y.dtype())));
+}
+
+/// A handle to every result is kept for ever.
+void result_kept(Frame& f, int key) {
+  right_cell(f, key);
+  static thread_local std::vector<Tensor>* const kept = new std::vector<Tensor>;
+  kept->push_back(f.results[0]);
+}
+
+/// Every error is a value error.
+void code_forgotten(Frame& f, int key) {
+  try {
+    right_cell(f, key);
+  } catch (const Error& e) { fail(ErrorCode::Value, "{}", e.what()); }
 }
 
 /// Another operator of the same form, whose kernel a wrong alternative would be.
@@ -115,10 +151,24 @@ void take_alternative(Op& row) {
   row.kernel.lines = other.lines;
 }
 
-template <Cell C> void at_levels(Op& row) { std::fill(row.cells + kFirstLevelKey, row.cells + kKeyCount, C); }
-template <Cell C> void on_cpu(Op& row) { row.cells[int(Device::CPU)] = C; }
+template <Cell C> void counted(Frame& f, int key) { reached(), C(f, key); }
+template <Cell C> void at_levels(Op& row) {
+  live_bug.counted = true;
+  std::fill(row.cells + kFirstLevelKey, row.cells + kKeyCount, counted<C>);
+}
+template <int Key, Cell C> void at(Op& row) {
+  live_bug.counted = true;
+  row.cells[Key] = counted<C>;
+}
+template <Cell C> void on_cpu(Op& row) { at<int(Device::CPU), C>(row); }
 
 void not_written(Frame& f, int) { f.results[0] = f.tensor(0); }
+/// The write happens, and nobody can know: saved tensors that were overwritten are not noticed.
+void write_not_counted(Frame& f, int key) {
+  right_cell(f, key);
+  Storage& storage = *f.tensor(0).impl()->storage;
+  storage.version.fetch_sub(1, std::memory_order_relaxed);
+}
 bool has_in_place(const Op& op) { return runs(op) && OpTable::current().find(op.name + "_"); }
 bool has_out(const Op& op) { return runs(op) && OpTable::current().find(op.name + "_out"); }
 
@@ -129,6 +179,13 @@ void meta_shape_reversed(Frame& f, int key) {
     std::reverse(sizes.begin(), sizes.end());
     f.results[k] = make_tensor(sizes, f.results[k].dtype(), Device::Meta);
   }
+}
+
+/// Without elements results are f64.
+void meta_dtype_forgotten(Frame& f, int key) {
+  right_cell(f, key);
+  for (int k = 0; k < f.op->schema.n_results; ++k)
+    f.results[k] = make_tensor(f.results[k].sizes(), DType::F64, Device::Meta);
 }
 
 void view_copied(Frame& f, int key) {
@@ -152,29 +209,12 @@ bool has_meta(const Op& op) { return computes(op) && op.shape != ShapeClass::Dyn
 
 /// Rows where columns should be, when both are as long.
 Geometry strides_swapped(const Frame& f, const Geometry& x) {
-  Geometry g = right_row->view(f, x);
+  Geometry g = right_row().view(f, x);
   const int last = g.sizes.size() - 1;
   if (last > 0 && g.sizes[0] == g.sizes[last]) std::swap(g.strides[0], g.strides[last]);
   return g;
 }
 bool is_view(const Op& op) { return op.is_view(); }
-
-/// Names of the operators that vmap itself calls on the way in and out.
-struct Names final : Observer {
-  std::set<std::string> seen;
-  void on_call(const Frame& f, KeySet, int) override { seen.insert(f.op->name); }
-  void on_return(const Frame&) override {}
-};
-bool vmap_calls(const Op& op) {
-  static const std::set<std::string> names = [] {
-    Names observer;
-    const ScopedObserver scope(&observer);
-    vmap([](const Tensors& xs) { return xs; },
-         {{0}, {1}, Randomness::Error, -1})({make_tensor(IntArg{2, 2}, DType::F64)});
-    return observer.seen;
-  }();
-  return op.is_view() && names.count(op.name);
-}
 
 bool has_default(const Op& op) {
   for (const Param& p : op.schema.params)
@@ -192,39 +232,56 @@ void default_changed(Op& row) {
 
 }  // namespace
 
-void add_dispatch_mutants(std::vector<Mutant>& list) {
-  list.push_back({"level_skipped", "dispatch", "The outermost level does not see the operator.", runs,
-                  at_levels<level_skipped>});
-  list.push_back({"lower_level_first", "dispatch", "With two levels, the outer one is served first.", runs,
-                  at_levels<lower_level_first>});
-  list.push_back({"mask_left_behind", "dispatch", "A mask is not restored when the kernel returns.", computes,
-                  on_cpu<mask_left_behind>});
-  list.push_back({"wrong_alternative", "dispatch", "The kernel of another operator is called.",
-                  has_alternative, take_alternative, Mutant::Forward});
-  list.push_back({"argument_not_seen", "dispatch", "The last tensor argument's keys do not count.", takes_two,
-                  [](Op& r) { r.tensor_params.pop_back(); }});
-  list.push_back({"dead_level_served", "dispatch", "A wrapper of a level that has ended is opened.", runs,
-                  at_levels<dead_level_served>});
-  list.push_back({"randomness_not_ambient", "dispatch", "vmap does not see calls without mapped arguments.",
-                  random_op, [](Op& r) { r.properties &= ~uint32_t(kRandom); }});
-  list.push_back({"first_thread_only", "dispatch", "What a kernel needs is set up on the first thread alone.",
-                  computes, on_cpu<first_thread_only>});
-  list.push_back({"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
-                  [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
-  list.push_back({"vmap_exit_swapped", "dispatch",
-                  "What vmap calls to place the mapped dim reads columns for rows.", vmap_calls,
-                  [](Op& r) { r.view = strides_swapped; }, Mutant::Forward});
-  list.push_back({"view_copied", "dispatch", "A view is a copy.", is_view, on_cpu<view_copied>});
-  list.push_back({"primal_recomputed", "dispatch", "A derivative changes the value it comes with.",
-                  differentiable, at_levels<primal_recomputed>});
-  list.push_back({"meta_shape_reversed", "dispatch", "Shapes without elements come out reversed.", has_meta,
-                  [](Op& r) { r.cells[int(Device::Meta)] = meta_shape_reversed; }});
-  list.push_back(
-      {"default_changed", "dispatch", "Boxed calls fill in another default.", has_default, default_changed});
-  list.push_back({"in_place_not_written", "dispatch", "The in-place form computes and does not store.",
-                  has_in_place, on_cpu<not_written>, Mutant::None, OpForm::InPlace});
-  list.push_back({"out_not_written", "dispatch", "The out= form computes and does not store.", has_out,
-                  on_cpu<not_written>, Mutant::None, OpForm::Out});
+std::vector<Mutant> dispatch_mutants() {
+  return {
+      {"level_skipped", "dispatch", "The outermost level does not see the operator.", runs,
+       at_levels<level_skipped>},
+      {"vmap_skipped", "dispatch", "vmap does not see the operator.", runs,
+       at_levels<kind_skipped<Kind::Vmap>>},
+      {"jvp_skipped", "dispatch", "jvp does not see the operator.", differentiable,
+       at_levels<kind_skipped<Kind::Jvp>>},
+      {"grad_skipped", "dispatch", "grad does not see the operator.", differentiable,
+       at_levels<kind_skipped<Kind::Grad>>},
+      {"autograd_skipped", "dispatch", "backward() does not see the operator.", differentiable,
+       at<kAutogradKey, autograd_skipped>},
+      {"lower_level_first", "dispatch", "With two levels, the outer one is served first.", runs,
+       at_levels<lower_level_first>},
+      {"mask_left_behind", "dispatch", "A mask is not restored when the kernel returns.", computes,
+       on_cpu<mask_left_behind>},
+      {"own_mask_left_behind", "dispatch", "A level stays masked after it has served a call.", runs,
+       at_levels<own_mask_left_behind>},
+      {"wrong_alternative", "dispatch", "The kernel of another operator is called.", has_alternative,
+       take_alternative},
+      {"argument_not_seen", "dispatch", "The keys of a tensor argument do not count.", takes_two,
+       [](Op& r) { r.tensor_params.erase(r.tensor_params.begin() + live_bug.operand); }, tensors},
+      {"dead_level_served", "dispatch", "A wrapper of a level that has ended is opened.", runs,
+       at_levels<dead_level_served>},
+      {"randomness_not_ambient", "dispatch", "vmap does not see calls without mapped arguments.", random_op,
+       [](Op& r) { r.properties &= ~uint32_t(kRandom); }},
+      {"first_thread_only", "dispatch", "What a kernel needs is set up on the first thread alone.", computes,
+       on_cpu<first_thread_only>},
+      {"result_kept", "dispatch", "Results are never freed.", computes, on_cpu<result_kept>},
+      {"code_forgotten", "dispatch", "All errors of a kernel are value errors.", computes,
+       on_cpu<code_forgotten>},
+      {"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
+       [](Op& r) { r.view = strides_swapped; }},
+      {"view_copied", "dispatch", "A view is a copy.", is_view, on_cpu<view_copied>},
+      {"primal_recomputed", "dispatch", "A derivative changes the value it comes with.", differentiable,
+       at_levels<primal_recomputed>},
+      {"meta_shape_reversed", "dispatch", "Shapes without elements come out reversed.", has_meta,
+       at<int(Device::Meta), meta_shape_reversed>},
+      {"meta_dtype_forgotten", "dispatch", "Results without elements are f64.", has_meta,
+       at<int(Device::Meta), meta_dtype_forgotten>},
+      {"default_changed", "dispatch", "Boxed calls fill in another default.", has_default, default_changed},
+      {"in_place_not_written", "dispatch", "The in-place form computes and does not store.", has_in_place,
+       on_cpu<not_written>, nullptr, OpForm::InPlace},
+      {"out_not_written", "dispatch", "The out= form computes and does not store.", has_out,
+       on_cpu<not_written>, nullptr, OpForm::Out},
+      {"in_place_not_counted", "dispatch", "An in-place write does not change the version.", has_in_place,
+       on_cpu<write_not_counted>, nullptr, OpForm::InPlace},
+      {"out_not_counted", "dispatch", "A write to out= does not change the version.", has_out,
+       on_cpu<write_not_counted>, nullptr, OpForm::Out},
+  };
 }
 
 }  // namespace lamella::verify

@@ -7,6 +7,7 @@
 #include <quadmath.h>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/verify/fault.h"
 
 namespace lamella::verify {
 
@@ -87,7 +88,28 @@ Values to_reference(const Values& args) {
   return out;
 }
 
+namespace {
+/// What Fault::OracleOnCpu computes with.
+Values on_cpu(Values args) {
+  const auto narrowed = [](Tensor& t) {
+    if (t.defined())
+      t = narrow(t, is_complex(t.dtype()) ? DType::C128 : is_inexact(t.dtype()) ? DType::F64 : t.dtype());
+  };
+  for (Value& v : args) {
+    if (auto* t = std::get_if<Tensor>(&v)) narrowed(*t);
+    if (auto* ts = std::get_if<Tensors>(&v))
+      for (Tensor& t : *ts) narrowed(t);
+  }
+  return args;
+}
+Tensors to_reference_all(Tensors ys) {
+  for (Tensor& y : ys) y = to_reference(y);
+  return ys;
+}
+}  // namespace
+
 Tensors reference_forward(const Op& op, const Values& reference_args) {
+  if (faulty(Fault::OracleOnCpu)) return to_reference_all(call_boxed(op, on_cpu(reference_args)));
   const WideDefault wide;
   Tensors ys = call_boxed(op, reference_args);
   for (Tensor& y : ys)
@@ -235,7 +257,7 @@ Matrix Oracle::jacobian_at(const Reals& x, int step_exponent) {
   Matrix m{y_.size(), active_, Reals(y_.size() * active_)};
   Reals at = x;
   for (size_t j = 0; j < active_; ++j) {
-    const f128 h = step_for(x[j], step_exponent);
+    const f128 h = step_for(x[j], faulty(Fault::OracleStepTooLong) ? -10 : step_exponent);
     at[j] = x[j] + h;
     const Reals right = evaluate(at);
     at[j] = x[j] - h;

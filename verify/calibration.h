@@ -1,0 +1,17 @@
+// Checks of the harness on questions whose answers are known: what a wrong harness gets wrong.
+#pragma once
+
+#include <string>
+
+#include "lamella/verify/fault.h"
+
+namespace lamella::verify {
+
+struct Calibration {
+  std::string_view id;
+  std::string_view statement;  ///< one sentence that can be false
+  std::string (*check)();      ///< empty when it holds; else what is wrong
+};
+const std::vector<Calibration>& calibrations();
+
+}  // namespace lamella::verify

@@ -1,0 +1,42 @@
+// Planted bugs of the harness itself: what compares, bounds, draws and counts, made wrong on purpose.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+namespace lamella::verify {
+
+/// One at a time, for the life of a process: `lamella mutate` forks before it sets one.
+enum class Fault : uint8_t {
+  None,
+  NanIgnored,
+  SignOfZeroIgnored,
+  DTypeIgnored,
+  LastEntryIgnored,
+  NanWithinBounds,
+  BoundsTooWide,
+  RoundingTooWide,
+  OracleOnCpu,
+  OracleStepTooLong,
+  GeneratorConstant,
+  LanesConstant,
+  AlwaysAllMapped,
+  ExceptionsPass,
+  DiscardsPass,
+  StateNotCompared,
+  CodesIgnored,
+  FailuresNotCounted
+};
+
+/// Read on paths that are slow anyway, or where something differs.
+extern Fault planted_fault;
+inline bool faulty(Fault f) { return planted_fault == f; }
+
+struct FaultInfo {
+  Fault fault;
+  std::string_view id, what;
+};
+const std::vector<FaultInfo>& faults();
+
+}  // namespace lamella::verify

@@ -1,0 +1,342 @@
+// The level that perturbs or records the calls of a rule, and the rules that open it.
+#include "lamella/verify/mutant_level.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <thread>
+
+#include "lamella/ops/batch.h"
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/autograd.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/runner.h"
+
+namespace lamella::verify {
+
+LiveBug live_bug;
+
+namespace {
+
+bool is_plain(const Tensor& t) { return !(t.keys() >> kAutogradKey) && t.device() == Device::CPU; }
+
+void note_elements(CallTraits& traits, const Tensor& y) {
+  if (!is_inexact(y.dtype())) return;
+  const Tensor flat = plain_copy(y);
+  const int64_t n = flat.rank() ? flat.size(-1) : 1;
+  visit_dtype(flat.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (is_floating_type<T> || is_complex_type<T>) {
+      const T* const data = static_cast<const T*>(flat.raw_data());
+      for (int64_t i = 0; i < flat.numel(); ++i) {
+        traits.nonzero |= data[i] != T(0);
+        traits.spread |= data[i] != data[i / n * n];
+        if constexpr (is_complex_type<T>) traits.imaginary |= data[i].imag() != 0;
+      }
+    }
+  });
+}
+
+void note(CallTraits& traits, const Frame& f) {
+  const Op& op = *f.op;
+  const bool list = op.schema.result_kind == ResultKind::TensorList;
+  const TensorSpan results =
+      list && f.list ? TensorSpan(*f.list) : TensorSpan(f.results, list ? 0 : size_t(op.schema.n_results));
+  const Tensor* first = nullptr;
+  int given = 0;
+  for (const uint8_t i : op.tensor_params) {
+    if (f.none(i) || op.schema.params[i].kind != ParamKind::Tensor || !f.tensor(i).defined()) continue;
+    if (given++ == 0) first = &f.tensor(i);
+  }
+  traits.pair |= given >= 2;
+  if (first) traits.rank = std::max(traits.rank, first->rank());
+  for (const Tensor& y : results) {
+    if (!y.defined() || !is_plain(y)) continue;
+    note_elements(traits, y);
+    const bool same_type =
+        first && first->dtype() == y.dtype() && std::ranges::equal(first->sizes(), y.sizes());
+    traits.like_first |= same_type && is_plain(*first) && !differs(y, *first).empty();
+  }
+}
+
+/// Counts the calls to each operator while the rule runs; the chosen one is made wrong, or all are noted.
+class RuleLevel final : public Transform {
+ public:
+  TransformKind kind() const override { return TransformKind::Mode; }
+  std::string_view name() const override { return "mutation"; }
+  void call(Frame& f, int key) override {
+    const Below below(key);
+    if (live_bug.record) return record(f);
+    if (f.op->name != live_bug.site.op || seen_++ != live_bug.site.nth) return lamella::call(f);
+    live_bug.reached.fetch_add(1, std::memory_order_relaxed);
+    const Tensors wrong = live_bug.perturbation->call(*f.op, own(f));
+    if (f.op->schema.result_kind == ResultKind::TensorList) *f.list = wrong;
+    else std::copy(wrong.begin(), wrong.end(), f.results);
+  }
+
+ private:
+  void record(Frame& f) {
+    lamella::call(f);
+    if (f.op->form != OpForm::Functional) return;
+    const int nth = counts_[f.op->name]++;
+    auto& sites = *live_bug.record;
+    const auto same = [&](const CallSite& s) { return s.nth == nth && s.op == f.op->name; };
+    auto at = std::find_if(sites.begin(), sites.end(), same);
+    if (at == sites.end()) at = sites.insert(at, {f.op->name, nth, {}});
+    note(at->traits, f);
+  }
+  int seen_ = 0;
+  std::map<std::string, int> counts_;
+};
+
+/// Inside a rule that runs under another activation of the same level, calls belong to the innermost.
+struct OpenRule {
+  RuleLevel transform;
+  Level level{transform};
+};
+
+Tensors spoilt(const RuleArgs& a) {
+  live_bug.reached.fetch_add(1, std::memory_order_relaxed);
+  return live_bug.spoil->run(*live_bug.formula, a);
+}
+/// What the formula as a whole returns is noted as a call to no operator.
+void note_result(const Tensors& results) {
+  CallSite whole;
+  auto& sites = *live_bug.record;
+  if (sites.empty() || !sites.front().op.empty()) sites.insert(sites.begin(), whole);
+  for (const Tensor& t : results)
+    if (t.defined() && is_plain(t)) note_elements(sites.front().traits, t);
+}
+Tensors wrong_many(const RuleArgs& a) {
+  if (live_bug.spoil) return spoilt(a);
+  const OpenRule open;
+  const Tensors results = run_formula(*live_bug.formula, a);
+  if (live_bug.record) note_result(results);
+  return results;
+}
+Tensor wrong_one(const RuleArgs& a) { return wrong_many(a)[0]; }
+void wrong_batch(BatchCall& b) {
+  const OpenRule open;
+  right_batch_rule(b);
+}
+
+/// "The operator itself, applied to the tangent"; here `saved` are all its arguments.
+Tensors run_linear(const BoundFormula& f, const RuleArgs& a) {
+  const Op& op = OpTable::current().row(right_row().id);
+  std::vector<const void*> args(a.saved, a.saved + op.schema.params.size());
+  Tensors list;
+  TensorSpan span;
+  if (op.schema.params[size_t(f.input)].kind == ParamKind::TensorList) {
+    const auto& values = *static_cast<const TensorSpan*>(a.saved[f.input]);
+    for (size_t k = 0; k < a.directions.size(); ++k)
+      list.push_back(a.directions[k].defined() ? a.directions[k] : zeros_like(values[k]));
+    span = TensorSpan(list);
+    args[size_t(f.input)] = &span;
+  } else {
+    args[size_t(f.input)] = &a.directions[0];
+  }
+  Tensors parts(size_t(op.schema.n_results));
+  Frame call{&op, args.data(), parts.data()};
+  lamella::call(call);
+  return parts;
+}
+
+}  // namespace
+
+Tensors run_formula(const BoundFormula& f, const RuleArgs& args) {
+  if (f.linear) return run_linear(f, args);
+  return f.many ? f.many(args) : Tensors{f.one(args)};
+}
+
+void plant_in_formula(BoundFormula& wrong, const BoundFormula& right) {
+  live_bug.formula = &right;
+  live_bug.counted = true;
+  if (right.linear) {
+    wrong.linear = false;
+    wrong.many = wrong_many;
+    for (size_t i = 0; i < right_row().schema.params.size(); ++i)
+      wrong.saves.push_back({BoundSave::Argument, uint8_t(i)});
+    return;
+  }
+  if (right.one) wrong.one = wrong_one;
+  if (right.many) wrong.many = wrong_many;
+}
+
+void right_batch_rule(BatchCall& b) {
+  const Op& op = right_row();
+  if (op.batch) return op.batch(b);
+  op.shape == ShapeClass::Broadcast ? ops::batch_broadcast(b) : ops::batch_front(b);
+}
+
+void plant_in_batch_rule(Op& row) {
+  live_bug.counted = true;
+  row.batch = wrong_batch;
+}
+
+namespace {
+/// What op_ and op_out leave in their targets.
+Tensors through_forms(const Case& c) {
+  Tensors out;
+  const OpTable& table = OpTable::current();
+  const auto note_write = [&](const Tensor& t) {  // its version, and what lies around it
+    const Storage& storage = *t.impl()->storage;
+    out.push_back(tensor_of({}, {double(storage.version.load())}, DType::F64));
+    out.push_back(make_tensor(Dims{int64_t(storage.nbytes)}, DType::U8));
+    std::memcpy(out.back().raw_data(), storage.data, storage.nbytes);
+    return t;
+  };
+  const auto keep = [&](const std::function<Tensor()>& f) {
+    Tensor written;
+    (void)status_of([&] { written = f(); });
+    out.push_back(written);
+  };
+  if (const Op* in_place = table.find(c.op.name + "_"))
+    keep([&] {
+      Values args = c.args;
+      args[0] = strided_copy(std::get<Tensor>(args[0]));
+      call_boxed(*in_place, args);
+      return note_write(std::get<Tensor>(args[0]));
+    });
+  if (const Op* into = table.find(c.op.name + "_out"))
+    keep([&] {
+      const Tensor target = plain_copy(call_boxed(*OpTable::current().find(c.op.name), c.args)[0]);
+      std::memset(target.raw_data(), 0, size_t(target.numel() * itemsize(target.dtype())));
+      Values args = c.args;
+      args.insert(args.begin(), target);
+      call_boxed(*into, args);
+      return note_write(target);
+    });
+  return out;
+}
+}  // namespace
+
+namespace {
+/// What a call leaves behind: storages that stay alive, masks.
+Tensors left_behind(const Case& c) {
+  DispatchState& state = dispatch_state();
+  const int64_t storages = memory_stats().storages;
+  const uint64_t exclude = state.exclude;
+  const Status s = status_of([&] { call_boxed(c.op, c.args); });
+  const bool masked = state.exclude != exclude;
+  state.exclude = exclude;
+  return {tensor_of({3}, {double(memory_stats().storages - storages), double(masked), double(s.code)},
+                    DType::F64)};
+}
+
+Tensors on_a_thread(const Case& c) {
+  Tensors ys;
+  const OpTable* table = dispatch_state().table;
+  std::thread thread([&] {
+    const ScopedTable pinned(table);
+    (void)status_of([&] { ys = call_boxed(c.op, c.args); });
+  });
+  thread.join();
+  return ys;
+}
+
+/// What happens to a wrapper of a level that has ended.
+Tensors of_dead_level(const Case& c) {
+  if (c.tensors().empty()) return {};
+  const Tensor x = c.at(c.tensors()[0]);
+  Tensor dead;
+  const Function keep = [&](const Tensors& ts) { return Tensors{dead = ts[0]}; };
+  vmap(keep, {{0}, {0}, Randomness::Error, -1})({stacked({x, x}, 0)});
+  const Status s = status_of([&] { (void)c.function({c.tensors()[0]})({dead}); });
+  return {tensor_of({2}, {double(s.raised), double(s.code)}, DType::F64)};
+}
+
+/// One level of vmap, or two.
+Tensors mapped(Case& c, bool twice) {
+  const std::vector<Case::Slot>& slots = c.tensors();
+  if (slots.empty()) return {};
+  const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
+  const Function f = vmap(c.function(slots), {b.in_dims, {0}, Randomness::Error, b.size});
+  if (!twice) return f(b.xs);
+  const Batch outer = draw_batch(c.draw, b.xs, draw_mapped(c.draw, slots.size()), 2, may_rotate(c));
+  return vmap(f, {outer.in_dims, {0}, Randomness::Error, outer.size})(outer.xs);
+}
+}  // namespace
+
+Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOptions& options) {
+  Case c(op, choices, options);
+  switch (kind) {
+    case Probe::Forms: return through_forms(c);
+    case Probe::State: return left_behind(c);
+    case Probe::Thread: return on_a_thread(c);
+    case Probe::Dead: return of_dead_level(c);
+    case Probe::Vmap: return mapped(c, false);
+    case Probe::VmapOfVmap: return mapped(c, true);
+    default: break;
+  }
+  if (kind == Probe::Forward) return c.function(c.tensors())(c.values(c.tensors()));
+  Function f = c.smooth_function(c.inexact());
+  Tensors xs = c.values(c.inexact());
+  if (xs.empty()) return {};
+  if (kind == Probe::VjpOfVmap) {
+    const Batch b = draw_batch(c, c.inexact(), draw_mapped(c.draw, xs.size()), draw_lanes(c.draw));
+    f = vmap(f, {b.in_dims, {0}, Randomness::Error, b.size});
+    xs = b.xs;
+  }
+  Tensors ts;
+  for (const Tensor& x : xs) ts.push_back(c.direction(x));
+  if (kind == Probe::Jvp) return jvp(f, xs, ts).tangents;
+  if (kind == Probe::JvpOfJvp) {
+    Tensors more;
+    for (const Tensor& x : xs) more.push_back(c.direction(x));
+    return jvp([&](const Tensors& at) { return jvp(f, at, ts).tangents; }, xs, more).tangents;
+  }
+  const auto gradients = [&](const Tensors& at) {
+    const VjpResult r = vjp(f, at);
+    Tensors cts;
+    for (const Tensor& y : r.values) cts.push_back(c.direction(y));
+    return r.pullback(cts);
+  };
+  if (kind == Probe::Vjp || kind == Probe::VjpOfVmap) return gradients(xs);
+  if (kind == Probe::Backward) {
+    Tensors leaves, out;
+    for (const Tensor& x : xs) leaves.push_back(requires_grad(x));
+    for (const Tensor& y : f(leaves))
+      if (is_grad_required(y)) backward(y, c.direction(detach(y)));
+    for (const Tensor& leaf : leaves) out.push_back(grad_of(leaf));
+    return out;
+  }
+  return jvp(gradients, xs, ts).tangents;
+}
+
+namespace {
+/// Calls noted while drawn cases run with the recording row in the table.
+std::vector<CallSite> recorded(const Op& op, const std::function<void(Op&)>& plant_recorder,
+                               std::span<const Probe> probes) {
+  std::vector<CallSite> sites;
+  Planted p{.id = op.name, .group = {}, .what = {}, .op = &op, .plant = plant_recorder};
+  const OpTable* table = plant(p);
+  live_bug.record = &sites;
+  const ScopedTable pinned(table);
+  const DrawOptions options{.dtypes = mask(DType::F64) | mask(DType::C128), .tame = true, .max_numel = 16};
+  for (uint64_t i = 0; i < 48; ++i)
+    for (const Probe kind : probes) {
+      const Choices choices = choices_of(i, laws().front(), op, i);
+      (void)status_of([&] { (void)probe(kind, table->row(op.id), choices, options); });
+    }
+  live_bug.record = nullptr;
+  return sites;
+}
+}  // namespace
+
+std::vector<CallSite> sites_of_formula(const Op& op, bool vjp, size_t index) {
+  const Probe kind = vjp ? Probe::Vjp : Probe::Jvp;
+  return recorded(op,
+                  [&](Op& row) {
+                    if (vjp) plant_in_formula(row.vjp[index], op.vjp[index]);
+                    else plant_in_formula(row.jvp[index], op.jvp[index]);
+                  },
+                  {&kind, 1});
+}
+
+std::vector<CallSite> sites_of_batch_rule(const Op& op) {
+  const Probe kind = Probe::Vmap;
+  return recorded(op, plant_in_batch_rule, {&kind, 1});
+}
+
+}  // namespace lamella::verify

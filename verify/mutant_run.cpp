@@ -1,0 +1,176 @@
+// The laws against one planted bug: which notice, after how many cases; and if none does, whether there is
+// a difference to notice at all.
+#include "lamella/verify/mutant_run.h"
+
+#include <algorithm>
+#include <csignal>
+#include <ctime>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include "lamella/verify/calibration.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/mutant_level.h"
+#include "lamella/verify/runner.h"
+
+namespace lamella::verify {
+
+namespace {
+
+double cpu_ms() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
+}
+
+/// NOTE: [rounds] Every law gets a few cases, then, while no law has noticed, all of them more: a bug that
+/// one law sees at once does not wait for the others. Laws whose cases never reach the bug are left out of
+/// later rounds.
+struct Round {
+  int cases;  ///< of each law, in all so far
+  double ms;  ///< likewise
+};
+constexpr Round kRounds[] = {{5, 1}, {30, 10}, {200, 50}, {3000, 250}};
+
+struct LawState {
+  const Law* law;
+  int cases = 0;
+  double ms = 0;
+  uint64_t reached = 0;
+  bool noticed = false;
+};
+
+class Hunt {
+ public:
+  Hunt(const Planted& p, const MutantOptions& o, const Say& say)
+      : planted_(p), options_(o), say_(say), table_(plant(p)), row_(table_->row(p.op->id)) {
+    for (const Law& law : laws()) {
+      const bool wanted = o.laws.empty() || std::ranges::find(o.laws, law.id) != o.laws.end();
+      if (wanted && law.applies(*p.op)) states_.push_back({&law});
+    }
+    std::stable_sort(states_.begin(), states_.end(),
+                     [](const LawState& a, const LawState& b) { return a.law->oracle < b.law->oracle; });
+  }
+
+  void run() {
+    const ScopedTable pinned(table_);
+    for (const Round& round : kRounds) {
+      for (LawState& s : states_) {
+        if (&round != kRounds && (noticed_ || cpu_ms() > options_.cpu_ms)) break;
+        if (s.noticed || (live_bug.counted && s.cases >= 30 && s.reached == 0)) continue;
+        work(s, round);
+        if (noticed_ && options_.first_only) return;
+      }
+    }
+    if (noticed_) return;
+    uint64_t reached = 0;
+    int laws_reached = 0;
+    for (const LawState& s : states_) reached += s.reached, laws_reached += s.reached > 0;
+    if (live_bug.counted) say_.line(format("reached {} {} {}", reached, laws_reached, checks_));
+    else say_.line(format("reached -1 {} {}", states_.size(), checks_));
+    const Equivalence e = compare_with_right(planted_, table_, options_);
+    say_.line(format("{} {} {}", e.difference.empty() ? "equal" : "differs", e.cases, e.difference));
+  }
+
+ private:
+  void work(LawState& s, const Round& round) {
+    say_.line(format("try {}", s.law->id));
+    const double begin = cpu_ms();
+    const uint64_t reached = live_bug.reached;
+    do {
+      const Choices choices = choices_of(options_.seed, *s.law, row_, uint64_t(s.cases));
+      ++s.cases, ++checks_;
+      const Verdict v = run_check(*s.law, row_, choices);
+      if (v.kind != Verdict::Fail || fails_anyway(*s.law, choices)) continue;
+      s.noticed = noticed_ = true;
+      say_.line(format("caught {} {} {} {}", s.law->id, s.cases, checks_, v.message));
+      break;
+    } while (s.cases < round.cases && s.ms + cpu_ms() - begin < round.ms);
+    s.ms += cpu_ms() - begin;
+    s.reached += live_bug.reached - reached;
+  }
+
+  /// Whether the law fails here without the bug: then it has not noticed it.
+  bool fails_anyway(const Law& law, const Choices& choices) const {
+    const ScopedTable published(nullptr);
+    return run_check(law, *planted_.op, choices).kind == Verdict::Fail;
+  }
+
+  const Planted& planted_;
+  const MutantOptions& options_;
+  const Say& say_;
+  const OpTable* table_;
+  const Op& row_;
+  std::vector<LawState> states_;
+  int64_t checks_ = 0;
+  bool noticed_ = false;
+};
+
+/// Faults of the harness are put before its self-checks.
+void calibrate(const Planted& p, const MutantOptions& o, const Say& say) {
+  plant(p);
+  int64_t checks = 0;
+  for (const Calibration& c : calibrations()) {
+    say.line(format("try {}", c.id));
+    const std::string wrong = c.check();
+    ++checks;
+    if (wrong.empty()) continue;
+    say.line(format("caught {} 1 {} {}", c.id, checks, wrong));
+    if (o.first_only) return;
+  }
+}
+
+std::vector<Probe> probes_for(const Planted& p) {
+  if (p.group == "batch") return {Probe::Vmap, Probe::VmapOfVmap, Probe::VjpOfVmap};
+  if (p.group == "rule" && p.id.find(".jvp(") != p.id.npos)
+    return {Probe::Jvp, Probe::Second, Probe::JvpOfJvp};
+  if (p.group == "rule") return {Probe::Vjp, Probe::Second};
+  if (p.group == "kernel") return {Probe::Forward, Probe::Forms};
+  if (p.id.starts_with("first_thread")) return {Probe::Thread};
+  return {Probe::Forward, Probe::Forms, Probe::Vmap, Probe::VmapOfVmap, Probe::Jvp,     Probe::JvpOfJvp,
+          Probe::State,   Probe::Dead,  Probe::Vjp,  Probe::VjpOfVmap,  Probe::Backward};
+}
+
+}  // namespace
+
+void Say::line(const std::string& text) const {
+  std::string one = text.substr(0, 400);
+  std::ranges::replace(one, '\n', ' ');
+  one += '\n';
+  [[maybe_unused]] const ssize_t n = write(fd, one.data(), one.size());
+  const itimerval cpu{{0, 0}, {10, 0}};  // a bug may loop for ever, or wait
+  setitimer(ITIMER_PROF, &cpu, nullptr);
+  alarm(120);
+}
+
+void hunt(const Planted& p, const MutantOptions& options, const Say& say) {
+  say.line("try start");
+  if (p.op) Hunt(p, options, say).run();
+  else calibrate(p, options, say);
+  say.line("end");
+}
+
+Equivalence compare_with_right(const Planted& p, const OpTable* table, const MutantOptions& o) {
+  Equivalence e;
+  const double until = cpu_ms() + o.equivalence_ms;
+  const std::vector<Probe> probes = probes_for(p);
+  for (uint64_t i = 0; e.cases < o.equivalence_cases && cpu_ms() < until; ++i) {
+    const Choices choices = choices_of(o.seed + 77, laws().front(), *p.op, i);
+    const Probe kind = probes[i % probes.size()];
+    const auto run = [&](const OpTable* with, const Op& op, Tensors& ys) {
+      const ScopedTable pinned(with);
+      return status_of([&] { ys = probe(kind, op, choices, {}); });
+    };
+    Tensors right, wrong;
+    const Status expected = run(nullptr, *p.op, right);
+    const Status got = run(table, table->row(p.op->id), wrong);
+    if (got.raised != expected.raised) e.difference = "got " + str(got) + ", expected " + str(expected);
+    else e.difference = differs(wrong, right);
+    if (!e.difference.empty()) return e;
+    ++e.cases;
+  }
+  return e;
+}
+
+}  // namespace lamella::verify
