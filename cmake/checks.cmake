@@ -34,6 +34,14 @@ option(LAMELLA_ASAN_LAWS "ctest also builds the asan preset's program and runs t
 if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
+  if(Python3_FOUND)
+    foreach(part IN ITEMS "" --browser)
+      add_test(NAME reports${part}
+        COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/report_test.py
+          $<TARGET_FILE:lamella_program> ${part})
+      set_tests_properties(reports${part} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+    endforeach()
+  endif()
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
       COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <csignal>
 #include <dlfcn.h>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -15,6 +14,7 @@
 
 #include "commands.h"
 #include "plugin.h"
+#include "run_json.h"
 
 namespace {
 
@@ -31,6 +31,7 @@ struct Options {
   double time = 60;
   uint64_t seed = 0;
   std::string json_file;
+  std::string junit_file, shard = "0/1";
   bool list = false;
 };
 
@@ -222,8 +223,9 @@ int verify_all(const Options& o) {
     return 0;
   }
   settings().depth = o.depth;
-  const RunOptions run_options{chosen_operators(o, from_plugins), chosen_laws(o), o.time, o.seed,
-                               o.processes};
+  const tools::Shard shard = tools::Shard::parse(o.shard);
+  const RunOptions run_options{
+      chosen_operators(o, from_plugins), chosen_laws(o), o.time, o.seed, o.processes, shard.index, shard.of};
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
@@ -244,13 +246,14 @@ int verify_all(const Options& o) {
   std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
               run_options.laws.size(), static_cast<unsigned long long>(o.seed),
               stop_requested ? ", interrupted" : "", report.failures.size());
-  if (!o.json_file.empty()) {
-    std::ofstream file(o.json_file);
-    file << to_json(report, o).dump(1) << '\n';
-    if (!file.flush()) throw SetUpError("cannot write " + o.json_file);
+  if (!o.json_file.empty() || !o.junit_file.empty()) {
+    json out = to_json(report, o);
+    tools::describe_run(out, report, run_options, o.depth);
+    if (!o.json_file.empty()) tools::write_json(o.json_file, out);
+    if (!o.junit_file.empty()) tools::write_text(o.junit_file, tools::junit_xml(out));
   }
   if (!report.failures.empty()) return 1;
-  if (total.cases > 0) return 0;
+  if (total.cases > 0 || shard.of > 1) return 0;
   std::fprintf(stderr, "lamella verify: no law applies to what was chosen\n");
   return stop_requested ? 0 : 2;
 }
@@ -276,6 +279,9 @@ int main_verify(int argc, char** argv) {
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--json", o.json_file, "also write the report to this file");
+  app.add_option("--junit", o.junit_file, "also write the report as JUnit XML to this file");
+  CLI::Option* seed = app.get_option("--seed");
+  app.add_option("--shard", o.shard, "i/n: only part i of n (0 <= i < n), for `lamella merge`")->needs(seed);
   app.add_option("--load", o.plugins, "shared library that defines operators");
   app.add_flag("--list", o.list, "list laws and operators");
   try {

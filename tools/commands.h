@@ -2,8 +2,10 @@
 #pragma once
 
 int main_verify(int argc, char** argv);
+int main_merge(int argc, char** argv);
 int main_mutate(int argc, char** argv);
 int main_reference(int argc, char** argv);
+int main_report(int argc, char** argv);
 int main_explain(int argc, char** argv);
 int main_ops(int argc, char** argv);
 int main_doctor(int argc, char** argv);

@@ -16,8 +16,10 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"verify", "check operators against the laws; print counterexamples", main_verify},
+    {"merge", "put reports of shards together", main_merge},
     {"mutate", "plant bugs and list which law catches which", main_mutate},
     {"reference", "run cases computed by PyTorch, or NumPy's ULP sets", main_reference},
+    {"report", "write reports as one HTML page", main_report},
     {"explain", "show where every operator of an expression is dispatched", main_explain},
     {"ops", "list the operators", main_ops},
     {"doctor", "show what this build has and what was left out", main_doctor},
