@@ -11,7 +11,7 @@ namespace {
 size_t character_at(std::string_view s, size_t at) {
   const auto byte = [&](size_t k) { return at + k < s.size() ? uint8_t(s[at + k]) : uint8_t(0); };
   const uint32_t first = byte(0);
-  if (first < 0x80) return first >= 0x20 || first == '\t' || first == '\n' ? 1 : 0;
+  if (first < 0x80) return (first >= 0x20 && first != 0x7F) || first == '\t' || first == '\n' ? 1 : 0;
   const size_t length = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
   if (first < 0xC2 || first > 0xF4) return 0;
   uint32_t c = first & (0x7Fu >> length);
@@ -30,7 +30,7 @@ std::string escaped(std::string_view text) {
   std::string out;
   out.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
-    const size_t length = text[at] == '\x7F' ? 0 : character_at(text, at);
+    const size_t length = character_at(text, at);
     if (length == 0) {
       char hex[8];
       std::snprintf(hex, sizeof hex, "\\x%02x", unsigned(uint8_t(text[at++])));

@@ -69,6 +69,11 @@ def spelled(text):
                   lambda m: "".join(f"\\x{b:02x}" for b in m.group().encode()), text)
 
 
+def coverage(cases, ties, missed):
+    return {"tanh": {"cases": cases, "features": {"ties": ties}, "missed": missed,
+                     "required": [{"what": "ties", "hits": ties, "cases": cases, "share": 0.05}]}}
+
+
 class Page(html.parser.HTMLParser):
     """Complains about tags that do not nest; collects text by element."""
 
@@ -162,6 +167,13 @@ class Reports(unittest.TestCase):
         self.merge("shard2.json", "shard1.json", output="some.json")
         self.assertEqual(self.merge("some.json", "shard0.json", output="other.json"), merged)
 
+    def test_merge_adds_coverage(self):
+        for hits, missed in ((1, ["ties"]), (9, [])):
+            save("left.json", {**self.shards[0], "coverage": coverage(100, 0, ["ties"])})
+            save("right.json", {**self.shards[1], "coverage": coverage(50, hits, [])})
+            merged = self.merge("left.json", "right.json")["coverage"]
+            self.assertEqual(merged, coverage(150, hits, missed))
+
     def test_merge_refuses(self):
         self.refuses("counted twice", "shard0.json", "shard0.json")
         self.refuses("of 1 shards", "whole.json", "shard0.json")
@@ -180,10 +192,12 @@ class Reports(unittest.TestCase):
     def test_junit(self):
         broken, failing, gap = with_failures(self.whole)
         save("broken.json", broken)
-        done = run("merge", path_of("broken.json"), "-o", path_of("same.json"), "--junit", path_of("junit.xml"))
+        done = run("merge", path_of("broken.json"), "-o", path_of("same.json"),
+                   "--junit", path_of("junit.xml"))
         self.assertEqual(done.returncode, 1, done.stderr)
         root = xml.parse(path_of("junit.xml")).getroot()
-        cases = {(c.get("classname").removeprefix("lamella."), c.get("name")): c for c in root.iter("testcase")}
+        cases = {(c.get("classname").removeprefix("lamella."), c.get("name")): c
+                 for c in root.iter("testcase")}
         self.assertEqual(set(cases), pairs(self.whole))
         self.assertEqual(root.get("tests"), str(len(cases)))
         self.assertEqual(root.get("failures"), "1")
@@ -199,8 +213,10 @@ class Reports(unittest.TestCase):
 
     def test_page(self):
         broken, failing, gap = with_failures(self.whole)
+        broken["coverage"] = coverage(30, 3, ["ties"])
         save("broken.json", broken)
-        mutants = {"mutants": 2, "killed": 1, "survivors": [{"id": "x:tanh", "reason": NASTY}], "idle_laws": [],
+        mutants = {"mutants": 2, "killed": 1, "idle_laws": [],
+                   "survivors": [{"id": "x:tanh", "reason": NASTY}],
                    "kills": [{"id": "y:add", "group": "rule", "laws": ["vjp_transposes_jvp"]},
                              {"id": "z:add", "group": "batch", "laws": [{"law": "numeric", "cases": 3}]}]}
         save("mutants.json", mutants)
@@ -214,11 +230,12 @@ class Reports(unittest.TestCase):
         self.assertEqual(len(page.tags["script"]), 1)
         self.assertIn(spelled(NASTY), page.texts["pre"])
         looks = [(cell.get("class"), cell.get("title", "")) for cell in page.tags["td"]]
-        self.assertIn(("bad", f"{failing[0]}, {failing[1]}: 9 cases, 2 failed"),
-                      [(look, title[: len(f"{failing[0]}, {failing[1]}: 9 cases, 2 failed")])
-                       for look, title in looks])
-        self.assertTrue(any(look == "gap" and title.startswith(f"{gap[0]}, {gap[1]}:") for look, title in looks))
-        for name in ("failures", "laws", "gaps", "rates", "operators-dtypes", "dtypes-stacks", "mutants"):
+        failed = [title for look, title in looks if look == "bad"]
+        self.assertTrue(failed[0].startswith(f"{failing[0]}, {failing[1]}: 9 cases, 2 failed"), failed)
+        gaps = [title for look, title in looks if look == "gap"]
+        self.assertEqual([t.split(":")[0] for t in gaps], [f"{gap[0]}, {gap[1]}"])
+        for name in ("failures", "laws", "gaps", "rates", "operators-dtypes", "dtypes-stacks", "coverage",
+                     "mutants"):
             self.assertIn({"id": name}, page.tags["h2"])
         self.assertEqual(run("report", path_of("shard0.json"), path_of("shard0.json")).returncode, 2)
 
