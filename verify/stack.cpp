@@ -120,7 +120,8 @@ void Stack::note_stratum() const {
   s.clear_transforms();
   int position = 0;
   for (const Layer& l : layers_)
-    if (l.kind != Layer::Share) s.add_transform(position++, Stratum::Transform(Stratum::Vmap + l.kind));
+    if (l.kind != Layer::Share)
+      s.add_transform(position++, Stratum::Transform(int(Stratum::Vmap) + int(l.kind)));
 }
 
 int Stack::depth() const {
