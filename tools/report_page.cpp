@@ -160,8 +160,10 @@ void write_coverage(Markup& out, const json& run) {
   if (!run.contains("coverage")) return;
   heading(out, "coverage", "Coverage");
   std::set<std::string> features;
-  for (const json& c : run["coverage"])
-    for (const auto& [feature, n] : c.value("features", json::object()).items()) features.insert(feature);
+  for (const json& c : run["coverage"]) {
+    const json counts = c.value("features", json::object());
+    for (const auto& [feature, n] : counts.items()) features.insert(feature);
+  }
   std::vector<std::string> head{"operator", "cases looked at"};
   head.insert(head.end(), features.begin(), features.end());
   head.push_back("missed");
@@ -188,10 +190,10 @@ void write_matrix(Markup& out, const json& mutants) {
   std::map<std::string, std::map<std::string, uint64_t>> by_law;
   std::map<std::string, uint64_t> groups;
   for (const json& m : mutants["kills"]) {
-    const std::string group = m["group"];
+    const std::string group = m.at("group");
     ++groups[group];
     std::set<std::string> laws;
-    for (const json& kill : m["laws"]) laws.insert(law_name(kill));
+    for (const json& kill : m.at("laws")) laws.insert(law_name(kill));
     for (const std::string& law : laws) ++by_law[law][group];
   }
   for (const json& law : mutants.value("idle_laws", json::array())) by_law[law.get<std::string>()];
@@ -215,7 +217,7 @@ void write_matrix(Markup& out, const json& mutants) {
 
 void write_mutants(Markup& out, const json& mutants) {
   heading(out, "mutants", "Mutants");
-  out.open("p").text(mutants["killed"].dump() + " of " + mutants["mutants"].dump() + " killed");
+  out.open("p").text(mutants.at("killed").dump() + " of " + mutants.at("mutants").dump() + " killed");
   for (const char* list : {"survivors", "equivalent"})
     if (mutants.contains(list)) out.text(", " + std::to_string(mutants[list].size()) + " " + list);
   out.close().element("p", "How many mutants of each group a law notices.", {{"class", "note"}});
