@@ -45,6 +45,14 @@ if(TARGET lamella_program)
   endforeach()
   add_test(NAME museum COMMAND lamella_program museum --check ${PROJECT_SOURCE_DIR}/docs/museum.md)
   set_tests_properties(museum PROPERTIES TIMEOUT 600)
+  if(Python3_FOUND)
+    foreach(part IN ITEMS "" --browser)
+      add_test(NAME reports${part}
+        COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/report_test.py
+          $<TARGET_FILE:lamella_program> ${part})
+      set_tests_properties(reports${part} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
+    endforeach()
+  endif()
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
       COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)

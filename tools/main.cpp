@@ -16,12 +16,14 @@ struct Command {
 
 constexpr Command kCommands[] = {
     {"verify", "check operators against the laws; print counterexamples", main_verify},
+    {"merge", "put reports of shards together", main_merge},
     {"mutate", "plant bugs and list which law catches which", main_mutate},
     {"museum", "plant historical bugs of other libraries again and show which law finds each", main_museum},
     {"reference", "run cases computed by PyTorch, or NumPy's ULP sets", main_reference},
     {"sensitivity", "put errors of a known size into operators; count how many the laws see",
      main_sensitivity},
     {"tolerances", "print each operator's tolerance beside the largest error seen", main_tolerances},
+    {"report", "write reports as one HTML page", main_report},
     {"explain", "show where every operator of an expression is dispatched", main_explain},
     {"ops", "list the operators", main_ops},
     {"accept", "write the texts that expect tests got into their sources", main_accept},

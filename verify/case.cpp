@@ -1,12 +1,14 @@
 // Cases: decoding, replacing tensors, functions of some of the arguments, and cases as C++ text.
 #include "lamella/verify/case.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions.h"
 #include "lamella/verify/coverage.h"
+#include "lamella/verify/strata.h"
 
 namespace lamella::verify {
 
@@ -25,6 +27,17 @@ Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
       if (is_inexact(t.dtype())) inexact_.push_back(slot);
     }
   }
+  note_dtype();
+}
+
+/// Conditions and indices stand beside what the case is about: the first inexact tensor names its dtype, else
+/// the first that is not bool.
+void Case::note_dtype() const {
+  if (tensors_.empty()) return;
+  const auto telling = std::find_if(tensors_.begin(), tensors_.end(),
+                                    [&](const Slot& s) { return at(s).dtype() != DType::Bool; });
+  const Slot& chosen = !inexact_.empty() ? inexact_[0] : telling != tensors_.end() ? *telling : tensors_[0];
+  stratum_of_case().set_dtype(at(chosen).dtype());
 }
 
 namespace {

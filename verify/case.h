@@ -48,6 +48,8 @@ class Case {
   std::vector<Slot> subset(const std::vector<Slot>& slots);
 
  private:
+  void note_dtype() const;
+
   std::vector<Slot> inexact_, tensors_;
 };
 

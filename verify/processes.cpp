@@ -26,6 +26,7 @@ std::string encode(const Report& r) {
   for (const auto& [key, t] : r.tallies) {
     put(out, key.first), put(out, key.second);
     put(out, format("{} {} {} {} {}", t.cases, t.failures, t.discards, t.deep, t.seconds));
+    put(out, t.strata.bytes());
   }
   put(out, std::to_string(r.failures.size()));
   for (const Failure& f : r.failures) {
@@ -59,6 +60,7 @@ Report decode(const std::string& text) {
     std::istringstream numbers(in.next());
     Tally& t = r.tallies[{op, law}];
     numbers >> t.cases >> t.failures >> t.discards >> t.deep >> t.seconds;
+    t.strata = Strata::parse(in.next());
   }
   for (size_t n = std::stoul(in.next()); n > 0; --n) {
     Failure f;

@@ -37,6 +37,10 @@ Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index) 
   return out;
 }
 
+bool in_shard(const Op& op, const Law& law, int shard, int shards) {
+  return shards <= 1 || mix(mix(0, op.name + ' '), law.id) % uint64_t(shards) == uint64_t(shard);
+}
+
 std::vector<const Op*> all_operators() {
   std::vector<const Op*> out;
   for (const Op* op : OpTable::current().rows())
@@ -58,6 +62,7 @@ void Report::merge(const Report& other) {
     Tally& mine = tallies[key];
     mine.cases += t.cases, mine.failures += t.failures, mine.discards += t.discards, mine.deep += t.deep;
     mine.seconds += t.seconds;
+    mine.strata.merge(t.strata);
   }
   for (const Failure& f : other.failures) {
     const auto same = [&](const Failure& g) { return g.op == f.op && g.law == f.law && g.kind == f.kind; };
@@ -73,7 +78,8 @@ Worker::Worker(const RunOptions& options, int index, Position* position)
     : options_(options), index_(index), position_(position), start_(Clock::now()) {
   for (size_t o = 0; o < options.ops.size(); ++o)
     for (size_t l = 0; l < options.laws.size(); ++l)
-      if (options.laws[l]->applies(*options.ops[o]))
+      if (options.laws[l]->applies(*options.ops[o]) &&
+          in_shard(*options.ops[o], *options.laws[l], options.shard, options.shards))
         pairs_.push_back({options.ops[o], options.laws[l], int(o), int(l), uint64_t(index), {}, {}, false});
   // Neighbours in the list differ in both: a short run sees all laws and all operators.
   std::stable_sort(pairs_.begin(), pairs_.end(), [&](const Pair& a, const Pair& b) {
@@ -111,6 +117,7 @@ void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& sto
     const bool observe = p.next / uint64_t(options_.processes) % kObservedEvery == 0;
     Observation seen;
     observed() = observe ? &seen : nullptr;
+    stratum_of_case() = {};
     const Verdict v = run_check(*p.law, *p.op, choices);
     observed() = nullptr;
     count(p, v);
@@ -131,6 +138,10 @@ void Worker::count(Pair& p, const Verdict& v) {
   }
   ++p.tally.cases, ++cases_;
   if (v.depth >= 2) ++p.tally.deep, ++deep_;
+  Stratum s = stratum_of_case();
+  if (!s.has_transforms())
+    for (int k = 0; k < v.depth; ++k) s.add_transform(k, Stratum::Any);
+  p.tally.strata.add(s, 1, v.kind == Verdict::Fail);
   if (v.kind != Verdict::Fail || faulty(Fault::FailuresNotCounted)) return;
   ++p.tally.failures, ++failures_;
   if (p.tally.failures >= 10) p.retired = true;  // known to be broken: the time is better spent elsewhere

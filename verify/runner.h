@@ -7,6 +7,7 @@
 
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/law.h"
+#include "lamella/verify/strata.h"
 
 namespace lamella::verify {
 
@@ -14,6 +15,7 @@ namespace lamella::verify {
 struct Tally {
   uint64_t cases = 0, failures = 0, discards = 0, deep = 0;  ///< deep: two or more transforms nested
   double seconds = 0;
+  Strata strata;
 };
 
 struct Failure {
@@ -42,10 +44,15 @@ struct RunOptions {
   double seconds = 60;
   uint64_t seed = 0;
   int processes = 1;
+  int shard = 0, shards = 1;  ///< only the pairs of shard `shard`, counted from 0
 };
 
 /// The choices of case `index`: reproducible from these four alone.
 Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index);
+
+/// Whether a pair belongs to shard `shard` of `shards`. It depends on nothing else, neither the seed nor what
+/// else was chosen, so that the shards are disjoint and together complete.
+bool in_shard(const Op& op, const Law& law, int shard, int shards);
 
 /// Operators to verify: functional, not kTestOnly.
 std::vector<const Op*> all_operators();

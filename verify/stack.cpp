@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lamella/ops/functions.h"
+#include "lamella/verify/strata.h"
 
 namespace lamella::verify {
 
@@ -111,6 +112,16 @@ Stack::Stack(Case& c, const Options& o) : case_(c), slots_(c.inexact()), max_cos
     const bool forced = o.shares && k < 2;  // a derivative on either side of what is shared
     draw_layer(d, o, kKinds[forced ? 1 + d.below(3) : d.below(4)]);
   }
+  note_stratum();
+}
+
+void Stack::note_stratum() const {
+  Stratum& s = stratum_of_case();
+  s.clear_transforms();
+  int position = 0;
+  for (const Layer& l : layers_)
+    if (l.kind != Layer::Share)
+      s.add_transform(position++, Stratum::Transform(int(Stratum::Vmap) + int(l.kind)));
 }
 
 int Stack::depth() const {

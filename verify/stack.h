@@ -66,6 +66,7 @@ class Stack {
   void draw_layer(Draw& d, const Options& o, Layer::Kind kind);
   void draw_vmap(Draw& d, const Options& o, Layer& layer);
   Function program(Function op) const;
+  void note_stratum() const;
 
   Case& case_;
   std::vector<Case::Slot> slots_;

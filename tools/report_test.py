@@ -1,0 +1,278 @@
+#!/usr/bin/env python3
+"""Shows that shards are the whole, and that merge, JUnit XML and the page say what the JSON says.
+
+usage: report_test.py PROGRAM            everything but the browser
+       report_test.py PROGRAM --browser  the page in headless Chromium; exits 77 when there is none
+"""
+import copy
+import html.parser
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+import xml.etree.ElementTree as xml
+
+PROGRAM, FOLDER = "", ""
+CHOICE = ["--op", "tanh,add,sum,where", "--processes", "1"]
+NASTY = "<b>&amp; \"q\" 'a' ]]> \x00\x01\x1b\x7f\ufffe é😀\n\ttab </pre><script>bad()</script>"
+VOID = {"meta", "br", "hr", "img", "link"}
+
+
+def path_of(name):
+    return os.path.join(FOLDER, name)
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, errors="replace")
+
+
+def verify(name, *options, seconds="1.5", seed="7"):
+    done = run("verify", *CHOICE, "--seed", seed, "--time", seconds, "--json", path_of(name), *options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    with open(path_of(name), encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def save(name, value):
+    with open(path_of(name), "w", encoding="utf-8") as stream:
+        json.dump(value, stream)
+    return path_of(name)
+
+
+def load(name):
+    with open(path_of(name), encoding="utf-8") as stream:
+        return json.load(stream)
+
+
+def pairs(report):
+    return {(op, law) for op, cells in report["operators"].items() for law in cells}
+
+
+def with_failures(report):
+    """A failure whose text has every kind of byte that JSON can carry, and a gap."""
+    broken = copy.deepcopy(report)
+    op, law = sorted(pairs(report))[0]
+    broken["operators"][op][law].update(cases=9, failures=2)
+    broken["failures"] = [{"operator": op, "law": law, "message": NASTY, "program": NASTY}]
+    gap = sorted(pairs(report))[1]
+    broken["operators"][gap[0]][gap[1]].update(cases=0, strata={})
+    return broken, (op, law), gap
+
+
+def spelled(text):
+    """What XML and HTML cannot hold is shown byte by byte."""
+    return re.sub("[\x00-\x08\x0b-\x1f\x7f\ufffe]",
+                  lambda m: "".join(f"\\x{b:02x}" for b in m.group().encode()), text)
+
+
+def coverage(cases, ties, missed):
+    return {"tanh": {"cases": cases, "features": {"ties": ties}, "missed": missed,
+                     "required": [{"what": "ties", "hits": ties, "cases": cases, "share": 0.05}]}}
+
+
+class Page(html.parser.HTMLParser):
+    """Complains about tags that do not nest; collects text by element."""
+
+    def __init__(self, text):
+        super().__init__(convert_charrefs=True)
+        self.open, self.wrong, self.tags, self.texts, self.outside = [], [], {}, {}, []
+        self.feed(text)
+        self.close()
+        self.wrong += self.open
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.setdefault(tag, []).append(dict(attrs))
+        self.texts.setdefault(tag, []).append("")
+        self.outside += [value for key, value in attrs if key in ("src", "href")]
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        if not self.open or self.open.pop() != tag:
+            self.wrong.append(tag)
+
+    def handle_data(self, data):
+        if self.open:
+            self.texts[self.open[-1]][-1] += data
+
+
+class Reports(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.whole = verify("whole.json")
+        cls.shards = [verify(f"shard{i}.json", "--shard", f"{i}/3", seconds="0.6") for i in range(3)]
+
+    def merge(self, *names, output="merged.json"):
+        done = run("merge", *map(path_of, names), "-o", path_of(output))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return load(output)
+
+    def refuses(self, what, *names):
+        done = run("merge", *map(path_of, names), "-o", path_of("refused.json"))
+        self.assertEqual(done.returncode, 2, done.stdout)
+        self.assertRegex(done.stderr, what)
+
+    def test_schema(self):
+        for report in [self.whole, *self.shards]:
+            cells = [cell for of_op in report["operators"].values() for cell in of_op.values()]
+            self.assertEqual(report["checks"], sum(cell["cases"] for cell in cells))
+            self.assertEqual((report["seed"], report["failures"]), (7, []))
+            laws = {law["id"] for law in report["laws"]}
+            self.assertTrue(laws.issuperset(law for _, law in pairs(report)))
+            for cell in cells:
+                self.assertTrue({"cases", "failures", "per_second", "discards", "seconds"} <= cell.keys())
+                strata = cell.get("strata", {})
+                self.assertEqual(cell["cases"], sum(n for s in strata.values() for n in s.values()))
+
+    def test_strata_are_told_apart(self):
+        dtypes, stacks = set(), set()
+        for cells in self.whole["operators"].values():
+            for cell in cells.values():
+                dtypes.update(cell.get("strata", {}))
+                stacks.update(s for of_dtype in cell.get("strata", {}).values() for s in of_dtype)
+        self.assertGreater(len(dtypes), 6)
+        self.assertTrue({"none", "vmap(jvp)", "jvp(vmap)"} <= stacks, stacks)
+
+    def test_shards_are_the_whole(self):
+        parts = [pairs(s) for s in self.shards]
+        self.assertEqual(set().union(*parts), pairs(self.whole))
+        self.assertEqual(sum(map(len, parts)), len(pairs(self.whole)))
+        self.assertTrue(all(parts))
+        again = verify("again.json", "--shard", "1/3", seconds="0.3", seed="8")
+        self.assertEqual(pairs(again), parts[1])
+
+    def test_bad_shards(self):
+        for shard in ("3/3", "-1/3", "1", "1/0", "1/3x", "a/b", ""):
+            done = run("verify", *CHOICE, "--seed", "7", f"--shard={shard}")
+            self.assertEqual(done.returncode, 2, shard)
+        self.assertEqual(run("verify", "--op", "tanh", "--shard", "0/2").returncode, 2)  # no seed
+
+    def test_merge(self):
+        merged = self.merge("shard0.json", "shard1.json", "shard2.json")
+        self.assertEqual(pairs(merged), pairs(self.whole))
+        self.assertEqual(merged["checks"], sum(s["checks"] for s in self.shards))
+        self.assertEqual(merged["shard"], {"of": 3, "parts": [0, 1, 2]})
+        for shard in self.shards:
+            for op, cells in shard["operators"].items():
+                for law, cell in cells.items():
+                    self.assertEqual(merged["operators"][op][law], cell)
+        rate = merged["rate"]
+        self.assertAlmostEqual(rate["per_second"], merged["checks"] / rate["seconds"], delta=1)
+        self.assertEqual(self.merge("merged.json", output="twice.json"), merged)
+        self.assertEqual(self.merge("shard2.json", "shard0.json", "shard1.json", output="other.json"), merged)
+        self.merge("shard2.json", "shard1.json", output="some.json")
+        self.assertEqual(self.merge("some.json", "shard0.json", output="other.json"), merged)
+
+    def test_merge_adds_coverage(self):
+        for hits, missed in ((1, ["ties"]), (9, [])):
+            save("left.json", {**self.shards[0], "coverage": coverage(100, 0, ["ties"])})
+            save("right.json", {**self.shards[1], "coverage": coverage(50, hits, [])})
+            merged = self.merge("left.json", "right.json")["coverage"]
+            self.assertEqual(merged, coverage(150, hits, missed))
+
+    def test_merge_refuses(self):
+        self.refuses("counted twice", "shard0.json", "shard0.json")
+        self.refuses("of 1 shards", "whole.json", "shard0.json")
+        for key, value in (("seed", 8), ("version", "0.0.0"), ("depth", 1)):
+            save("other.json", {**self.shards[1], key: value})
+            self.refuses(f"has {key} .*other.json has", "shard0.json", "other.json")
+        save("other.json", {**self.shards[1], "operators": {"tanh": {"value": {"cases": -1}}}})
+        self.refuses("no counts", "shard0.json", "other.json")
+        save("other.json", [1])
+        self.refuses("no JSON object", "other.json")
+        with open(path_of("other.json"), "wb") as stream:
+            stream.write(b'{"seed": "\xff"}')
+        self.refuses("UTF-8", "other.json")
+        self.refuses("cannot be read", "absent.json")
+
+    def test_junit(self):
+        broken, failing, gap = with_failures(self.whole)
+        save("broken.json", broken)
+        done = run("merge", path_of("broken.json"), "-o", path_of("same.json"),
+                   "--junit", path_of("junit.xml"))
+        self.assertEqual(done.returncode, 1, done.stderr)
+        root = xml.parse(path_of("junit.xml")).getroot()
+        cases = {(c.get("classname").removeprefix("lamella."), c.get("name")): c
+                 for c in root.iter("testcase")}
+        self.assertEqual(set(cases), pairs(self.whole))
+        self.assertEqual(root.get("tests"), str(len(cases)))
+        self.assertEqual(root.get("failures"), "1")
+        failures = [pair for pair, c in cases.items() if c.find("failure") is not None]
+        self.assertEqual(failures, [failing])
+        failure = cases[failing].find("failure")
+        self.assertIn(spelled(NASTY), failure.text)
+        self.assertIn(spelled(NASTY), failure.get("message"))
+        self.assertIn(gap, [pair for pair, c in cases.items() if c.find("skipped") is not None])
+        done = run("verify", "--op", "tanh", "--law", "1", "--time", "0.1", "--seed", "1", "--junit",
+                   path_of("small.xml"))
+        self.assertEqual(len(list(xml.parse(path_of("small.xml")).getroot().iter("testcase"))), 1)
+
+    def test_page(self):
+        broken, failing, gap = with_failures(self.whole)
+        broken["coverage"] = coverage(30, 3, ["ties"])
+        save("broken.json", broken)
+        mutants = {"mutants": 2, "killed": 1, "idle_laws": [],
+                   "survivors": [{"id": "x:tanh", "reason": NASTY}],
+                   "kills": [{"id": "y:add", "group": "rule", "laws": ["vjp_transposes_jvp"]},
+                             {"id": "z:add", "group": "batch", "laws": [{"law": "numeric", "cases": 3}]}]}
+        save("mutants.json", mutants)
+        done = run("report", path_of("broken.json"), path_of("mutants.json"), "-o", path_of("report.html"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(path_of("report.html"), encoding="utf-8") as stream:
+            text = stream.read()
+        page = Page(text)
+        self.assertEqual((page.wrong, page.outside), ([], []))
+        self.assertNotRegex(text, r"https?://|@import|url\(")
+        self.assertEqual(len(page.tags["script"]), 1)
+        self.assertIn(spelled(NASTY), page.texts["pre"])
+        looks = [(cell.get("class"), cell.get("title", "")) for cell in page.tags["td"]]
+        failed = [title for look, title in looks if look == "bad"]
+        self.assertTrue(failed[0].startswith(f"{failing[0]}, {failing[1]}: 9 cases, 2 failed"), failed)
+        gaps = [title for look, title in looks if look == "gap"]
+        self.assertEqual([t.split(":")[0] for t in gaps], [f"{gap[0]}, {gap[1]}"])
+        for name in ("failures", "laws", "gaps", "rates", "operators-dtypes", "dtypes-stacks", "coverage",
+                     "mutants"):
+            self.assertIn({"id": name}, page.tags["h2"])
+        self.assertEqual(run("report", path_of("shard0.json"), path_of("shard0.json")).returncode, 2)
+
+
+def browser():
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if not chromium:
+        print("skipped: no Chromium is installed (apt-get install chromium)")
+        return 77
+    verify("whole.json")
+    done = run("report", path_of("whole.json"), "-o", path_of("report.html"))
+    assert done.returncode == 0, done.stderr
+    with open(path_of("report.html"), encoding="utf-8") as stream:
+        text = stream.read()
+    # A click on the last column of the first table must sort it: the script of a copy does it and says so.
+    clicks = """<script>const t = document.querySelector("table.heat");
+        t.tHead.rows[0].lastElementChild.click();
+        document.title = [...t.tBodies[0].rows].map(r => r.lastElementChild.dataset.v).join();</script>"""
+    with open(path_of("clicked.html"), "w", encoding="utf-8") as stream:
+        stream.write(text.replace("</body>", clicks + "</body>"))
+    command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
+               f"--user-data-dir={path_of('profile')}", "--virtual-time-budget=5000", "--dump-dom",
+               f"--screenshot={path_of('page.png')}", "--window-size=1600,1400",
+               "file://" + path_of("clicked.html")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240)
+    title = re.search(r"<title>([\d,]+)</title>", done.stdout)
+    assert title, done.stdout[:2000] + done.stderr[-2000:]
+    sums = [int(n) for n in title.group(1).split(",")]
+    assert len(sums) == 4 and sums == sorted(sums, reverse=True), sums
+    assert "Refused to" not in done.stderr, done.stderr
+    print(f"rendered; sorted by cases: {sums}")
+    return 0
+
+
+if __name__ == "__main__":
+    PROGRAM = os.path.abspath(sys.argv.pop(1))
+    with tempfile.TemporaryDirectory() as FOLDER:
+        if sys.argv[1:] == ["--browser"]:
+            sys.exit(browser())
+        sys.exit(not unittest.main(exit=False).result.wasSuccessful())
