@@ -88,28 +88,10 @@ Values to_reference(const Values& args) {
   return out;
 }
 
-namespace {
-/// What Fault::OracleOnCpu computes with.
-Values on_cpu(Values args) {
-  const auto narrowed = [](Tensor& t) {
-    if (t.defined())
-      t = narrow(t, is_complex(t.dtype()) ? DType::C128 : is_inexact(t.dtype()) ? DType::F64 : t.dtype());
-  };
-  for (Value& v : args) {
-    if (auto* t = std::get_if<Tensor>(&v)) narrowed(*t);
-    if (auto* ts = std::get_if<Tensors>(&v))
-      for (Tensor& t : *ts) narrowed(t);
-  }
-  return args;
-}
-Tensors to_reference_all(Tensors ys) {
-  for (Tensor& y : ys) y = to_reference(y);
-  return ys;
-}
-}  // namespace
+Tensors forward_on_cpu(const Op& op, Values args);  // oracle_on_cpu.cpp
 
 Tensors reference_forward(const Op& op, const Values& reference_args) {
-  if (faulty(Fault::OracleOnCpu)) return to_reference_all(call_boxed(op, on_cpu(reference_args)));
+  if (faulty(Fault::OracleOnCpu)) return forward_on_cpu(op, reference_args);
   const WideDefault wide;
   Tensors ys = call_boxed(op, reference_args);
   for (Tensor& y : ys)
