@@ -26,8 +26,12 @@ void check_law(const Law& law, const Op& op, const CheckOptions& o, Report& repo
     if (v.kind != Verdict::Fail) continue;
     ++tally.failures;
     const Shrunk s = shrink(law, op, choices);
-    report.failures.push_back(
-        {op.name, std::string(law.id), s.verdict.message, s.verdict.program, s.verdict.depth});
+    Failure& f = report.failures.emplace_back();
+    f.op = op.name;
+    f.law = law.id;
+    f.message = s.verdict.message;
+    f.program = s.verdict.program;
+    f.depth = s.verdict.depth;
     break;
   }
   tally.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();

@@ -147,7 +147,7 @@ double upper_share(uint64_t hits, uint64_t n) {
   return (p + z * z / (2 * m) + z * std::sqrt(p * (1 - p) / m + z * z / (4 * m * m))) / (1 + z * z / m);
 }
 
-Tensor on_meta(const Tensor& t, Ints sizes, DType d) {
+Tensor on_meta(Ints sizes, DType d) {
   const Tensor base = make_tensor(Dims{0}, d, Device::Meta);
   return make_view_unchecked(base, sizes, contiguous_strides(sizes), 0);
 }
@@ -160,7 +160,7 @@ template <class Change> bool accepts(const Op& op, DrawOptions options, Change c
       choices[k] = uint32_t((k + 1) * (i + 1) * 0x9E3779B9u) >> (k % 5);
     const Case c(op, choices, options);
     Tensors xs = c.values(c.tensors());
-    for (Tensor& x : xs) x = on_meta(x, x.sizes(), x.dtype());
+    for (Tensor& x : xs) x = on_meta(x.sizes(), x.dtype());
     if (xs.empty() || !change(xs)) continue;
     if (!status_of([&] { call_boxed(op, c.with(c.tensors(), xs)); }).raised) return true;
   }
@@ -169,7 +169,7 @@ template <class Change> bool accepts(const Op& op, DrawOptions options, Change c
 
 bool takes_rank_zero(const Op& op) {
   return accepts(op, {}, [](Tensors& xs) {
-    xs[0] = on_meta(xs[0], {}, xs[0].dtype());
+    xs[0] = on_meta({}, xs[0].dtype());
     return true;
   });
 }
@@ -181,7 +181,7 @@ bool takes_empty(const Op& op) {
 bool takes_mixed(const Op& op) {
   return accepts(op, {.dtypes = mask(DType::F64), .mixed = false}, [](Tensors& xs) {
     if (xs.size() < 2 || xs.back().dtype() != DType::F64) return false;
-    xs.back() = on_meta(xs.back(), xs.back().sizes(), DType::F32);
+    xs.back() = on_meta(xs.back().sizes(), DType::F32);
     return true;
   });
 }
