@@ -108,8 +108,12 @@ template <class T> class Ref {
     if (p_) p_->retain();
   }
   Ref(Ref&& o) noexcept : p_(o.p_) { o.p_ = nullptr; }
-  Ref& operator=(Ref o) noexcept {
-    std::swap(p_, o.p_);
+  Ref& operator=(const Ref& o) noexcept { return *this = Ref(o); }
+  Ref& operator=(Ref&& o) noexcept {
+    T* const fresh = o.detach();
+    T* const old = p_;
+    p_ = fresh;
+    if (old && old->release()) T::destroy(old);
     return *this;
   }
   ~Ref() {

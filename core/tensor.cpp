@@ -24,6 +24,21 @@ TensorImpl* head_of(const TensorPool& pool) { return static_cast<TensorImpl*>(po
 
 Storage* embedded(TensorImpl* impl) { return static_cast<Storage*>(impl->suffix()); }
 
+constexpr uint64_t kPlainKeys = uint64_t{1} << int(Device::CPU);
+
+/// Full blocks wait as what most of them become: a number-free CPU tensor that holds its own elements.
+void make_plain(TensorImpl* impl) {
+  impl->keys = kPlainKeys;
+  impl->device = Device::CPU;
+  impl->number = false;
+  impl->offset = 0;
+  impl->storage = embedded(impl);
+  impl->storage->device = Device::CPU;
+}
+bool is_plain(const TensorImpl* impl, const Storage* own) {
+  return impl->storage == own && impl->keys == kPlainKeys && !impl->extra && !impl->number;
+}
+
 void free_block(TensorImpl* impl) {
   if (impl->full) embedded(impl)->~Storage();
   impl->~TensorImpl();
@@ -57,15 +72,19 @@ thread_local PoolOwner pool_owner;
   s->destroy_queued = detail::queued_storage;
   s->data = reinterpret_cast<char*>(s) + sizeof(Storage);
   s->embedded = true;
+  make_plain(impl);
   return impl;
 }
 
 inline void pop(TensorPool& pool, TensorImpl* head) {
   pool.head = head->next_free;
   --pool.count;
-  ThreadRecord* const record = detail::this_thread_record;  // null while the thread ends
-  if (record && record->pending.load(std::memory_order_relaxed)) [[unlikely]]
-    detail::drain(record);
+}
+
+/// Whether other threads left objects for this one to free.
+inline bool has_pending() {
+  const ThreadRecord* const record = detail::this_thread_record;  // null while the thread ends
+  return record && record->pending.load(std::memory_order_relaxed);
 }
 
 inline void push(TensorPool& pool, TensorImpl* impl) {
@@ -75,6 +94,8 @@ inline void push(TensorPool& pool, TensorImpl* impl) {
 }
 
 inline TensorImpl* take_block(bool full) {
+  if (has_pending()) [[unlikely]]
+    detail::drain(detail::this_thread_record);
   TensorPool& pool = pools[full];
   TensorImpl* const impl = head_of(pool);
   if (!impl) [[unlikely]]
@@ -86,7 +107,10 @@ inline TensorImpl* take_block(bool full) {
 /// Nobody refers to the header or its embedded storage any more.
 void give_block(TensorImpl* impl) {
   impl->revive();
-  if (impl->full) embedded(impl)->revive();
+  if (impl->full) {
+    embedded(impl)->revive();
+    make_plain(impl);
+  }
   TensorPool& pool = pools[impl->full];
   pool.count < kCap ? push(pool, impl) : free_block(impl);
 }
@@ -127,8 +151,7 @@ TensorImpl* TensorImpl::create() {
 void TensorImpl::destroy(TensorImpl* impl) {
   TensorPool& pool = pools[1];
   Storage* const own = embedded(impl);  // only a full block's storage lies there
-  if (impl->storage == own && !impl->extra && impl->rank <= kInlineRank && own->unique() && pool.count < kCap)
-      [[likely]]
+  if (is_plain(impl, own) && impl->rank <= kInlineRank && own->unique() && pool.count < kCap) [[likely]]
     return push(pool, impl);
   destroy_slowly(impl);
 }
@@ -212,71 +235,67 @@ int64_t checked_numel(Ints sizes, const char* op) {
 }
 
 namespace {
-inline void describe(TensorImpl* impl, DType dtype, Device device) {
+/// What a full block waiting in the pool does not know yet of its next life.
+inline void begin(TensorImpl* impl, size_t rank, int64_t numel, DType dtype, size_t nbytes) {
   impl->dtype = dtype;
-  impl->device = device;
-  impl->number = false;
-  impl->keys = uint64_t{1} << int(device);
-  impl->offset = 0;
-}
-
-inline void embed(TensorImpl* impl, size_t nbytes, Device device) {
+  impl->rank = uint8_t(rank);
+  impl->contiguous = true;
+  impl->numel = numel;
   Storage* const s = embedded(impl);
   s->nbytes = nbytes;
   s->birth = detail::birth_serial;
   s->version.store(0, std::memory_order_relaxed);
-  s->device = device;
-  impl->storage = s;
 }
 
-[[gnu::noinline]] Tensor make_tensor_slowly(Ints sizes, DType dtype, Device device) {
+[[gnu::noinline]] TensorImpl* make_slowly(Ints sizes, DType dtype, Device device) {
   const int64_t numel = checked_numel(sizes, "empty");
   const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
   const bool small = nbytes <= TensorImpl::kInlineBytes && device != Device::Meta;
   StorageRef large;
   if (!small && device != Device::Meta) large = allocate_storage(nbytes, device);
-  TensorImpl* const impl = take_block(small);
-  describe(impl, dtype, device);
-  impl->storage = large.detach();
-  if (small) embed(impl, nbytes, device);
-  Tensor out = Tensor::adopt(impl);
+  TensorImpl* const impl = small ? take_block(true) : TensorImpl::create();
+  if (small) {
+    begin(impl, 0, numel, dtype, nbytes);
+    impl->storage->device = device;
+  } else {
+    impl->dtype = dtype;
+    impl->storage = large.detach();
+  }
+  impl->device = device;
+  impl->keys = uint64_t{1} << int(device);
+  auto out = Ref<TensorImpl>::adopt(impl);
   impl->set_contiguous(sizes);
-  return out;
+  return out.detach();
 }
 }  // namespace
 
 /// The short way fills in the block on top of the pool and takes it only when the elements fit.
-Tensor make_tensor(Ints sizes, DType dtype, Device device) {
+TensorImpl* TensorImpl::make(Ints sizes, DType dtype, Device device) {
   TensorPool& pool = pools[1];
   TensorImpl* const impl = head_of(pool);
-  if (!impl || sizes.size() > size_t(TensorImpl::kInlineRank)) [[unlikely]]
-    return make_tensor_slowly(sizes, dtype, device);
+  if (device != Device::CPU || !impl || sizes.size() > size_t(kInlineRank) || has_pending()) [[unlikely]]
+    return make_slowly(sizes, dtype, device);
   uint64_t n = 1, step = 1;
   size_t d = sizes.size();
-  if (d == 1 && uint64_t(sizes[0]) <= TensorImpl::kInlineBytes) [[likely]] {
-    impl->dims[0] = sizes[0];
-    impl->dims[TensorImpl::kInlineRank] = 1;
-    n = uint64_t(sizes[0]);
+  if (const uint64_t only = d == 1 ? uint64_t(sizes[0]) : ~uint64_t{0}; only <= kInlineBytes) [[likely]] {
+    impl->dims[0] = int64_t(only);
+    impl->dims[kInlineRank] = 1;
+    n = only;
     d = 0;
   }
   while (d-- > 0) {
     const uint64_t size = uint64_t(sizes[d]);
-    if (size > TensorImpl::kInlineBytes) return make_tensor_slowly(sizes, dtype, device);
+    if (size > kInlineBytes) return make_slowly(sizes, dtype, Device::CPU);
     impl->dims[d] = int64_t(size);
-    impl->dims[d + TensorImpl::kInlineRank] = int64_t(step);
+    impl->dims[d + kInlineRank] = int64_t(step);
     n *= size;
     step *= size > 1 ? size : 1;
   }
   const uint64_t nbytes = n * uint64_t(itemsize(dtype));
-  if (nbytes > TensorImpl::kInlineBytes || device == Device::Meta)
-    return make_tensor_slowly(sizes, dtype, device);
+  if (nbytes > kInlineBytes) return make_slowly(sizes, dtype, Device::CPU);
   pop(pool, impl);
-  describe(impl, dtype, device);
-  impl->rank = uint8_t(sizes.size());
-  impl->contiguous = true;
-  impl->numel = int64_t(n);
-  embed(impl, nbytes, device);
-  return Tensor::adopt(impl);
+  begin(impl, sizes.size(), int64_t(n), dtype, nbytes);
+  return impl;
 }
 
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {

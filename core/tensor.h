@@ -67,6 +67,7 @@ struct TensorImpl : RefCounted {
   void* data() const { return static_cast<char*>(storage->data) + offset * itemsize(dtype); }
 
   TensorImpl() : dims{} {}
+  static TensorImpl* make(Ints sizes, DType dtype, Device device);  ///< make_tensor
   static TensorImpl* create();  ///< a shell with one reference; shape, keys and storage are the caller's
   static void destroy(TensorImpl* impl);
   static void destroy_slowly(TensorImpl* impl);
@@ -125,7 +126,9 @@ using Tensors = std::vector<Tensor>;
 using TensorSpan = std::span<const Tensor>;
 
 /// New contiguous tensor, elements uninitialised. Errors: shape (negative size), overflow, out_of_memory.
-Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU);
+inline Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU) {
+  return Tensor::adopt(TensorImpl::make(sizes, dtype, device));
+}
 /// Another view of base's storage. Errors: storage when any element would lie outside, shape for a negative
 /// size or stride.
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset);

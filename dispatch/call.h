@@ -63,9 +63,11 @@ class OpHandle {
 };
 
 /// Typed calls with one result; generated functions use it.
-template <size_t N> Tensor call_one(const OpHandle& handle, const void* const (&args)[N]) {
+template <size_t N>
+[[gnu::always_inline]] inline Tensor call_one(const OpHandle& handle, const void* const (&args)[N]) {
+  const Op& op = *handle;
   Tensor result;
-  Frame frame{&*handle, args, &result};
+  Frame frame{&op, args, &result};
   call(frame);
   return result;
 }

@@ -131,6 +131,9 @@ struct BoundFormula {
   bool linear = false;  ///< jvp: apply the operator itself to the tangent
 };
 
+inline constexpr size_t kMaxArity = 12;  ///< parameters of an operator
+inline constexpr int kMaxResults = 4;
+
 using Cell = void (*)(Frame&, int key);
 
 /// One row of the operator table. Immutable once published; a mutant is a copy with something replaced.
@@ -154,6 +157,7 @@ struct Op {
   SampleFn samples = nullptr;
   std::string_view doc;
   std::vector<uint8_t> tensor_params;  ///< positions of Tensor and TensorList parameters
+  uint8_t arity = 0;                   ///< parameters
   bool simple = true;                  ///< every tensor parameter is a plain Tensor
   /// Pointwise operators without a rule of their own whose first 1 to 3 parameters are their tensors: how
   /// many; else 0. Short ways for small tensors ask for it.

@@ -85,6 +85,11 @@ std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
 
 void index_params(Op& op) {
   op.tensor_params.clear();
+  LAMELLA_CHECK(op.schema.params.size() <= kMaxArity, Schema, "{}: got {} parameters, expected at most {}",
+                op.name, op.schema.params.size(), kMaxArity);
+  LAMELLA_CHECK(op.schema.n_results <= kMaxResults, Schema, "{}: got {} results, expected at most {}",
+                op.name, op.schema.n_results, kMaxResults);
+  op.arity = uint8_t(op.schema.params.size());
   op.simple = true;
   for (size_t i = 0; i < op.schema.params.size(); ++i) {
     const ParamKind kind = op.schema.params[i].kind;

@@ -187,7 +187,7 @@ bool run_line(Frame& f) {
   Inferred inferred;
   infer(f, inferred);
   const size_t n = inferred.outs.size();
-  Tensor outs[4];
+  Tensor outs[kMaxResults];
   LAMELLA_ASSERT(n <= 4);
   for (size_t i = 0; i < n; ++i) {
     LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(inferred.outs[i].dtype), DType,

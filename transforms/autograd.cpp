@@ -75,7 +75,7 @@ void attach_history(Frame& f, std::span<const TapeInput> inputs) {
   const int n = op.schema.n_results;
   NodeRef node;
   if (op.vjp_saves_result) {  // through handles without history, or the node would own itself
-    Tensor aliases[4];
+    Tensor aliases[kMaxResults];
     for (int k = 0; k < n; ++k) aliases[k] = alias_of(f.results[k]);
     node = record(Frame{&op, f.args, aliases}, inputs);
   } else {

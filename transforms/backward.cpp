@@ -158,7 +158,7 @@ class Backward {
 
   std::span<const NodeOutput> targets_;
   TapeHooks hooks_;
-  Tensor results_[4];  ///< what hooks_.saved_result gave
+  Tensor results_[kMaxResults];  ///< what hooks_.saved_result gave
   Tensors found_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> queue_;

@@ -53,10 +53,8 @@ class Grad final : public Interpreter {
   void functional(Frame& f) override {
     const Op& op = *f.op;
     if (op.composite) return run_composite(f);
-    const size_t arity = op.schema.params.size();
-    LAMELLA_ASSERT(arity <= kMaxArity);
     const void* args[kMaxArity];
-    for (size_t i = 0; i < arity; ++i) args[i] = f.args[i];
+    for (int i = 0; i < op.arity; ++i) args[i] = f.args[i];
     TapeInput inputs[kMaxInputs];
     size_t n = 0;
     if (!op.simple) return with_lists(f);
@@ -83,7 +81,7 @@ class Grad final : public Interpreter {
   }
 
  private:
-  static constexpr size_t kMaxArity = 12, kMaxInputs = 64;
+  static constexpr size_t kMaxInputs = 64;
 
   static void take(const Tensor& to, const Tensor& from) {
     GradWrapper* t = grad_of_wrapper(to);

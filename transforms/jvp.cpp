@@ -68,7 +68,20 @@ class Jvp final : public Interpreter {
   }
 
  private:
-  static constexpr size_t kMaxArity = 12;
+  /// A tangent for each result; undefined ones are zero.
+  class Parts {
+   public:
+    explicit Parts(int n) : n_(n) { std::uninitialized_value_construct_n(all(), n); }
+    ~Parts() { std::destroy_n(all(), n_); }
+    Parts(const Parts&) = delete;
+    Tensor& operator[](int k) { return all()[k]; }
+    Tensor* all() { return reinterpret_cast<Tensor*>(bytes_); }
+
+   private:
+    int n_;
+    alignas(Tensor) unsigned char bytes_[kMaxResults * sizeof(Tensor)];
+  };
+
   JvpWrapper* wrapper(const Frame& f, const Tensor& t) const {
     return static_cast<JvpWrapper*>(current_wrapper(f, t, key_, serial_, take));
   }
@@ -83,8 +96,7 @@ class Jvp final : public Interpreter {
   void plain(Frame& f) {
     const Op& op = *f.op;
     const void* args[kMaxArity];
-    LAMELLA_ASSERT(op.schema.params.size() <= kMaxArity);
-    std::copy_n(f.args, op.schema.params.size(), args);
+    for (int i = 0; i < op.arity; ++i) args[i] = f.args[i];
     const Tensor* tangents[kMaxArity];
     for (const uint8_t i : op.tensor_params) {
       tangents[i] = nullptr;
@@ -95,7 +107,7 @@ class Jvp final : public Interpreter {
     }
     Frame lower{&op, args, f.results, f.list};
     lamella::call(lower);
-    Tensor sums[4];
+    Parts sums(op.schema.n_results);
     for (const uint8_t i : op.tensor_params)
       if (tangents[i]) push(lower, i, {tangents[i], 1}, sums);
     finish(f, sums);
@@ -123,39 +135,46 @@ class Jvp final : public Interpreter {
     }
     Frame lower{&op, args.data(), f.results, f.list};
     lamella::call(lower);
-    Tensor sums[4];
+    Parts sums(op.schema.n_results);
     for (const uint8_t i : op.tensor_params)
       if (std::ranges::any_of(tangents[i], &Tensor::defined)) push(lower, i, tangents[i], sums);
     finish(f, sums);
   }
 
   /// Adds the part of input `i` to the tangents of the results.
-  void push(const Frame& lower, int i, TensorSpan tangent, Tensor* sums) {
+  void push(Frame& lower, int i, TensorSpan tangent, Parts& sums) {
     const Op& op = *lower.op;
     const BoundFormula* formula = op.jvp_of(i);
-    if (!formula || (op.schema.n_results == 1 && !is_inexact(lower.results[0].dtype()))) return;
-    if (formula->linear || !formula->many) {
-      Tensor parts[4];
-      if (formula->linear) apply_linear(lower, i, tangent, parts);
-      else parts[0] = formula->one({tangent, FrameSaves(lower, *formula).data()});
-      for (int k = 0; k < op.schema.n_results; ++k) add_part(std::move(parts[k]), lower.results[k], sums[k]);
-      return;
+    const int n = op.schema.n_results;
+    if (!formula || (n == 1 && !is_inexact(lower.results[0].dtype()))) return;
+    if (n == 1 && !sums[0].defined()) return apply(*formula, lower, tangent, sums);
+    Parts parts(n);
+    apply(*formula, lower, tangent, parts);
+    for (int k = 0; k < n; ++k) {
+      if (!parts[k].defined()) continue;
+      if (sums[k].defined()) sums[k] = add(sums[k], parts[k]);
+      else sums[k] = std::move(parts[k]);
     }
-    Tensors parts = formula->many({tangent, FrameSaves(lower, *formula).data()});
-    for (size_t k = 0; k < parts.size(); ++k) add_part(std::move(parts[k]), lower.results[k], sums[k]);
   }
 
-  static void add_part(Tensor part, const Tensor& result, Tensor& sum) {
-    if (!part.defined()) return;
-    part = fit_tangent(std::move(part), result);
-    if (sum.defined()) sum = add(sum, part);
-    else sum = std::move(part);
+  void apply(const BoundFormula& formula, Frame& lower, TensorSpan tangent, Parts& parts) {
+    const int n = lower.op->schema.n_results;
+    if (formula.linear) {
+      apply_linear(lower, formula.input, tangent, parts.all());
+    } else if (formula.one) {
+      parts[0] = formula.one({tangent, FrameSaves(lower, formula).data()});
+    } else {
+      Tensors all = formula.many({tangent, FrameSaves(lower, formula).data()});
+      for (int k = 0; k < n; ++k) parts[k] = std::move(all[size_t(k)]);
+    }
+    for (int k = 0; k < n; ++k)
+      if (parts[k].defined()) fit_tangent(parts[k], lower.results[k]);
   }
 
   void apply_linear(const Frame& lower, int i, TensorSpan tangent, Tensor* parts) {
     const Op& op = *lower.op;
     const void* args[kMaxArity];
-    std::copy_n(lower.args, op.schema.params.size(), args);
+    for (int k = 0; k < op.arity; ++k) args[k] = lower.args[k];
     Tensors list;
     TensorSpan span;
     if (op.schema.params[size_t(i)].kind == ParamKind::TensorList) {
@@ -171,13 +190,13 @@ class Jvp final : public Interpreter {
   }
 
   /// Tangents have the result's type: broadcast inputs and promoted dtypes are brought up to it.
-  static Tensor fit_tangent(Tensor out, const Tensor& result) {
-    if (out.dtype() != result.dtype())
-      out = to(is_complex(out.dtype()) && !is_complex(result.dtype()) ? real(out) : out, result.dtype());
-    return std::ranges::equal(out.sizes(), result.sizes()) ? out : expand(out, result.sizes());
+  static void fit_tangent(Tensor& part, const Tensor& result) {
+    const DType from = part.dtype(), to_dtype = result.dtype();
+    if (from != to_dtype) part = to(is_complex(from) && !is_complex(to_dtype) ? real(part) : part, to_dtype);
+    if (!part.impl()->has_shape_of(*result.impl())) part = expand(part, result.sizes());
   }
 
-  void finish(Frame& f, Tensor* sums) {
+  void finish(Frame& f, Parts& sums) {
     for (int k = 0; k < f.op->schema.n_results; ++k) {
       if (!sums[k].defined() || !is_inexact(f.results[k].dtype())) continue;
       f.results[k] = wrap(std::move(f.results[k]), std::move(sums[k]));

@@ -133,7 +133,7 @@ namespace {
 /// Only broadcasting operators sum and cast; others' formulas return the input's shape and dtype themselves.
 bool needs_fix(const Frame& f, const Tensor& x, const Tensor& result) {
   if (x.dtype() != result.dtype()) return true;
-  return f.op->shape == ShapeClass::Broadcast && !std::ranges::equal(x.sizes(), result.sizes());
+  return f.op->shape == ShapeClass::Broadcast && !x.impl()->has_shape_of(*result.impl());
 }
 }  // namespace
 
@@ -189,7 +189,7 @@ FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
 
 Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy) {
   const BoxedArgs boxed(op, args);
-  Tensor unused[4];
+  Tensor unused[kMaxResults];
   const Frame f{&op, boxed.data(), unused};
   const BoundFormula* formula = op.vjp_of(op.tensor_params[0]);
   LAMELLA_ASSERT(formula && formula->one);

@@ -163,7 +163,7 @@ class Vmap final : public Interpreter {
       }
       args[i] = &spans.emplace_back(list.data(), list.size());
     }
-    Tensor results[4];
+    Tensor results[kMaxResults];
     Tensors list;
     Frame lower{&op, args.data(), results, &list};
     BatchCall call{lower, dims.data(), list_dims.data(), size_, f, results, &list};
