@@ -253,7 +253,8 @@ int verify_all(const Options& o) {
     return 0;
   }
   if (!o.explained.empty()) {
-    const Options only{.laws = {o.explained}};
+    Options only;
+    only.laws = {o.explained};
     for (const Law* law : chosen_laws(only, from_plugins)) lamella::tools::explain_law(*law);
     return 0;
   }

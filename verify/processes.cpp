@@ -234,8 +234,14 @@ class Processes {
       program = cpp_declarations(decoded.args) + "  " + cpp_call(op, decoded.args) + ";\n";
     } catch (const std::exception&) {}
     const std::string what = signal == SIGKILL ? "did not end" : format("crashed: {}", ::strsignal(signal));
-    crashes_.failures.push_back({op.name, std::string(law.id), what + format(" (case {})", at.index), program,
-                                 0, what, to_blob({std::string(law.id), op.name, choices, kDecoderVersion})});
+    Failure crash;
+    crash.op = op.name;
+    crash.law = law.id;
+    crash.message = what + format(" (case {})", at.index);
+    crash.program = program;
+    crash.kind = what;
+    crash.blob = to_blob({std::string(law.id), op.name, choices, kDecoderVersion});
+    crashes_.failures.push_back(std::move(crash));
     Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];
     ++t.cases, ++t.failures;
     skipped_.emplace_back(at.op, at.law);
