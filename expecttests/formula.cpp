@@ -28,6 +28,7 @@ struct Subject {
   const Op& op;
   Values args;
   int input;
+  std::vector<std::string>& named;  ///< long values of the operator's formulas: v1, v2, ...
 
   const std::string& name() const { return op.schema.params[size_t(input)].name; }
   Tensors tensors() const {
@@ -97,11 +98,12 @@ class Formula final : public Observer {
     return "unknown";
   }
   /// "  jvp a: mul(t, b)", after the lines of the long values it uses.
-  std::string lines(std::string_view direction, const Tensors& results) const {
+  std::string lines(std::string_view direction, const Tensors& results) {
     std::string all, long_values = lines_;
     for (const Tensor& t : results) all += (all.empty() ? "" : "; ") + (*this)(t);
     if (all == last_name_) {
-      all = last_text_;
+      all = subject_.named.back();
+      subject_.named.pop_back();
       long_values.resize(long_values.size() - last_line_);
     }
     return long_values + format("  {} {}: {}\n", direction, subject_.name(), all);
@@ -141,15 +143,19 @@ class Formula final : public Observer {
     const bool known = std::any_of(known_.begin(), known_.end(), is_it);
     if (!t.defined() || (f.op->form == OpForm::Functional && known)) return;
     constexpr size_t kLong = 60;
-    if (text.size() > kLong) {
-      last_name_ = format("v{}", ++named_);
-      last_text_ = text;
-      const std::string line = "    " + last_name_ + " = " + text + "\n";
-      last_line_ = line.size();
-      lines_ += line;
-      text = last_name_;
-    }
-    define(t, text);
+    define(t, text.size() > kLong ? name_of(text) : text);
+  }
+  /// A value that other formulas of the operator use has their name for it.
+  std::string name_of(const std::string& text) {
+    const auto at = std::ranges::find(subject_.named, text);
+    const std::string name = format("v{}", at - subject_.named.begin() + 1);
+    if (at != subject_.named.end()) return name;
+    subject_.named.push_back(text);
+    const std::string line = "    " + name + " = " + text + "\n";
+    last_name_ = name;
+    last_line_ = line.size();
+    lines_ += line;
+    return name;
   }
 
   std::string call_text(const Frame& f) const {
@@ -181,9 +187,9 @@ class Formula final : public Observer {
   std::vector<std::pair<Tensor, std::string>> known_;  ///< kept alive: addresses stay theirs
   const Subject& subject_;
   const Op* primal_;
-  std::string lines_, last_name_, last_text_;
+  std::string lines_, last_name_;
   size_t last_line_ = 0;
-  int at_ = 1, depth_ = 0, named_ = 0;
+  int at_ = 1, depth_ = 0;
 };
 
 std::string jvp_line(const Subject& s) {
@@ -244,7 +250,8 @@ Values sample(const Op& op) {
 }
 
 std::string direction(const Op& op, const char* what, const std::vector<BoundFormula>& rules,
-                      std::string_view absent, std::string (*line)(const Subject&)) {
+                      std::string_view absent, std::vector<std::string>& named,
+                      std::string (*line)(const Subject&)) {
   if (!absent.empty()) return format("  {}: none, {}\n", what, absent);
   if (rules.empty()) return format("  {}: by composition\n", what);
   std::string out;
@@ -252,20 +259,32 @@ std::string direction(const Op& op, const char* what, const std::vector<BoundFor
   for (const BoundFormula& rule : rules) {
     if (is_none(args[size_t(rule.input)]))
       out += format("  {} {}: no sample has it\n", what, op.schema.params[size_t(rule.input)].name);
-    else out += line({op, args, rule.input});
+    else out += line({op, args, rule.input, named});
   }
   return out;
 }
+
+std::string formulas_of(const Op& op) {
+  if (op.no_jvp == op.no_vjp && !op.no_jvp.empty()) return "  none, " + std::string(op.no_jvp) + "\n";
+  if (op.jvp.empty() && op.vjp.empty() && op.no_jvp.empty() && op.no_vjp.empty()) return "  by composition\n";
+  std::vector<std::string> named;
+  const std::string jvp = direction(op, "jvp", op.jvp, op.no_jvp, named, jvp_line);
+  return jvp + direction(op, "vjp", op.vjp, op.no_vjp, named, vjp_line);
+}
 }  // namespace
 
-std::string formulas(const Op& op) {
-  std::string out =
-      op.name + (op.has(kKinks) ? " (has kinks)" : "") + (op.has(kLinear) ? " (linear)" : "") + "\n";
-  if (op.no_jvp == op.no_vjp && !op.no_jvp.empty()) return out + "  none, " + std::string(op.no_jvp) + "\n";
-  if (op.jvp.empty() && op.vjp.empty() && op.no_jvp.empty() && op.no_vjp.empty())
-    return out + "  by composition\n";
-  return out + direction(op, "jvp", op.jvp, op.no_jvp, jvp_line) +
-         direction(op, "vjp", op.vjp, op.no_vjp, vjp_line);
+std::string formulas(const std::vector<const Op*>& ops) {
+  std::vector<std::pair<std::string, std::string>> groups;  // names, and what they have in common
+  for (const Op* op : ops) {
+    const std::string text = std::string(op->has(kKinks) ? " (has kinks)" : "") +
+                             (op->has(kLinear) ? " (linear)" : "") + "\n" + formulas_of(*op);
+    const auto same = std::ranges::find(groups, text, [](const auto& g) { return g.second; });
+    if (same == groups.end()) groups.emplace_back(op->name, text);
+    else same->first += ", " + op->name;
+  }
+  std::string out;
+  for (const auto& [names, text] : groups) out += names + text;
+  return out;
 }
 
 }  // namespace lamella::expect

@@ -23,6 +23,11 @@ std::string refused_plainly(std::string_view op, const Values& args, const Named
 /// For what is no operator: transforms, views of memory, the schema parser. `watched` must not change.
 std::string refused(const std::function<void()>& call, const Tensors& watched = {});
 
+/// What most refusals are about; one tensor for all, so that a write into it would be noticed.
+inline const Tensor& x23() {
+  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
+  return x;
+}
 inline Tensor of(Dims sizes, DType dtype = DType::F64) { return ones(sizes, dtype); }
 inline Tensor ints(Dims sizes, std::initializer_list<double> values) {
   return tensor_of(sizes, {values.begin(), values.size()}, DType::I64);

@@ -5,11 +5,6 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
-const Tensor& x23() {
-  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
-  return x;
-}
-
 TEST(CallErrors, Arguments) {
   EXPECT_INLINE(refused("mul", {x23()}), R"(
       [schema] mul: argument "b" is missing; expected mul(Tensor a, Tensor b) -> Tensor)");

@@ -7,11 +7,6 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
-const Tensor& x23() {
-  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
-  return x;
-}
-
 TEST(DimErrors, OutOfRange) {
   EXPECT_INLINE(refused("cumsum", {x23(), 2}), R"(
       [dim_out_of_range] cumsum: dim = 2 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");

@@ -7,11 +7,6 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
-const Tensor& x23() {
-  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
-  return x;
-}
-
 TEST(IndexErrors, Gather) {
   EXPECT_INLINE(refused("gather", {x23(), 1, ints({2, 1}, {0, 3})}), R"(
       [index_out_of_range] gather: index = 3 is out of range for dim 1; expected 0 <= index < 3)");

@@ -5,11 +5,6 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
-const Tensor& x23() {
-  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
-  return x;
-}
-
 TEST(WriteErrors, InPlace) {
   EXPECT_INLINE(refused("add_", {of({3}), x23()}), R"(
       [shape] add: a is f64[3], expected f64[2,3] to hold the result)");

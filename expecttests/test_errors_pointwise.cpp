@@ -5,11 +5,6 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
-const Tensor& x23() {
-  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
-  return x;
-}
-
 TEST(PointwiseErrors, Broadcasting) {
   EXPECT_INLINE(refused("add", {x23(), of({2})}), R"(
       [broadcast] add: sizes do not broadcast at dim -1: got a: f64[2,3], b: f64[2]; expected equal \

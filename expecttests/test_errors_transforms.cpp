@@ -7,11 +7,6 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
-const Tensor& x23() {
-  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
-  return x;
-}
-
 Tensors same(const Tensors& v) { return v; }
 Tensors added(const Tensors& v) { return {v[0] + v[1]}; }
 std::string mapped(const Function& f, const VmapOptions& options, const Tensors& xs) {

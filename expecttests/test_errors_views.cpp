@@ -5,11 +5,6 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
-const Tensor& x23() {
-  static const Tensor x = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
-  return x;
-}
-
 TEST(ViewErrors, Sizes) {
   EXPECT_INLINE(refused("view", {x23(), Dims{-1, -1}}), R"(
       [shape] view: size = [-1,-1] has -1 twice; expected it once at most)");

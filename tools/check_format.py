@@ -10,6 +10,7 @@ import sys
 
 import check_house
 
+CPP = (".h", ".cpp", ".cu", ".cuh")
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -26,8 +27,10 @@ def clang_format():
 def main():
     fix = "--fix" in sys.argv
     files = [a for a in sys.argv[1:] if a != "--fix"]
+    if any(not a.endswith(CPP) for a in files):
+        sys.exit(f"format: formats {', '.join(CPP)} files alone")  # it would take others apart
     if not files:
-        files = [p for p in check_house.files_of(ROOT) if p.endswith((".h", ".cpp", ".cu", ".cuh"))]
+        files = [p for p in check_house.files_of(ROOT) if p.endswith(CPP)]
         files = [p for p in files if not check_house.is_generated(check_house.read(ROOT, p))]
     program = clang_format()
     if not program:

@@ -141,6 +141,17 @@ def check_comments(path, lines, notes, words):
                 yield number, f"'{word}': the glossary says '{ours}'"
 
 
+def check_links(root, path, lines):
+    """What a page links to is in the tree; what stands in fences or quotes is no link."""
+    fenced = False
+    for number, line in enumerate(lines, 1):
+        fenced ^= line.startswith("```")
+        links = [] if fenced else re.findall(r"\]\(([^)#\s]+)[^)]*\)", re.sub(r"`[^`]*`", "", line))
+        for link in links:
+            if "://" not in link and not os.path.exists(os.path.join(root, os.path.dirname(path), link)):
+                yield number, f"links to {link}, which is not there"
+
+
 def check_listed(root, path, folder_lists):
     """A source that its room's CMakeLists.txt does not name is not built, and a test in it does not run.
 
@@ -174,6 +185,8 @@ def violations(root):
     for path in paths:
         lines = read(root, path)
         found = list(check_comments(path, lines, notes, words))
+        if path.endswith(".md"):
+            found += check_links(root, path, lines)
         if is_code(path):
             found += check_lengths(path, lines)
             found += check_first_line(path, lines)

@@ -53,6 +53,7 @@ PLANTED = {
     "no first comment": ("ops/good.h", "#pragma once\n", "first line"),
     "a word that is not ours": ("core/good.cpp", "// along the last axis\n", "the glossary says 'dim'"),
     "such a word in a page": ("docs/page.md", "The axes are two.\n", "the glossary says 'dim'"),
+    "a link to nothing": ("docs/page.md", "[that](that.md#part)\n", "links to that.md"),
     "a citation without its note": ("core/good.cpp", "// see NOTE: [never written]\n", "written nowhere"),
     "unfinished work": ("core/good.cpp", f"// {UNFINISHED} later\n", "without an issue"),
     "a source that is not built": ("ops/forgotten.cpp", "// A family.\n", "not named in ops"),

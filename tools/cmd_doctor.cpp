@@ -19,11 +19,13 @@ int main_doctor(int argc, char** argv) {
         "usage: lamella doctor\nPrints the instruction set in use and the optional parts of this build.\n");
     return std::string_view(argv[1]) == "--help" ? 0 : 2;
   }
-  size_t functional = 0;
-  for (const lamella::Op* op : lamella::OpTable::current().rows())
+  size_t functional = 0, rows = 0;
+  for (const lamella::Op* op : lamella::OpTable::current().rows()) {
+    if (op->has(lamella::kTestOnly)) continue;
     functional += op->form == lamella::OpForm::Functional;
-  std::printf("lamella 0.1.0: %zu operators, %zu with their forms\n", functional,
-              lamella::OpTable::current().size());
+    ++rows;
+  }
+  std::printf("lamella " LAMELLA_VERSION ": %zu operators, %zu with their forms\n", functional, rows);
   std::printf("  %-12s %s, %u threads\n", "cpu", lamella::kernels::cpu_isa(),
               std::thread::hardware_concurrency());
   part("blas", LAMELLA_HAVE_BLAS, "OpenBLAS",

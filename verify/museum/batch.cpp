@@ -71,6 +71,30 @@ void decomposed(BatchCall& b) {
   b.results[0] = y;
 }
 
+/// A scalar that is not mapped is expanded, and then promotes as a tensor does.
+void scalars_get_lanes(BatchCall& b) {
+  const int scalar = b.is_mapped(0) ? 1 : 0, other = 1 - scalar;
+  if (b.is_mapped(scalar) || b.logical_rank(scalar) > 0) return right_rule(b);
+  Values args = own(b.frame);
+  args[other] = b.front(other);
+  Dims sizes(size_t(b.logical_rank(other)) + 1, 1);
+  sizes[0] = b.size;
+  args[scalar] = expand(b.frame.tensor(scalar), sizes);
+  b.results[0] = call_boxed(*b.frame.op, args)[0];
+}
+
+/// A promotion of its own: a lane's scalar takes the other operand's dtype, of whatever category it is.
+void promotes_by_itself(BatchCall& b) {
+  Values args = own(b.frame);
+  const int rank = std::max(b.logical_rank(0), b.logical_rank(1));
+  for (const int i : {0, 1}) {
+    if (!b.is_mapped(i)) continue;
+    const Tensor t = b.front_padded(i, rank);
+    args[i] = b.logical_rank(i) < rank && b.logical_rank(i) == 0 ? to(t, b.frame.tensor(1 - i).dtype()) : t;
+  }
+  b.results[0] = call_boxed(*b.frame.op, args)[0];
+}
+
 void blocks_of_two(BatchCall& b) {
   right_rule(b);
   if (b.size < 3 || b.size % 2 == 0) return;
@@ -121,56 +145,44 @@ void rank_not_checked(const Frame& f, Inferred& out) {
 }  // namespace
 
 void add_batch_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op,
-                       std::string_view law, void (*plant)(Op&), std::string_view summary) {
-    list.push_back({id, "batch", source, summary, op, law, plant});
-  };
+  const Wing wing{list, "batch"};
+  constexpr std::string_view kTypes = "promotes_by_table";
   constexpr std::string_view kLoop = "vmap_equals_loop", kSubsets = "vmap_subsets";
-  add(
-      "lanes_squeezed", "ft#27 pt#91041 pt#91109", "squeeze", "vmap_sizes",
-      [](Op& r) { r.batch = lanes_squeezed; }, "squeeze drops the mapped dim when there is one lane.");
-  add(
-      "rank_not_checked", "pt#91403 pt#91404 pt#83017", "triu", "vmap_status",
-      [](Op& r) { r.infer = rank_not_checked; },
-      "Under vmap an operator accepts examples that it refuses by themselves.");
-  add(
-      "first_must_be_mapped", "ft#417 ft#597", "mm", kSubsets, [](Op& r) { r.batch = first_must_be_mapped; },
-      "A product raises when the second operand alone is mapped.");
-  add(
-      "second_not_moved", "pt#176432", "slice_scatter", kLoop, [](Op& r) { r.batch = second_not_moved; },
-      "A rule moves the mapped dim of one operand and uses the other as it came.");
-  add(
-      "ranks_not_aligned", "jax#6096", "where", kSubsets, [](Op& r) { r.batch = ranks_not_aligned; },
-      "With some operands mapped, ranks are no longer aligned.");
-  add(
-      "all_assumed_mapped", "jax@3b20cce", "bmm", kSubsets, [](Op& r) { r.batch = all_assumed_mapped; },
-      "A batch rule assumes that every operand is mapped.");
-  add(
-      "shifted_twice", "jax#2960 jax#3164", "cumsum", "vmap_levels_swap",
-      [](Op& r) { r.batch = shifted_twice; }, "A dim is moved up twice when vmap is nested.");
-  add(
-      "lanes_of_the_wrong_argument", "jax#19978", "copy", kSubsets,
-      [](Op& r) { r.batch = lanes_of_the_wrong_argument; },
-      "The number of lanes is read from an argument that is not mapped.");
-  add(
-      "decomposed", "jax#1249 jax#2531", "clamp", "derivatives_per_lane", [](Op& r) { r.batch = decomposed; },
-      "Under vmap an operator's own derivative is not used.");
-  add(
-      "blocks_of_two", "jax#27591", "sum", kLoop, [](Op& r) { r.batch = blocks_of_two; },
-      "The result depends on the number of lanes: a remainder is not computed.");
-  add(
-      "padding_is_normalised", "jax#6181", "softmax", kLoop, [](Op& r) { r.batch = padding_is_normalised; },
-      "NaN appears at some batch sizes only.");
-  add(
-      "unmapped_entries_as_they_are", "mlx#1599 mlx#1955", "cat", kLoop,
-      [](Op& r) { r.batch = unmapped_entries_as_they_are; },
-      "Joining mapped with unmapped tensors forgets to expand the latter.");
-  add(
-      "order_dropped", "mlx#4116 mlx#4138", "sort", kLoop, [](Op& r) { r.batch = order_dropped; },
-      "A batch rule drops one of the operator's attributes.");
-  add(
-      "dense_in_lanes", "pt#81049 pt#78358", "permute", kLoop, [](Op& r) { r.view = dense_in_lanes; },
-      "Strides under vmap are not those of the plain call.");
+  wing.add("lanes_squeezed", "ft#27 pt#91041 pt#91109", "squeeze", "vmap_sizes",
+           put<&Op::batch, lanes_squeezed>, "squeeze drops the mapped dim when there is one lane.");
+  wing.add("rank_not_checked", "pt#91403 pt#91404 pt#83017", "triu", "vmap_status",
+           put<&Op::infer, rank_not_checked>,
+           "Under vmap an operator accepts examples that it refuses by themselves.");
+  wing.add("first_must_be_mapped", "ft#417 ft#597", "mm", kSubsets, put<&Op::batch, first_must_be_mapped>,
+           "A product raises when the second operand alone is mapped.");
+  wing.add("second_not_moved", "pt#176432", "slice_scatter", kLoop, put<&Op::batch, second_not_moved>,
+           "A rule moves the mapped dim of one operand and uses the other as it came.");
+  wing.add("ranks_not_aligned", "jax#6096", "where", kSubsets, put<&Op::batch, ranks_not_aligned>,
+           "With some operands mapped, ranks are no longer aligned.");
+  wing.add("all_assumed_mapped", "jax@3b20cce", "bmm", kSubsets, put<&Op::batch, all_assumed_mapped>,
+           "A batch rule assumes that every operand is mapped.");
+  wing.add("shifted_twice", "jax#2960 jax#3164", "cumsum", "vmap_levels_swap", put<&Op::batch, shifted_twice>,
+           "A dim is moved up twice when vmap is nested.");
+  wing.add("lanes_of_the_wrong_argument", "jax#19978", "copy", kSubsets,
+           put<&Op::batch, lanes_of_the_wrong_argument>,
+           "The number of lanes is read from an argument that is not mapped.");
+  wing.add("decomposed", "jax#1249 jax#2531", "clamp", "derivatives_per_lane", put<&Op::batch, decomposed>,
+           "Under vmap an operator's own derivative is not used.");
+  wing.add("scalars_get_lanes", "pt#43218", "mul", kTypes, put<&Op::batch, scalars_get_lanes>,
+           "Under vmap a scalar is expanded and widens the result's dtype.");
+  wing.add("promotes_by_itself", "pt#112317", "sub", kTypes, put<&Op::batch, promotes_by_itself>,
+           "A batch rule has a promotion of its own, and it is another one.");
+  wing.add("blocks_of_two", "jax#27591", "sum", kLoop, put<&Op::batch, blocks_of_two>,
+           "The result depends on the number of lanes: a remainder is not computed.");
+  wing.add("padding_is_normalised", "jax#6181", "softmax", kLoop, put<&Op::batch, padding_is_normalised>,
+           "NaN appears at some batch sizes only.");
+  wing.add("unmapped_entries_as_they_are", "mlx#1599 mlx#1955", "cat", kLoop,
+           put<&Op::batch, unmapped_entries_as_they_are>,
+           "Joining mapped with unmapped tensors forgets to expand the latter.");
+  wing.add("order_dropped", "mlx#4116 mlx#4138", "sort", kLoop, put<&Op::batch, order_dropped>,
+           "A batch rule drops one of the operator's attributes.");
+  wing.add("dense_in_lanes", "pt#81049 pt#78358", "permute", kLoop, put<&Op::view, dense_in_lanes>,
+           "Strides under vmap are not those of the plain call.");
 }
 
 }  // namespace lamella::verify

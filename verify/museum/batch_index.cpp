@@ -70,35 +70,26 @@ void lanes_share_the_target(BatchCall& b) {
 }  // namespace
 
 void add_index_batch_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op, void (*plant)(Op&),
-                       std::string_view summary) {
-    list.push_back({id, "batch", source, summary, op, "vmap_equals_loop_exactly", plant});
-  };
-  add(
-      "axes_exchanged", "ft#773 ft#859", "index_select", [](Op& r) { r.batch = axes_exchanged; },
-      "Indexing with mapped indices returns its dims in another order.");
-  add(
-      "one_index_for_all", "pt#124291 pt#124423", "index_select", [](Op& r) { r.batch = one_index_for_all; },
-      "A mapped scalar index takes the way of a number: one lane's index for all.");
-  add(
-      "scalar_index_drops_its_dim", "jax#3883", "index_select",
-      [](Op& r) { r.batch = scalar_index_drops_its_dim; },
-      "A mapped scalar index changes the result's rank.");
-  add(
-      "updates_replace", "jax#16655", "scatter_add", [](Op& r) { r.batch = updates_replace; },
-      "Under vmap another update function is used.");
-  add(
-      "empty_batch_reshaped", "jax@308e7f9 jax@ece9b99", "gather",
-      [](Op& r) { r.batch = empty_batch_reshaped; }, "An empty batch raises.");
-  add(
-      "index_not_expanded", "jax#17187 jax#23881", "gather", [](Op& r) { r.batch = index_not_expanded; },
-      "An index that is not mapped serves the first lane alone.");
-  add(
-      "later_dims_not_shifted", "mlx#4321 mlx#4322", "scatter_add",
-      [](Op& r) { r.batch = later_dims_not_shifted; }, "From the third dim on, dims are not moved up.");
-  add(
-      "lanes_share_the_target", "pt#188084", "index_add", [](Op& r) { r.batch = lanes_share_the_target; },
-      "All lanes add into one target that was expanded, not copied.");
+  constexpr std::string_view kExactly = "vmap_equals_loop_exactly";
+  const Wing wing{list, "batch"};
+  wing.add("axes_exchanged", "ft#773 ft#859", "index_select", kExactly, put<&Op::batch, axes_exchanged>,
+           "Indexing with mapped indices returns its dims in another order.");
+  wing.add("one_index_for_all", "pt#124291 pt#124423", "index_select", kExactly,
+           put<&Op::batch, one_index_for_all>,
+           "A mapped scalar index takes the way of a number: one lane's index for all.");
+  wing.add("scalar_index_drops_its_dim", "jax#3883", "index_select", kExactly,
+           put<&Op::batch, scalar_index_drops_its_dim>, "A mapped scalar index changes the result's rank.");
+  wing.add("updates_replace", "jax#16655", "scatter_add", kExactly, put<&Op::batch, updates_replace>,
+           "Under vmap another update function is used.");
+  wing.add("empty_batch_reshaped", "jax@308e7f9 jax@ece9b99", "gather", kExactly,
+           put<&Op::batch, empty_batch_reshaped>, "An empty batch raises.");
+  wing.add("index_not_expanded", "jax#17187 jax#23881", "gather", kExactly,
+           put<&Op::batch, index_not_expanded>, "An index that is not mapped serves the first lane alone.");
+  wing.add("later_dims_not_shifted", "mlx#4321 mlx#4322", "scatter_add", kExactly,
+           put<&Op::batch, later_dims_not_shifted>, "From the third dim on, dims are not moved up.");
+  wing.add("lanes_share_the_target", "pt#188084", "index_add", kExactly,
+           put<&Op::batch, lanes_share_the_target>,
+           "All lanes add into one target that was expanded, not copied.");
 }
 
 }  // namespace lamella::verify

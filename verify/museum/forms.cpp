@@ -89,27 +89,24 @@ void overlap_not_noticed(Frame& f, int key) {
 }  // namespace
 
 void add_form_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op, OpForm form,
-                       std::string_view law, void (*plant)(Op&), std::string_view summary) {
-    list.push_back({id, "form", source, summary, op, law, plant, form});
-  };
+  const Wing wing{list, "form"};
   constexpr std::string_view kInPlace = "in_place_equals", kOut = "out_equals";
-  add("again_and_again", "pt#17935 pt#23063", "cos", OpForm::InPlace, kInPlace, on_cpu<again_and_again>,
-      "In place on repeated elements the function is applied several times.");
-  add("overlap_not_noticed", "pt#950 pt#24843 pt#48401 pt#23812", "neg", OpForm::Out, "overlap_is_refused",
-      on_cpu<overlap_not_noticed>,
-      "Source and target overlap in part, and elements are read after they were written.");
-  add("target_taken_for_dense", "pt#12230", "fill", OpForm::InPlace, kInPlace,
-      on_cpu<strides_of_target_ignored>,
-      "In place on a tensor that is not contiguous other elements are written.");
-  add("strides_of_out_ignored", "pt#84577", "tril", OpForm::Out, kOut, on_cpu<strides_of_target_ignored>,
-      "out= is written as if it were contiguous.");
-  add("written_beyond_the_view", "pt#5272 pt#41027", "exp", OpForm::Out, kOut, on_cpu<any_size_accepted>,
-      "out= of another size is accepted, and what surrounds the view is overwritten.");
-  add("computed_in_default_dtype", "pt#50121", "pow", OpForm::Out, kOut, on_cpu<computed_in_default_dtype>,
-      "out= computes in another dtype than the functional form.");
-  add("version_not_counted", "pt#177436 pt#185286 pt#197887", "mul", OpForm::InPlace, kInPlace,
-      on_cpu<version_not_counted>, "A write escapes the version counter that protects saved values.");
+  wing.add("again_and_again", "pt#17935 pt#23063", "cos", kInPlace, on<Device::CPU, again_and_again>,
+           "In place on repeated elements the function is applied several times.", OpForm::InPlace);
+  wing.add("overlap_not_noticed", "pt#950 pt#24843 pt#48401 pt#23812", "neg", "overlap_is_refused",
+           on<Device::CPU, overlap_not_noticed>,
+           "Source and target overlap in part, and elements are read after they were written.", OpForm::Out);
+  wing.add("target_taken_for_dense", "pt#12230", "fill", kInPlace, on<Device::CPU, strides_of_target_ignored>,
+           "In place on a tensor that is not contiguous other elements are written.", OpForm::InPlace);
+  wing.add("strides_of_out_ignored", "pt#84577", "tril", kOut, on<Device::CPU, strides_of_target_ignored>,
+           "out= is written as if it were contiguous.", OpForm::Out);
+  wing.add("written_beyond_the_view", "pt#5272 pt#41027", "exp", kOut, on<Device::CPU, any_size_accepted>,
+           "out= of another size is accepted, and what surrounds the view is overwritten.", OpForm::Out);
+  wing.add("computed_in_default_dtype", "pt#50121", "pow", kOut, on<Device::CPU, computed_in_default_dtype>,
+           "out= computes in another dtype than the functional form.", OpForm::Out);
+  wing.add("version_not_counted", "pt#177436 pt#185286 pt#197887", "mul", kInPlace,
+           on<Device::CPU, version_not_counted>,
+           "A write escapes the version counter that protects saved values.", OpForm::InPlace);
 }
 
 }  // namespace lamella::verify

@@ -1,5 +1,6 @@
 // Kernels that misread memory or write where they should not, and fast paths that forget a step.
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "lamella/verify/museum/plant.h"
@@ -50,9 +51,43 @@ void copied_when_dense(const KernelCall& c) {
   std::memcpy(out.data, in.data, size_t(in.numel() * itemsize(in.dtype)));
 }
 
-template <KernelFn K> void put_kernel(Op& row) {
-  row.kernel.cpu = K;
-  row.kernel.lines = {};  // small tensors take the kernel too
+constexpr int64_t kVector = 8;
+
+int64_t offset_of(const View& v, int64_t i) {
+  int64_t at = 0;
+  for (int d = v.rank - 1; d >= 0; i /= v.sizes[d--]) at += i % v.sizes[d] * v.strides[d];
+  return at;
+}
+
+bool is_nan_at(const View& v, int64_t i) {
+  return is_floating(v.dtype) && visit_dtype(v.dtype, [&]<class Tag>(Tag) {
+           const auto value = v.as<typename Tag::type>()[offset_of(v, i)];
+           return value != value;
+         });
+}
+
+/// The right kernel; where whole vectors of the result meet NaN, `wrong`.
+void other_in_vectors(const KernelCall& c, std::string_view op, float wrong) {
+  right(op).kernel.cpu(c);
+  const View& out = c.outs[0];
+  for (int64_t i = 0; i < out.numel() / kVector * kVector; ++i)
+    if (std::ranges::any_of(c.ins, [&](const View& in) { return is_nan_at(in, i); }))
+      visit_dtype(out.dtype, [&]<class Tag>(Tag) {
+        using T = typename Tag::type;
+        out.as<T>()[offset_of(out, i)] = T(wrong);
+      });
+}
+/// a <= b as not a > b.
+void negated_opposite(const KernelCall& c) { other_in_vectors(c, "le", 1); }
+void nan_handed_on(const KernelCall& c) { other_in_vectors(c, "sign", NAN); }
+
+/// By functions that prefer a number to NaN.
+void numbers_win(const Launch& l) {
+  right("clamp").launch(l);
+  if (l.on_reference) return;
+  const Tensor &x = l.frame.tensor(0), &min = l.frame.tensor(1), &max = l.frame.tensor(2), &out = l.outs[0];
+  const Tensor bound = !max.defined() ? min : min.defined() ? minimum(min, max) : max;
+  copy_(out, where(isnan(x), to(bound, out.dtype()), out));
 }
 
 /// The result's memory is the argument's.
@@ -86,30 +121,29 @@ void scaled_apart(Frame& f) {
 }  // namespace
 
 void add_kernel_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op,
-                       std::string_view law, void (*plant)(Op&), std::string_view summary) {
-    list.push_back({id, "kernel", source, summary, op, law, plant});
-  };
+  const Wing wing{list, "kernel"};
   constexpr std::string_view kLayout = "layout_is_invisible";
-  add("read_as_dense", "ft#1019", "sort", kLayout, put_kernel<read_as_dense>,
-      "A kernel reads a tensor that is not contiguous as if it were.");
-  add("leading_dim_believed", "pt#1246 pt#82060", "mm", kLayout, put_kernel<leading_dim_believed>,
-      "The meaningless stride of a dim of size 1 decides how the other dims are read.");
-  add("one_layout_for_both", "pt#64039", "mul", kLayout, put_kernel<one_layout_for_both>,
-      "One operand's layout is assumed for the other.");
-  add("fast_path_forgets_conj", "pt#59946 pt#106051", "conj_physical", "equals_where_exact",
-      put_kernel<copied_when_dense>, "The fast path for contiguous tensors copies and does not conjugate.");
-  add(
-      "updated_where_it_lies", "jax#39625 jax#7461 jax#39100", "slice_scatter", "arguments_unchanged",
-      [](Op& r) { r.launch = updated_where_it_lies; }, "A functional update writes into its argument.");
-  add(
-      "dense_on_meta", "pt#139312 pt#128626", "transpose", "meta_agrees",
-      [](Op& r) { r.cells[int(Device::Meta)] = dense_on_meta; },
-      "Strides without elements are not those of the real call.");
-  add(
-      "scaled_apart", "pt#188372", "layer_norm", "matches_reference",
-      [](Op& r) { r.composite = scaled_apart; },
-      "Normalising one element leaves a remainder: value and mean do not cancel.");
+  wing.add("read_as_dense", "ft#1019", "sort", kLayout, put_kernel<read_as_dense>,
+           "A kernel reads a tensor that is not contiguous as if it were.");
+  wing.add("leading_dim_believed", "pt#1246 pt#82060", "mm", kLayout, put_kernel<leading_dim_believed>,
+           "The meaningless stride of a dim of size 1 decides how the other dims are read.");
+  wing.add("one_layout_for_both", "pt#64039", "mul", kLayout, put_kernel<one_layout_for_both>,
+           "One operand's layout is assumed for the other.");
+  wing.add("fast_path_forgets_conj", "pt#59946 pt#106051", "conj_physical", "equals_where_exact",
+           put_kernel<copied_when_dense>,
+           "The fast path for contiguous tensors copies and does not conjugate.");
+  wing.add("negated_opposite", "pt#195075", "le", "elements_alone", put_kernel<negated_opposite>,
+           "Vectors compare by the negated opposite: at NaN gradients depend on the tensor's length.");
+  wing.add("nan_handed_on", "pt#81138 pt#53958 pt#13448", "sign", "elements_alone", put_kernel<nan_handed_on>,
+           "Whole vectors hand NaN on, the elements after them give a number.");
+  wing.add("numbers_win", "pt#15338 pt#76795", "clamp", "nonfinite_as_reference",
+           put<&Op::launch, numbers_win>, "clamp turns NaN into a bound on one device, and not on another.");
+  wing.add("updated_where_it_lies", "jax#39625 jax#7461 jax#39100", "slice_scatter", "arguments_unchanged",
+           put<&Op::launch, updated_where_it_lies>, "A functional update writes into its argument.");
+  wing.add("dense_on_meta", "pt#139312 pt#128626", "transpose", "meta_agrees",
+           on<Device::Meta, dense_on_meta>, "Strides without elements are not those of the real call.");
+  wing.add("scaled_apart", "pt#188372", "layer_norm", "matches_reference", put<&Op::composite, scaled_apart>,
+           "Normalising one element leaves a remainder: value and mean do not cancel.");
 }
 
 }  // namespace lamella::verify

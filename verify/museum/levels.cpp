@@ -104,38 +104,36 @@ void copy_kept(Frame& f, int key) {
 }  // namespace
 
 void add_level_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op,
-                       std::string_view law, void (*plant)(Op&), std::string_view summary) {
-    list.push_back({id, "level", source, summary, op, law, plant});
-  };
+  const Wing wing{list, "level"};
   constexpr std::string_view kPerLane = "derivatives_per_lane";
-  add("custom_skips_transforms", "ft#207 pt#68060", "log_softmax", "jvp_equals_differences",
-      at_levels<call_unwrapped>, "A user's operator runs below all transforms, which never see it.");
-  add("lanes_without_history", "pt#102720", "tanh", kPerLane, at_levels<lanes_without_history>,
-      "Under vmap an operator's result loses its derivative.");
-  add("zeros_under_vmap", "ft#847 ft#922", "sin", kPerLane, at_levels<no_history_in_lanes<1>>,
-      "vmap over a backward pass returns zeros and raises nothing.");
-  add("depth_three_alone", "ft#842", "mul", "stacks", at_levels<no_history_in_lanes<2>>,
-      "A derivative under two vmaps is lost, under one it is right.");
-  add("unbalanced_after_exception", "pt#149801 pt#130362", "add", "dead_levels", at_levels<masked_by_hand>,
-      "An exception leaves the thread's dispatch state changed.");
-  add("set_up_once", "pt#113520", "sum", "threads_are_apart", at_levels<set_up_once>,
-      "Batch rules are registered lazily; a second thread does not find them.");
-  add("inner_hides_outer", "pt#32576", "mul", "stacks", at_levels<inner_hides_outer>,
-      "A gradient of a gradient is zero: the inner level hides the outer one.");
-  add("outer_taken_for_constant", "ForwardDiff#83 ForwardDiff#443 ForwardDiff#238 ReverseDiff#45", "mul",
-      "no_confusion", at_levels<outer_taken_for_constant>, "Perturbations of nested levels are confused.");
-  add("packed_tangents", "mlx#3634 mlx#3636 mlx#4200", "pow", "vjp_is_adjoint", at_levels<packed_tangents>,
-      "With the second operand traced alone, its tangent takes the first one's formula.");
-  add("symbolic_zero_wins", "jax#37377", "add", "vjp_is_adjoint", at_levels<symbolic_zero_wins>,
-      "An operand without tangent makes the result's tangent zero.");
-  add("scalars_in_default_dtype", "pt#160513 pt#90065", "mul", "primals_are_plain",
-      at_levels<scalars_in_default_dtype>, "Forward mode changes the dtype of results of rank 0.");
-  add(
-      "read_and_cut", "mlx#610", "contiguous", "vjp_equals_differences",
-      [](Op& r) { r.composite = read_and_cut; }, "Looking at the values cuts the graph: a zero gradient.");
-  add("copy_kept", "mlx#2841 mlx#3290", "exp", "state_restored", at_levels<copy_kept>,
-      "Copies of traced values are never freed.");
+  wing.add("custom_skips_transforms", "ft#207 pt#68060", "log_softmax", "jvp_equals_differences",
+           at_levels<call_unwrapped>, "A user's operator runs below all transforms, which never see it.");
+  wing.add("lanes_without_history", "pt#102720", "tanh", kPerLane, at_levels<lanes_without_history>,
+           "Under vmap an operator's result loses its derivative.");
+  wing.add("zeros_under_vmap", "ft#847 ft#922", "sin", kPerLane, at_levels<no_history_in_lanes<1>>,
+           "vmap over a backward pass returns zeros and raises nothing.");
+  wing.add("depth_three_alone", "ft#842", "mul", "stacks", at_levels<no_history_in_lanes<2>>,
+           "A derivative under two vmaps is lost, under one it is right.");
+  wing.add("unbalanced_after_exception", "pt#149801 pt#130362", "add", "dead_levels",
+           at_levels<masked_by_hand>, "An exception leaves the thread's dispatch state changed.");
+  wing.add("set_up_once", "pt#113520", "sum", "threads_are_apart", at_levels<set_up_once>,
+           "Batch rules are registered lazily; a second thread does not find them.");
+  wing.add("inner_hides_outer", "pt#32576", "mul", "stacks", at_levels<inner_hides_outer>,
+           "A gradient of a gradient is zero: the inner level hides the outer one.");
+  wing.add("outer_taken_for_constant", "ForwardDiff#83 ForwardDiff#443 ForwardDiff#238 ReverseDiff#45", "mul",
+           "no_confusion", at_levels<outer_taken_for_constant>,
+           "Perturbations of nested levels are confused.");
+  wing.add("packed_tangents", "mlx#3634 mlx#3636 mlx#4200", "pow", "vjp_is_adjoint",
+           at_levels<packed_tangents>,
+           "With the second operand traced alone, its tangent takes the first one's formula.");
+  wing.add("symbolic_zero_wins", "jax#37377", "add", "vjp_is_adjoint", at_levels<symbolic_zero_wins>,
+           "An operand without tangent makes the result's tangent zero.");
+  wing.add("scalars_in_default_dtype", "pt#160513 pt#90065", "mul", "primals_are_plain",
+           at_levels<scalars_in_default_dtype>, "Forward mode changes the dtype of results of rank 0.");
+  wing.add("read_and_cut", "mlx#610", "contiguous", "vjp_equals_differences",
+           put<&Op::composite, read_and_cut>, "Looking at the values cuts the graph: a zero gradient.");
+  wing.add("copy_kept", "mlx#2841 mlx#3290", "exp", "state_restored", at_levels<copy_kept>,
+           "Copies of traced values are never freed.");
 }
 
 }  // namespace lamella::verify

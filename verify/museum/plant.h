@@ -9,6 +9,17 @@
 
 namespace lamella::verify {
 
+/// The exhibits of one kind.
+struct Wing {
+  std::vector<Exhibit>& list;
+  std::string_view kind;
+  void add(std::string_view id, std::string_view source, std::string_view op, std::string_view law,
+           void (*plant)(Op&), std::string_view summary, OpForm form = OpForm::Functional,
+           std::string_view row = {}) const {
+    list.push_back({id, kind, source, summary, op, law, plant, form, row});
+  }
+};
+
 /// The published row of a name, and of a wrong row.
 const Op& right(std::string_view name);
 const Op& right_of(const Op& wrong);
@@ -26,7 +37,13 @@ void set_vjp(Op& row, const Formula& formula);
 template <Cell C> void at_levels(Op& row) {
   for (int key = kFirstLevelKey; key < kKeyCount; ++key) row.cells[key] = C;
 }
-template <Cell C> void on_cpu(Op& row) { row.cells[int(Device::CPU)] = C; }
+template <Device D, Cell C> void on(Op& row) { row.cells[int(D)] = C; }
+/// Puts a value in a field: put<&Op::batch, second_not_moved>.
+template <auto Field, auto Value> void put(Op& row) { row.*Field = Value; }
+template <KernelFn K> void put_kernel(Op& row) {
+  row.kernel.cpu = K;
+  row.kernel.lines = {};  // small tensors take the kernel too
+}
 
 /// "vmap", "grad", "jvp": what lives at a level.
 std::string_view transform_at(int key);

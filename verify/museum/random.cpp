@@ -36,24 +36,18 @@ void frozen(const Launch& l) {
 }  // namespace
 
 void add_random_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op,
-                       std::string_view law, void (*plant)(Op&), std::string_view summary) {
-    list.push_back({id, "random", source, summary, op, law, plant});
-  };
-  add("one_draw_for_all", "pt#92283", "rand", "random_lanes", at_levels<one_draw_for_all>,
-      "Independent draws for an input that is not mapped come without lanes.");
-  add(
+  const Wing wing{list, "random"};
+  wing.add("one_draw_for_all", "pt#92283", "rand", "random_lanes", at_levels<one_draw_for_all>,
+           "Independent draws for an input that is not mapped come without lanes.");
+  wing.add(
       "mode_not_seen", "ft#611", "randn", "random_lanes", [](Op& r) { r.properties &= ~uint32_t(kRandom); },
       "Random numbers drawn below vmap ignore its choice of same, different or error.");
-  add(
-      "first_key_for_all", "jax#19085 jax#34497", "randn", "random_keys",
-      [](Op& r) { r.kernel.cpu = first_key_for_all; }, "A generator uses one lane's key for all lanes.");
-  add(
-      "empty_batch_of_keys", "jax@4603e66", "fold_in", "vmap_sizes",
-      [](Op& r) { r.batch = empty_batch_refused; }, "The check for reused keys fires on an empty batch.");
-  add(
-      "frozen_draw", "mlx#4234 mlx#3828", "rand", "random_lanes", [](Op& r) { r.launch = frozen; },
-      "Every call returns the numbers of the first one.");
+  wing.add("first_key_for_all", "jax#19085 jax#34497", "randn", "random_keys", put_kernel<first_key_for_all>,
+           "A generator uses one lane's key for all lanes.");
+  wing.add("empty_batch_of_keys", "jax@4603e66", "fold_in", "vmap_sizes",
+           put<&Op::batch, empty_batch_refused>, "The check for reused keys fires on an empty batch.");
+  wing.add("frozen_draw", "mlx#4234 mlx#3828", "rand", "random_lanes", put<&Op::launch, frozen>,
+           "Every call returns the numbers of the first one.");
 }
 
 }  // namespace lamella::verify

@@ -125,45 +125,43 @@ void writes_cotangent(Op& r) {
 }  // namespace
 
 void add_rule_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op,
-                       std::string_view law, void (*plant)(Op&), std::string_view summary) {
-    list.push_back({id, "rule", source, summary, op, law, plant});
-  };
-  add("negative_index_ignored", "jax#7538", "select", "vjp_is_adjoint", negative_index_ignored,
-      "The gradient of what a negative index picks is lost.");
-  add("flag_not_forwarded", "jax#40626 jax#40648", "linalg_solve_triangular", "vjp_is_adjoint",
-      flag_not_forwarded, "A rule calls its operator again without handing on one of its flags.");
-  add("ghost_gradient", "jax#1458 jax#40421", "linalg_solve_triangular", "vjp_is_adjoint", ghost_gradient,
-      "The triangle that a solve does not read receives a gradient.");
-  add("factors_exchanged", "pt#196682", "linalg_cholesky", "vjp_is_adjoint", factors_exchanged,
-      "The tangent multiplies two matrices in the wrong order.");
-  add("forward_is_not_reverse", "jax#654", "softmax", "vjp_is_adjoint", reverse_sums_alone,
-      "Forward and reverse Jacobians differ: one of them sums without a weight.");
-  add("sort_not_transposed", "mlx#3700", "sort", "vjp_is_adjoint", sort_not_transposed,
-      "The gradient of sort is permuted forwards once more instead of back.");
-  add("tangent_silently_zero", "mlx#3627 mlx#3629 mlx#3633", "where", "vjp_is_adjoint", no_tangent,
-      "where passes no tangent on, and nobody is told.");
-  add("wrong_dim_reduced", "mlx#3708", "log_softmax", "vjp_is_adjoint", reduces_first_dim,
-      "The tangent of a log-sum-exp reduces the first dim instead of the one asked for.");
-  add("no_conjugate", "mlx#2178 mlx#2367 mlx#3433 mlx#3605 mlx#3745 mlx#3766", "mul", "vjp_is_adjoint",
-      no_conjugate, "Cotangents of complex products are not conjugated.");
-  add("cotangent_left_out", "stan#1569", "mul", "vjp_is_adjoint", adjoint_left_out,
-      "One term of the chain rule is not multiplied by the cotangent.");
-  add("blend_exchanged", "pt#59584", "where", "vjp_is_adjoint", blend_exchanged,
-      "The gradient selects with its two branches exchanged.");
-  add("imaginary_sign", "pt#46144 pt#54787 pt#47200 pt#92750", "imag", "vjp_is_adjoint", imaginary_sign,
-      "The gradient of an imaginary part has the sign of another convention.");
-  add("absent_entries_left_out", "pt#33138 pt#100248 pt#3241", "cat", "absent_is_zero",
-      absent_entries_left_out, "A list's entries without tangent are skipped instead of counted as zero.");
-  add("keeps_reduced_dims", "pt#191787", "prod", "gradients_have_input_types", keeps_reduced_dims,
-      "A reduction's tangent keeps the dims that its value drops.");
-  add("one_copy_counts", "pt#8626 pt#8721", "expand", "vjp_is_adjoint", one_copy_counts,
-      "Gradients of repeated elements are not added up.");
-  add(
+  const Wing wing{list, "rule"};
+  wing.add("negative_index_ignored", "jax#7538", "select", "vjp_is_adjoint", negative_index_ignored,
+           "The gradient of what a negative index picks is lost.");
+  wing.add("flag_not_forwarded", "jax#40626 jax#40648", "linalg_solve_triangular", "vjp_is_adjoint",
+           flag_not_forwarded, "A rule calls its operator again without handing on one of its flags.");
+  wing.add("ghost_gradient", "jax#1458 jax#40421", "linalg_solve_triangular", "vjp_is_adjoint",
+           ghost_gradient, "The triangle that a solve does not read receives a gradient.");
+  wing.add("factors_exchanged", "pt#196682", "linalg_cholesky", "vjp_is_adjoint", factors_exchanged,
+           "The tangent multiplies two matrices in the wrong order.");
+  wing.add("forward_is_not_reverse", "jax#654", "softmax", "vjp_is_adjoint", reverse_sums_alone,
+           "Forward and reverse Jacobians differ: one of them sums without a weight.");
+  wing.add("sort_not_transposed", "mlx#3700", "sort", "vjp_is_adjoint", sort_not_transposed,
+           "The gradient of sort is permuted forwards once more instead of back.");
+  wing.add("tangent_silently_zero", "mlx#3627 mlx#3629 mlx#3633", "where", "vjp_is_adjoint", no_tangent,
+           "where passes no tangent on, and nobody is told.");
+  wing.add("wrong_dim_reduced", "mlx#3708", "log_softmax", "vjp_is_adjoint", reduces_first_dim,
+           "The tangent of a log-sum-exp reduces the first dim instead of the one asked for.");
+  wing.add("no_conjugate", "mlx#2178 mlx#2367 mlx#3433 mlx#3605 mlx#3745 mlx#3766", "mul", "vjp_is_adjoint",
+           no_conjugate, "Cotangents of complex products are not conjugated.");
+  wing.add("cotangent_left_out", "stan#1569", "mul", "vjp_is_adjoint", adjoint_left_out,
+           "One term of the chain rule is not multiplied by the cotangent.");
+  wing.add("blend_exchanged", "pt#59584", "where", "vjp_is_adjoint", blend_exchanged,
+           "The gradient selects with its two branches exchanged.");
+  wing.add("imaginary_sign", "pt#46144 pt#54787 pt#47200 pt#92750", "imag", "vjp_is_adjoint", imaginary_sign,
+           "The gradient of an imaginary part has the sign of another convention.");
+  wing.add("absent_entries_left_out", "pt#33138 pt#100248 pt#3241", "cat", "absent_is_zero",
+           absent_entries_left_out,
+           "A list's entries without tangent are skipped instead of counted as zero.");
+  wing.add("keeps_reduced_dims", "pt#191787", "prod", "gradients_have_input_types", keeps_reduced_dims,
+           "A reduction's tangent keeps the dims that its value drops.");
+  wing.add("one_copy_counts", "pt#8626 pt#8721", "expand", "vjp_is_adjoint", one_copy_counts,
+           "Gradients of repeated elements are not added up.");
+  wing.add(
       "silently_detached", "pt#62032 pt#43908", "flip", "vjp_equals_differences",
       [](Op& r) { r.vjp.clear(); }, "An operator without a derivative returns a constant.");
-  add("writes_cotangent", "mlx#941 mlx#955 mlx#3630", "neg", "pullbacks_repeat", writes_cotangent,
-      "A backward kernel reuses the memory of the cotangent it was given.");
+  wing.add("writes_cotangent", "mlx#941 mlx#955 mlx#3630", "neg", "pullbacks_repeat", writes_cotangent,
+           "A backward kernel reuses the memory of the cotangent it was given.");
 }
 
 }  // namespace lamella::verify

@@ -130,43 +130,39 @@ void forward_over_reverse(Op& r) {
 }  // namespace
 
 void add_second_order_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op,
-                       std::string_view law, void (*plant)(Op&), std::string_view summary) {
-    list.push_back({id, "second order", source, summary, op, law, plant});
-  };
+  const Wing wing{list, "second order"};
   constexpr std::string_view kSecond = "second_derivatives_agree";
-  add("nested_forward_zero", "pt#197867", "tanh", kSecond, nested_forward_zero,
-      "Forward mode nested in itself gives zero: the rule's saved value is a constant to outer levels.");
-  add("factor_is_constant", "pt#192540", "linalg_solve_triangular", kSecond, factor_is_constant,
-      "The factor that a solve saves counts as constant in second derivatives.");
-  add("zero_factor_once", "pt#196701", "cumprod", kSecond, zero_factor_once,
-      "The second forward derivative of running products is wrong at a factor of zero.");
-  add(
-      "statistics_without_history", "pt#175754 pt#186256", "layer_norm", kSecond,
-      [](Op& r) { r.composite = normalise<without_history>; },
-      "The saved deviation of a normalisation has no history for higher derivatives.");
-  add(
-      "statistics_sign", "pt#196699 pt#196700", "layer_norm", kSecond,
-      [](Op& r) { r.composite = normalise<history_negated>; },
-      "A normalisation's second derivative takes one term with the wrong sign.");
-  add("stashed_on_the_side", "pt#76185", "exp", kSecond, stashed_on_the_side,
-      "An intermediate stashed outside the tape is a constant to the second backward pass.");
-  add("two_zeros_end_it", "pt#106789", "prod", kSecond, two_zeros_end_it,
-      "The second derivative of a product with two zero factors is zero.");
-  add("cotangent_is_constant", "pt#1712 pt#64256 pt#59477", "amax", "stacks", cotangent_is_constant,
-      "The backward pass of a selection cannot be differentiated by its cotangent.");
-  add("flat_when_reverse_is_outside", "jax#40315 jax#40319", "tanh", kSecond, flat_when_reverse_is_outside,
-      "The second derivative is zero when the outer transform is reverse mode.");
-  add("not_twice", "mlx#4114 mlx#4117", "sort", "stacks", not_twice,
-      "A second derivative through sort raises an error.");
-  add("nothing_the_second_time", "Zygote#937 Zygote#33 Zygote#255", "mm", "stacks", nothing_the_second_time,
-      "The gradient's own dependence on the saved operand is lost.");
-  add("differs_on_repetition", "pt#18619", "sin", kSecond, differs_on_repetition,
-      "The second derivative differs from one run to the next.");
-  add("reverse_over_forward", "Enzyme.jl#3346", "cos", kSecond, reverse_over_forward,
-      "Reverse mode over forward mode is silently wrong, each alone is right.");
-  add("forward_over_reverse", "pt#92075", "sqrt", kSecond, forward_over_reverse,
-      "The Hessian by forward over reverse misses a term and no error is raised.");
+  wing.add("nested_forward_zero", "pt#197867", "tanh", kSecond, nested_forward_zero,
+           "Forward mode nested in itself gives zero: the rule's saved value is a constant to outer levels.");
+  wing.add("factor_is_constant", "pt#192540", "linalg_solve_triangular", kSecond, factor_is_constant,
+           "The factor that a solve saves counts as constant in second derivatives.");
+  wing.add("zero_factor_once", "pt#196701", "cumprod", kSecond, zero_factor_once,
+           "The second forward derivative of running products is wrong at a factor of zero.");
+  wing.add("statistics_without_history", "pt#175754 pt#186256", "layer_norm", kSecond,
+           put<&Op::composite, normalise<without_history>>,
+           "The saved deviation of a normalisation has no history for higher derivatives.");
+  wing.add("statistics_sign", "pt#196699 pt#196700", "layer_norm", kSecond,
+           put<&Op::composite, normalise<history_negated>>,
+           "A normalisation's second derivative takes one term with the wrong sign.");
+  wing.add("stashed_on_the_side", "pt#76185", "exp", kSecond, stashed_on_the_side,
+           "An intermediate stashed outside the tape is a constant to the second backward pass.");
+  wing.add("two_zeros_end_it", "pt#106789", "prod", kSecond, two_zeros_end_it,
+           "The second derivative of a product with two zero factors is zero.");
+  wing.add("cotangent_is_constant", "pt#1712 pt#64256 pt#59477", "amax", "stacks", cotangent_is_constant,
+           "The backward pass of a selection cannot be differentiated by its cotangent.");
+  wing.add("flat_when_reverse_is_outside", "jax#40315 jax#40319", "tanh", kSecond,
+           flat_when_reverse_is_outside,
+           "The second derivative is zero when the outer transform is reverse mode.");
+  wing.add("not_twice", "mlx#4114 mlx#4117", "sort", "stacks", not_twice,
+           "A second derivative through sort raises an error.");
+  wing.add("nothing_the_second_time", "Zygote#937 Zygote#33 Zygote#255", "mm", "stacks",
+           nothing_the_second_time, "The gradient's own dependence on the saved operand is lost.");
+  wing.add("differs_on_repetition", "pt#18619", "sin", kSecond, differs_on_repetition,
+           "The second derivative differs from one run to the next.");
+  wing.add("reverse_over_forward", "Enzyme.jl#3346", "cos", kSecond, reverse_over_forward,
+           "Reverse mode over forward mode is silently wrong, each alone is right.");
+  wing.add("forward_over_reverse", "pt#92075", "sqrt", kSecond, forward_over_reverse,
+           "The Hessian by forward over reverse misses a term and no error is raised.");
 }
 
 }  // namespace lamella::verify

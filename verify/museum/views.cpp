@@ -76,26 +76,25 @@ void tangent_after_value(Frame& f, int key) {
 }  // namespace
 
 void add_view_exhibits(std::vector<Exhibit>& list) {
-  const auto add = [&](std::string_view id, std::string_view source, std::string_view op, void (*plant)(Op&),
-                       std::string_view summary, OpForm form, std::string_view row = {}) {
-    list.push_back({id, "view", source, summary, op, "writes_are_functional", plant, form, row});
-  };
-  add("view_not_noted", "pt#31258 pt#14707", "mul", at_levels<view_not_noted>,
-      "A write through a view does not reach the base, whose gradient ignores it.", OpForm::Functional,
-      "select");
-  add("chain_forgotten", "pt#36608 pt#49824", "sin", at_levels<chain_forgotten>,
-      "Of a view of a view it is forgotten that it is one.", OpForm::Functional, "select");
-  add("tangent_of_base_kept", "pt#67800", "exp", at_levels<tangent_of_base_kept>,
-      "A write through a transposed view leaves the base's tangent as it was.", OpForm::Functional,
-      "transpose");
-  add("not_written_back", "ft#654", "add", at_levels<not_written_back>,
-      "Under a transform a write is computed and not written back.", OpForm::InPlace);
-  add("value_without_history", "mlx#1961 mlx#2899", "mul", at_levels<value_without_history>,
-      "A write in place replaces the value and not its gradient.", OpForm::InPlace);
-  add("lanes_exchanged", "jax#39288", "sub", at_levels<lanes_exchanged>,
-      "A write under vmap puts values into other lanes.", OpForm::InPlace);
-  add("tangent_after_value", "stan#1482", "div", at_levels<tangent_after_value>,
-      "A compound assignment computes its tangent from the value it has just replaced.", OpForm::InPlace);
+  constexpr std::string_view kWrites = "writes_are_functional";
+  const Wing wing{list, "view"};
+  wing.add("view_not_noted", "pt#31258 pt#14707", "mul", kWrites, at_levels<view_not_noted>,
+           "A write through a view does not reach the base, whose gradient ignores it.", OpForm::Functional,
+           "select");
+  wing.add("chain_forgotten", "pt#36608 pt#49824", "sin", kWrites, at_levels<chain_forgotten>,
+           "Of a view of a view it is forgotten that it is one.", OpForm::Functional, "select");
+  wing.add("tangent_of_base_kept", "pt#67800", "exp", kWrites, at_levels<tangent_of_base_kept>,
+           "A write through a transposed view leaves the base's tangent as it was.", OpForm::Functional,
+           "transpose");
+  wing.add("not_written_back", "ft#654", "add", kWrites, at_levels<not_written_back>,
+           "Under a transform a write is computed and not written back.", OpForm::InPlace);
+  wing.add("value_without_history", "mlx#1961 mlx#2899", "mul", kWrites, at_levels<value_without_history>,
+           "A write in place replaces the value and not its gradient.", OpForm::InPlace);
+  wing.add("lanes_exchanged", "jax#39288", "sub", kWrites, at_levels<lanes_exchanged>,
+           "A write under vmap puts values into other lanes.", OpForm::InPlace);
+  wing.add("tangent_after_value", "stan#1482", "div", kWrites, at_levels<tangent_after_value>,
+           "A compound assignment computes its tangent from the value it has just replaced.",
+           OpForm::InPlace);
 }
 
 }  // namespace lamella::verify
