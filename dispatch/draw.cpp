@@ -2,6 +2,7 @@
 #include "lamella/dispatch/draw.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -82,7 +83,7 @@ double rounded(double v, DType d) {
 }
 
 /// One real number of a class; `i` of `n`.
-double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, int e, bool tame) {
+double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, int e, int tiny, bool tame) {
   const uint64_t bits = hash(seed, uint64_t(i));
   switch (kind) {
     case Kind::Iota: return double(i % 5 + 1) / (tame ? 4 : 1);
@@ -98,7 +99,7 @@ double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, i
              (seed & 1 ? -1 : 1);
     case Kind::OneHot: return i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))) ? 1 : 0;
     case Kind::Extreme: return extreme_value(bits, dtype);
-    default: return std::ldexp(bell(bits), tame || e < 20 ? -6 : -3 * e);
+    default: return std::ldexp(bell(bits), tiny);
   }
 }
 
@@ -158,6 +159,12 @@ int64_t shuffled(uint64_t seed, int64_t i, int64_t n) {
   return (i * step + int64_t(seed >> 8) % n) % n;
 }
 
+/// One of `some`, which are in the order of their numbers.
+DType chosen(DTypeMask some, uint32_t w) {
+  for (uint32_t skipped = w % uint32_t(std::popcount(some)); skipped > 0; --skipped) some &= some - 1;
+  return DType(std::countr_zero(some));
+}
+
 /// Filled so that reading it shows: NaN, or integers far out of any range.
 void poison(Tensor& t) {
   if (is_bool(t.dtype())) std::memset(t.raw_data(), 1, size_t(t.numel()));
@@ -194,16 +201,15 @@ DType Draw::dtype(DTypeMask supported) {
   return d;
 }
 
-DType Draw::dtype_argument(DType of, DTypeMask supported) {
+Value Draw::dtype_argument(DType of, DTypeMask supported, bool always) {
+  if (!one_in(4) && !always) return {};
+  supported = nameable(supported);
   const uint32_t w = word("dtype argument");
   const DType wide = is_complex(of) ? DType::C128 : DType::F64;
   if (w % 2 == 0 && supported & mask(wide)) return wide;
-  DType candidates[kDTypeCount];
-  uint32_t n = 0;
-  for (int d = 0; d < kDTypeCount; ++d)
-    if (supported >> d & 1) candidates[n++] = DType(d);
-  LAMELLA_ASSERT(n > 0);
-  return candidates[w / 2 % n];
+  const DType named = chosen(supported, w / 2);
+  if (from(3)) named_ = mask(to_real(named));
+  return named;
 }
 
 DType Draw::partner(DType first, DTypeMask supported) {
@@ -211,11 +217,7 @@ DType Draw::partner(DType first, DTypeMask supported) {
   const uint32_t w = word("other dtype");
   const DTypeMask wanted = supported & (options_.dtypes | kIntegers | kBoolType) & ~mask(first);
   if (w % 6 != 5 || !wanted) return first;
-  DType candidates[kDTypeCount];
-  uint32_t n = 0;
-  for (int d = 0; d < kDTypeCount; ++d)
-    if (wanted & mask(DType(d))) candidates[n++] = DType(d);
-  const DType second = candidates[w / 6 % n];
+  const DType second = chosen(wanted, w / 6);
   mixed_ = true;
   in_play_ |= mask(to_real(first)) | mask(to_real(second));
   return second;
@@ -290,7 +292,7 @@ int Draw::wide_exponent(DType d) const {
   if (options_.tame) return 1;
   int e = std::min(options_.max_exponent, largest_exponent(d));
   for (const DType other : {DType::F16, DType::BF16, DType::F32})
-    if (in_play_ & mask(other)) e = std::min(e, largest_exponent(other));
+    if ((in_play_ | named_) & mask(other)) e = std::min(e, largest_exponent(other));
   return e;
 }
 
@@ -310,6 +312,7 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   const bool narrow = options_.exact || options_.tame || mixed_;
   Kind kind = kMixture[w % std::size(kMixture)];
   const int e = wide_exponent(dtype);
+  const int tiny = options_.tame || e < 20 ? -6 : named_ & (kHalfTypes | mask(DType::F32)) ? -e : -3 * e;
   if (from(2) && options_.nonfinite && kind == Kind::Bell && (w >> 12 & 7) == 7) kind = Kind::Extreme;
   if (options_.exact && kind != Kind::Iota && kind < Kind::Equal) kind = Kind::Small;
   if (domain == Domain::Distinct) {
@@ -329,7 +332,7 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     double parts[2];
     for (int k = 0; k < 2; ++k) {
       const uint64_t s = k ? hash(seed, 1000) : seed;
-      parts[k] = !options_.exact ? real_value(kind, s, i, n, dtype, e, options_.tame)
+      parts[k] = !options_.exact ? real_value(kind, s, i, n, dtype, e, tiny, options_.tame)
                                  : double(integer_value(kind, s, i, n, DType::I64, Domain::Any, true));
       if (k == 1 && kind == Kind::Iota) parts[k] = 0;
       if (mixed_ && sizes.empty()) parts[k] = fitting(parts[k]);

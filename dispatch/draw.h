@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 2;
+inline constexpr int kDecoderVersion = 3;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -74,9 +74,23 @@ class Draw {
   /// The dtype of this case: the operator's `supported` narrowed to what the law wants (if they meet), f64
   /// first. The first call decides; later calls return the same dtype when supported.
   DType dtype(DTypeMask supported);
-  /// What an operator is given as `dtype=` beside arguments of dtype `of`: f64 or c128 half of the time, else
-  /// any of `supported`.
-  DType dtype_argument(DType of, DTypeMask supported);
+  /// `arguments()`, and behind them, one time in four or `always`, the `dtype=` in which an operator on `of`
+  /// is to compute: f64 or c128 half of the time, else any of `nameable(supported)`. It is drawn before
+  /// tensors: their values keep products of a few elements within it, too.
+  template <class F> Values with_dtype(DType of, DTypeMask supported, bool always, F&& arguments) {
+    Value named;
+    if (from(3)) named = dtype_argument(of, supported, always);
+    Values out = arguments();
+    if (!from(3)) named = dtype_argument(of, supported, always);
+    if (!is_none(named)) out.push_back(named);
+    return out;
+  }
+  /// Those of `supported` that an argument may name: inexact ones that the law wants, any integer, bool. All
+  /// when that leaves none.
+  DTypeMask nameable(DTypeMask supported) const {
+    const DTypeMask wanted = supported & (options_.dtypes | kIntegers | kBoolType);
+    return from(3) && wanted ? wanted : supported;
+  }
   /// The dtype of a further operand: `first`, and one time in six another one of `supported`: an inexact one
   /// that the law wants, or any integer or bool. To be asked before any tensor is drawn.
   DType partner(DType first, DTypeMask supported);
@@ -120,6 +134,7 @@ class Draw {
   double fitting(double v) const;
   void name_part(std::string_view what);
   Tensor finished(Tensor t) { return ++tensors_, t; }
+  Value dtype_argument(DType of, DTypeMask supported, bool always);
   bool from(int version) const { return options_.version >= version; }
   struct Made {
     Tensor tensor;
@@ -134,6 +149,7 @@ class Draw {
   bool mixed_ = false;  ///< operands of this case differ in dtype
   bool sharing_ = true;
   DTypeMask in_play_ = 0;  ///< dtypes of the operands of a mixed case
+  DTypeMask named_ = 0;    ///< the dtype that an argument asks the operator to compute in
   std::vector<Made> made_;
 };
 

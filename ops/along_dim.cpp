@@ -29,11 +29,11 @@ Tensor softmax_derivative(Tensor v, Tensor y, int64_t dim) {
 
 Values softmax_samples(Draw& d) {
   const DType t = d.dtype(kFloating);
-  const Dims s = d.shape();
-  const int64_t dim = d.dim(s.size());
-  Values v{d.tensor(s, t), dim};
-  if (d.one_in(4)) v.push_back(d.dtype_argument(t, kFloating));
-  return v;
+  return d.with_dtype(t, kFloating, false, [&] {
+    const Dims s = d.shape();
+    const int64_t dim = d.dim(s.size());
+    return Values{d.tensor(s, t), dim};
+  });
 }
 
 void infer_sort(const Frame& f, Inferred& out) {

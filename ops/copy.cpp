@@ -98,8 +98,10 @@ Values fill_samples(Draw& d) {
 Values to_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
   constexpr DType kWider[] = {DType::F64, DType::F32, DType::C128, DType::F16, DType::BF16, DType::C64};
-  const DType to = d.flag() ? t : kWider[d.below(is_complex(t) ? 3 : 6)];
-  return {d.tensor(d.shape(), t), is_complex(t) && !is_complex(to) ? DType::C128 : to};
+  DType to = d.flag() ? t : kWider[d.below(is_complex(t) ? 3 : 6)];
+  if (is_complex(t) && !is_complex(to)) to = DType::C128;
+  const Tensor x = d.tensor(d.shape(), t);
+  return {x, d.nameable(mask(t) | mask(to)) & mask(to) ? to : t};
 }
 }  // namespace
 

@@ -36,12 +36,19 @@ void infer_cholesky(const Frame& f, Inferred& out) {
   out.ints = {f.arg<bool>(1)};
 }
 
-/// X.tril() and half of the diagonal: the part of a Hermitian matrix X that belongs to a lower factor.
-/// Written so that it is the exact transpose of `both_triangles` for any X.
-Tensor lower_half(const Tensor& x) { return 0.5 * (tril(x) + tril(adjoint(x), -1)); }
+/// The triangle below the diagonal twice, and the diagonal.
+Tensor doubled_triangle(const Tensor& x) { return tril(x) + tril(x, -1); }
 
-/// The Hermitian cotangent of a matrix from that of its lower triangle, evenly on both triangles.
-Tensor both_triangles(const Tensor& lower) { return 0.5 * (lower + adjoint(tril(lower, -1))); }
+/// X.tril() and half of the diagonal: the part of a Hermitian matrix X that belongs to a lower factor. That
+/// factor's diagonal is real, so that of the diagonal of any other X the real part counts.
+Tensor lower_half(const Tensor& x) { return 0.25 * doubled_triangle(x + adjoint(x)); }
+
+/// The transpose of `lower_half`, exactly: the cotangent of a lower factor, evenly on both triangles. It is
+/// Hermitian to the last bit: a cotangent that no real diagonal feels leaves no roundoff behind.
+Tensor both_triangles(const Tensor& x) {
+  const Tensor lower = doubled_triangle(x);
+  return 0.25 * (lower + adjoint(lower));
+}
 
 /// L lower_half(L^-1 dA L^-H); see Murray, "Differentiation of the Cholesky decomposition" (2016).
 Tensor cholesky_jvp(Tensor t, Tensor y, bool upper) {
@@ -52,11 +59,11 @@ Tensor cholesky_jvp(Tensor t, Tensor y, bool upper) {
   return upper ? adjoint(out) : out;
 }
 
-/// L^-H both_triangles(tril(L^H dL)) L^-1.
+/// L^-H both_triangles(L^H dL) L^-1.
 Tensor cholesky_vjp(Tensor dy, Tensor y, bool upper) {
   const Tensor lower = upper ? adjoint(y) : y;
   const Tensor cotangent = upper ? adjoint(dy) : dy;
-  const Tensor inner = both_triangles(tril(matmul(adjoint(lower), cotangent)));
+  const Tensor inner = both_triangles(matmul(adjoint(lower), cotangent));
   const Tensor left = linalg_solve_triangular(adjoint(lower), inner, true);
   return linalg_solve_triangular(lower, left, false, false);
 }

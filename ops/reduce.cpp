@@ -180,12 +180,13 @@ void sum_to_size_composite(Frame& f) {
 /// x, then dim (None or some), keepdim and, now and then or where one is needed, dtype.
 Values accumulate_samples(Draw& d, DTypeMask results) {
   const DType t = d.dtype(kAllTypes);
-  const Dims s = d.shape();
-  Values v{d.tensor(s, t), Value(), false};
-  if (d.flag()) v[1] = d.dims(s.size());
-  v[2] = d.flag();
-  if (d.one_in(4) || !(results & mask(t))) v.push_back(d.dtype_argument(t, results));
-  return v;
+  return d.with_dtype(t, results, !(results & mask(t)), [&] {
+    const Dims s = d.shape();
+    Values v{d.tensor(s, t), Value(), false};
+    if (d.flag()) v[1] = d.dims(s.size());
+    v[2] = d.flag();
+    return v;
+  });
 }
 
 /// x with no empty reduced dim, then dims and keepdim.

@@ -60,11 +60,11 @@ Tensor cumprod_vjp(Tensor dy, Tensor x, Tensor y, int64_t dim) {
 
 Values scan_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
-  const Dims s = d.shape();
-  const int64_t dim = d.dim(s.size());
-  Values v{d.tensor(s, t), dim};
-  if (d.one_in(4)) v.push_back(d.dtype_argument(t, kAllTypes & ~kBoolType));
-  return v;
+  return d.with_dtype(t, kAllTypes & ~kBoolType, false, [&] {
+    const Dims s = d.shape();
+    const int64_t dim = d.dim(s.size());
+    return Values{d.tensor(s, t), dim};
+  });
 }
 }  // namespace
 

@@ -123,6 +123,33 @@ TEST(Decoder, FirstVersionStillDecodes) {
 call("maximum", Values{a0, a1}))");
 }
 
+/// Likewise the second, which drew `dtype=` behind the tensors and did not ask the law.
+TEST(Decoder, SecondVersionStillDecodes) {
+  const Choices words = {0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 7, 1, 0, 1477247573, 1};
+  DrawOptions options{.dtypes = kFloat32And64};
+  options.version = 2;
+  const Case c(op("mean"), words, options);
+  EXPECT_EQ(cpp_declarations(c.args) + cpp_call(c.op, c.args),
+            R"(  Tensor a0 = tensor_of({2, 2, 1}, {1, 2, 3, 4}, DType::F64);
+call("mean", Values{a0, {}, false, DType::F16}))");
+}
+
+/// How many of the operators' cases name an inexact dtype that a law of f32 and f64 does not want.
+int unwanted(int version) {
+  DrawOptions options{.dtypes = kFloat32And64};
+  options.version = version;
+  int count = 0;
+  for (const Op* o : all_operators())
+    for (uint64_t i = 0; i < 100; ++i)
+      for (const Value& v : Case(*o, choices_of(5, laws()[0], *o, i), options).args)
+        if (const DType* d = std::get_if<DType>(&v)) count += is_inexact(*d) && !(mask(*d) & options.dtypes);
+  return count;
+}
+TEST(Decoder, ArgumentsNameDTypesThatTheLawWants) {
+  EXPECT_EQ(unwanted(kDecoderVersion), 0);
+  EXPECT_GT(unwanted(2), 0);
+}
+
 TEST(Decoder, TheEmptyVectorIsTheSimplestCase) {
   for (const Op* o : all_operators()) {
     const Case c(*o, {}, {});

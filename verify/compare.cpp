@@ -172,5 +172,6 @@ double unit_roundoff(DType d) {
 }
 
 double smallest_number(DType d) { return double(range_of(d).smallest); }
+double largest_number(DType d) { return double(range_of(d).max); }
 
 }  // namespace lamella::verify

@@ -40,7 +40,8 @@ class Recording {
 
 /// Unit roundoff of a dtype's arithmetic plus one output rounding: 2^-53, 2^-24, 2^-11, 2^-8; 0 for integers.
 double unit_roundoff(DType d);
-/// The smallest positive number of a floating or complex dtype.
+/// The smallest positive number of a floating or complex dtype, and the largest one.
 double smallest_number(DType d);
+double largest_number(DType d);
 
 }  // namespace lamella::verify

@@ -76,10 +76,7 @@ Verdict jvp_equals_differences(Case& c) {
   Oracle oracle(c, s.slots);
   const Compared r = compare_derivative(oracle, c.op, s, got, flatten(ts), false);
   if (r.difference.empty()) return Verdict::pass(1);
-  return Verdict::fail(r.difference,
-                       cpp_got_want(c, cpp_tensors("t", ts) + cpp_tensors("w", narrowed(r.want, got)),
-                                    jvp_text(c, s) + ".tangents", cpp_names("w", got.size())),
-                       1);
+  return Verdict::fail(r.difference, jvp_program(c, s, ts, narrowed(r.want, got)), 1);
 }
 
 Verdict vjp_equals_differences(Case& c) {
@@ -90,11 +87,7 @@ Verdict vjp_equals_differences(Case& c) {
   Oracle oracle(c, s.slots);
   const Compared r = compare_derivative(oracle, c.op, s, got, flatten(us), true);
   if (r.difference.empty()) return Verdict::pass(1);
-  return Verdict::fail(r.difference,
-                       cpp_got_want(c, cpp_tensors("u", us) + cpp_tensors("w", narrowed(r.want, got)),
-                                    vjp_text(c, s) + ".pullback(" + cpp_names("u", us.size()) + ")",
-                                    cpp_names("w", got.size())),
-                       1);
+  return Verdict::fail(r.difference, vjp_program(c, s, us, narrowed(r.want, got)), 1);
 }
 
 /// Re<a, b> over all tensors, and the sum of magnitudes of its terms.

@@ -56,19 +56,13 @@ std::string first_difference(const Tensors& got, const Tensors& want) {
 Verdict derivatives_scale(Case& c) {
   Subject s;
   if (!prepare(c, s)) return Verdict::discard();
-  for (const Tensors* ts : {&s.xs, &s.ys})
-    for (const Tensor& t : *ts)
-      if (t.dtype() == DType::F16) return Verdict::discard();  // subnormal from 2^-14: scaling rounds there
   constexpr double kFactor = 4;
   if (has_jvp(c.op)) {
     const Tensors ts = directions(c, s.xs), four = scaled(ts, kFactor);
     const Tensors want = scaled(jvp(s.f, s.xs, ts).tangents, kFactor), got = jvp(s.f, s.xs, four).tangents;
     if (!finite(want)) return Verdict::discard();
     if (const std::string d = first_difference(got, want); !d.empty())
-      return Verdict::fail("four times the tangents: " + d,
-                           cpp_got_want(c, cpp_tensors("t", four) + cpp_tensors("w", want),
-                                        jvp_text(c, s) + ".tangents", cpp_names("w", want.size())),
-                           1);
+      return Verdict::fail("four times the tangents: " + d, jvp_program(c, s, four, want), 1);
   }
   if (!has_vjp(c.op)) return Verdict::pass(1);
   const Tensors us = directions(c, s.ys), four = scaled(us, kFactor);
@@ -76,11 +70,7 @@ Verdict derivatives_scale(Case& c) {
   if (!finite(want)) return Verdict::discard();
   const std::string d = first_difference(got, want);
   if (d.empty()) return Verdict::pass(1);
-  return Verdict::fail("four times the cotangents: " + d,
-                       cpp_got_want(c, cpp_tensors("u", four) + cpp_tensors("w", want),
-                                    vjp_text(c, s) + ".pullback(" + cpp_names("u", four.size()) + ")",
-                                    cpp_names("w", want.size())),
-                       1);
+  return Verdict::fail("four times the cotangents: " + d, vjp_program(c, s, four, want), 1);
 }
 
 Verdict unused_is_zero(Case& c) {
@@ -97,11 +87,7 @@ Verdict unused_is_zero(Case& c) {
   if (d.empty() && !last.defined()) d = "the unused input has no gradient";
   if (d.empty()) d = differs(last, zeros_of(xs.back()), false);
   if (d.empty()) return Verdict::pass(1);
-  return Verdict::fail("with an input that is not used: " + d,
-                       cpp_got_want(c, cpp_tensors("u", us) + cpp_tensors("w", want),
-                                    vjp_text(c, s) + ".pullback(" + cpp_names("u", us.size()) + ")",
-                                    cpp_names("w", want.size())),
-                       1);
+  return Verdict::fail("with an input that is not used: " + d, vjp_program(c, s, us, want), 1);
 }
 
 /// f used twice: its gradients are added, and the sum of a number and itself is exact. Where several parts of
@@ -156,11 +142,7 @@ Verdict subsets_agree(Case& c) {
     const Tensors us = directions(c, all.ys);
     const Tensors want{vjp(all.f, all.xs).pullback(us)[k]}, got = vjp(one.f, one.xs).pullback(us);
     if (const std::string d = first_difference(got, want); !d.empty() && finite(want))
-      return Verdict::fail(
-          format("input {} alone, backwards: ", k) + d,
-          cpp_got_want(c, cpp_tensors("u", us) + cpp_tensors("w", want),
-                       vjp_text(c, one) + ".pullback(" + cpp_names("u", us.size()) + ")", cpp_names("w", 1)),
-          1);
+      return Verdict::fail(format("input {} alone, backwards: ", k) + d, vjp_program(c, one, us, want), 1);
   }
   if (!has_jvp(c.op)) return Verdict::pass(1);
   Tensors ts(all.xs.size());
@@ -168,10 +150,7 @@ Verdict subsets_agree(Case& c) {
   const Tensors want = jvp(all.f, all.xs, ts).tangents, got = jvp(one.f, one.xs, {ts[k]}).tangents;
   const std::string d = first_difference(got, want);
   if (d.empty() || !finite(want)) return Verdict::pass(1);
-  return Verdict::fail(format("input {} alone, forwards: ", k) + d,
-                       cpp_got_want(c, cpp_tensors("t", {ts[k]}) + cpp_tensors("w", want),
-                                    jvp_text(c, one) + ".tangents", cpp_names("w", want.size())),
-                       1);
+  return Verdict::fail(format("input {} alone, forwards: ", k) + d, jvp_program(c, one, {ts[k]}, want), 1);
 }
 
 Tensor with_one_lane(const Tensor& t) {
@@ -256,7 +235,7 @@ void add_linear_laws(std::vector<Law>& laws) {
   const DrawOptions tame{.dtypes = kWideTypes, .tame = true, .max_numel = 8};
   laws.push_back({24, "derivatives_scale", "derivative",
                   "Four times a tangent or cotangent gives four times the derivative, bit by bit.", tame,
-                  false, either_way, derivatives_scale});
+                  false, either_way, derivatives_scale});  // not for f16: subnormal from 2^-14 on
   laws.push_back({29, "unused_is_zero", "derivative",
                   "An input that is not used has a gradient of zeros, and the others keep theirs.", tame,
                   false, has_vjp, unused_is_zero});

@@ -58,6 +58,10 @@ class Oracle {
   /// counts.
   Bounds value_bounds(double u);
 
+  /// The operator at |x|, at least 1, in each part: where it adds and multiplies, no partial result of any
+  /// order is larger than this one.
+  Reals reach();
+
   const Matrix& jacobian();
   /// Whether one-sided differences agree at this point; operators without kinks are smooth. A kink within the
   /// steps counts.

@@ -42,6 +42,16 @@ std::string vjp_text(const Case& c, const Subject& s) {
   return "vjp(" + cpp_function(c, s.slots, true) + ",\n    " + cpp_list(cpp_names(c, s.slots)) + ")";
 }
 
+std::string jvp_program(const Case& c, const Subject& s, const Tensors& ts, const Tensors& want) {
+  return cpp_got_want(c, cpp_tensors("t", ts) + cpp_tensors("w", want), jvp_text(c, s) + ".tangents",
+                      cpp_names("w", want.size()));
+}
+std::string vjp_program(const Case& c, const Subject& s, const Tensors& us, const Tensors& want) {
+  return cpp_got_want(c, cpp_tensors("u", us) + cpp_tensors("w", want),
+                      vjp_text(c, s) + ".pullback(" + cpp_names("u", us.size()) + ")",
+                      cpp_names("w", want.size()));
+}
+
 double total(const Reals& v) {
   f128 sum = 0;
   for (const f128 x : v) sum += fabsq(x);

@@ -28,6 +28,9 @@ Tensors narrowed(const Tensors& wide, const Tensors& like);
 /// "jvp(f, {a0}, {t0})" and "vjp(f, {a0})".
 std::string jvp_text(const Case& c, const Subject& s);
 std::string vjp_text(const Case& c, const Subject& s);
+/// The program that prints the tangents along `ts`, or the pullback of `us`, beside what is wanted.
+std::string jvp_program(const Case& c, const Subject& s, const Tensors& ts, const Tensors& want);
+std::string vjp_program(const Case& c, const Subject& s, const Tensors& us, const Tensors& want);
 
 bool both_ways(const Op& op);
 
