@@ -93,6 +93,15 @@ enum Property : uint32_t {
       1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
 };
 
+/// What the derivative of an operator with kinks is where one-sided ones differ. Law 30 holds it to that.
+enum class AtKinks : uint8_t {
+  Unstated,  ///< for operators without kinks
+  Zero,      ///< 0 in every element that is 0
+  Shared,    ///< ties share it evenly
+  Chosen,    ///< goes to the elements that the integer results name
+  Interval   ///< of (x, low, high): x's at a bound, high's where the bounds meet or cross
+};
+
 /// A field that has no default: forgetting it does not compile.
 template <class T> struct Required {
   T value;
@@ -112,6 +121,7 @@ struct OpDef {
   Rules vjp;
   BatchFn batch = nullptr;  ///< only where the class cannot give it
   uint32_t properties = 0;
+  AtKinks at_kinks = AtKinks::Unstated;  ///< with kKinks, and only then
   Required<SampleFn> samples;
   Required<std::string_view> doc;
 };
@@ -162,6 +172,7 @@ struct Op {
   /// Pointwise operators without a rule of their own whose first 1 to 3 parameters are their tensors: how
   /// many; else 0. Short ways for small tensors ask for it.
   uint8_t straight = 0;
+  AtKinks at_kinks = AtKinks::Unstated;
   Cell cells[kKeyCount] = {};  ///< total: holes hold the cell that explains them
 
   bool has(Property p) const { return properties & p; }

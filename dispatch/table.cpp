@@ -115,10 +115,13 @@ std::unique_ptr<Op> build_row(const OpDef& def) {
   op->composite = def.composite;
   op->batch = def.batch;
   op->properties = def.properties;
+  op->at_kinks = def.at_kinks;
   op->samples = def.samples.value;
   op->doc = def.doc.value;
   op->no_jvp = def.jvp.absent;
   op->no_vjp = def.vjp.absent;
+  LAMELLA_CHECK(op->has(kKinks) == (op->at_kinks != AtKinks::Unstated), Schema,
+                "{}: an operator states `at_kinks` if it has kKinks, and only then", op->name);
   index_params(*op);
   op->jvp = bind(*op, def.jvp);
   op->vjp = bind(*op, def.vjp);

@@ -101,6 +101,7 @@ void define_along_dim() {
            "x", saves("result1", "dim"),
            [](Tensor dy, Tensor order, int64_t dim) { return scatter_add(zeros_like(dy), dim, order, dy); })},
        .properties = kKinks | kNoInPlace,
+       .at_kinks = AtKinks::Chosen,
        .samples =
            [](Draw& d) {
              const DType t = d.dtype(kRealTypes | kBoolType);

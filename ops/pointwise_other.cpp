@@ -154,6 +154,7 @@ void define_extrema() {
                 .jvp = extremum_rules(true),
                 .vjp = extremum_rules(true),
                 .properties = kKinks,
+                .at_kinks = AtKinks::Shared,
                 .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
                 .doc = "The larger of a and b; NaN if either is NaN. At ties the derivative goes to both by "
                        "halves. Exact. Error "
@@ -165,6 +166,7 @@ void define_extrema() {
                 .jvp = extremum_rules(false),
                 .vjp = extremum_rules(false),
                 .properties = kKinks,
+                .at_kinks = AtKinks::Shared,
                 .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
                 .doc = "The smaller of a and b; NaN if either is NaN. At ties the derivative goes to both by "
                        "halves. Exact. Error "
@@ -213,6 +215,7 @@ void define_pointwise_other() {
                 .jvp = clamp_rules(),
                 .vjp = clamp_rules(),
                 .properties = kKinks,
+                .at_kinks = AtKinks::Interval,
                 .samples = clamp_samples,
                 .doc =
                     "min(max(x, min), max) with the bounds given, broadcast and promoted; NaN in any gives "

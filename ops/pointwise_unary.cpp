@@ -121,6 +121,7 @@ void define_pointwise_unary() {
                 .jvp = {wrt("x", saves("x"), [](Tensor t, Tensor x) { return real(t * conj(sign(x))); })},
                 .vjp = {wrt("x", saves("x"), [](Tensor dy, Tensor x) { return dy * sign(x); })},
                 .properties = kKinks,
+                .at_kinks = AtKinks::Zero,
                 .samples = kinked_at_zero,
                 .doc = "|x|; real for complex x. The derivative at 0 is 0. Real: exact."});
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
@@ -135,6 +136,7 @@ void define_pointwise_unary() {
                               return is_complex(x.dtype()) ? sign_tangent(dy, x, y) : zeros_like(dy);
                             })},
                 .properties = kKinks,
+                .at_kinks = AtKinks::Zero,
                 .samples = kinked_at_zero,
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});
 }

@@ -298,6 +298,7 @@ void define_extreme(const Extreme& e) {
                               return extreme_vjp(dy, x, y, dim, keepdim);
                             })},
                 .properties = e.properties,
+                .at_kinks = AtKinks::Shared,
                 .samples = extreme_samples,
                 .doc = e.doc});
 }

@@ -6,6 +6,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "lamella/verify/mutant_table.h"
 #include "lamella/verify/record.h"
 
 namespace lamella::tools {
@@ -93,6 +94,16 @@ void explain_law(const Law& law) {
               no.empty() ? "" : "; not to");
   for (const std::string& name : no) std::printf(" %s", name.c_str());
   std::printf("\n");
+  const auto column = read_column(std::string(kLawsTable));
+  const auto named = column.find(std::string(law.id));
+  std::printf("mutants\n");
+  if (named == column.end() || named->second.empty())
+    std::printf("  none is named in docs/laws.md; lamella mutate --law %s finds some\n",
+                std::string(law.id).c_str());
+  else
+    for (const std::string& id : named->second)
+      std::printf("  %s\n    lamella mutate --verbose --law %s --mutant '%s'\n", id.c_str(),
+                  std::string(law.id).c_str(), id.c_str());
 }
 
 namespace {

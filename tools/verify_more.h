@@ -19,6 +19,9 @@ size_t replay_corpus(const std::string& directory);
 /// Keeps each failure as a file of its own.
 void store_failures(const std::string& directory, const verify::Report& report);
 
+/// docs/laws.md.
+extern const std::string_view kLawsTable;
+/// What it says, to whom it applies, how cases are drawn, and which mutants redden it.
 void explain_law(const verify::Law& law);
 
 /// Coverage that falls short, and pairs that are slow or discard most cases. Whether coverage is as required.

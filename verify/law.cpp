@@ -29,6 +29,13 @@ std::vector<Law>& all_laws() {
     add_repeat_laws(list);
     add_linear_laws(list);
     add_write_laws(list);
+    add_transpose_laws(list);
+    add_map_dim_laws(list);
+    add_identity_laws(list);
+    add_jet_laws(list);
+    add_kink_laws(list);
+    add_random_laws(list);
+    add_registry_laws(list);
     by_number(list);
     return list;
   }();
@@ -114,6 +121,25 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, int vers
 Settings& settings() {
   static Settings chosen;
   return chosen;
+}
+
+bool draws_anew(const Case& c) {
+  const int key = c.op.schema.find("key");
+  return c.op.has(kRandom) && (key < 0 || is_none(c.args[size_t(key)]));
+}
+
+std::vector<bool> named_dims(const Case& c, int rank) {
+  std::vector<bool> named(size_t(rank), false);
+  bool any = false;
+  const auto name = [&](int64_t d) { named[size_t(d < 0 ? d + rank : d)] = any = true; };
+  for (size_t i = 0; i < c.args.size() && rank > 0; ++i) {
+    if (c.op.schema.params[i].role != ParamRole::Dim) continue;
+    if (const int64_t* one = std::get_if<int64_t>(&c.args[i])) name(*one);
+    if (const Dims* many = std::get_if<Dims>(&c.args[i]))
+      for (const int64_t d : *many) name(d);
+  }
+  if (!any && c.op.shape == ShapeClass::Reduce) named.assign(named.size(), true);
+  return named;
 }
 
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }

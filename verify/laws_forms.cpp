@@ -3,7 +3,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
 
@@ -158,11 +158,6 @@ std::string form_differs(const Outcome& o, const Tensor& target, const Tensor& w
   if (o.results.size() != 1 || !o.results[0].is_same(target))
     return "the result is not the tensor written to";
   return target.dtype() == want.dtype() ? differs(target, want) : "";
-}
-
-bool draws_anew(const Case& c) {
-  const int key = c.op.schema.find("key");
-  return c.op.has(kRandom) && (key < 0 || is_none(c.args[size_t(key)]));
 }
 
 /// The bytes of a target's memory that are none of its elements.

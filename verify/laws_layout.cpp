@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/laws_more.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"
@@ -13,13 +13,6 @@ namespace lamella::verify {
 namespace {
 
 bool repeatable(const Op& op) { return takes_tensors(op); }
-
-/// A random operator without a key draws anew in every call.
-bool draws_anew(const Case& c) {
-  if (!c.op.has(kRandom)) return false;
-  const int key = c.op.schema.find("key");
-  return key < 0 || is_none(c.args[size_t(key)]);
-}
 
 Values contiguous_args(const Case& c) {
   Tensors xs;

@@ -1,11 +1,24 @@
-// Laws that need neither oracle nor loop: one computation in two ways that must give the same bits.
+// Further lists of laws, and what laws of several files ask of a case.
 #pragma once
 
 #include "lamella/verify/law.h"
 
 namespace lamella::verify {
 
-void add_repeat_laws(std::vector<Law>& laws);  ///< laws_repeat.cpp: 10 14 16 64
-void add_linear_laws(std::vector<Law>& laws);  ///< laws_linear.cpp: 24 29 34 47 69 70
+void add_repeat_laws(std::vector<Law>& laws);     ///< laws_repeat.cpp: 10 14 16 64
+void add_linear_laws(std::vector<Law>& laws);     ///< laws_linear.cpp: 24 29 34 47 69 70
+void add_transpose_laws(std::vector<Law>& laws);  ///< laws_transpose.cpp: 24 35
+void add_map_dim_laws(std::vector<Law>& laws);    ///< laws_map_dims.cpp: 15 17
+void add_identity_laws(std::vector<Law>& laws);   ///< laws_identities.cpp: 18 20
+void add_jet_laws(std::vector<Law>& laws);        ///< laws_jet.cpp: 27
+void add_kink_laws(std::vector<Law>& laws);       ///< laws_kinks.cpp: 30
+void add_random_laws(std::vector<Law>& laws);     ///< laws_random.cpp: 50
+void add_registry_laws(std::vector<Law>& laws);   ///< laws_registry.cpp: 54
+
+/// A random operator that is given no key: another call gives other numbers.
+bool draws_anew(const Case& c);
+/// Of an operator that takes its dims by `Dim` parameters: whether each of the `rank` dims is among them. A
+/// reduction without dims reduces all; along-dim operators then touch none.
+std::vector<bool> named_dims(const Case& c, int rank);
 
 }  // namespace lamella::verify

@@ -11,11 +11,6 @@ namespace lamella::verify {
 
 namespace {
 
-bool draws_anew(const Case& c) {
-  const int key = c.op.schema.find("key");
-  return c.op.has(kRandom) && (key < 0 || is_none(c.args[size_t(key)]));
-}
-
 /// Leaves its bytes in the memory the next result is made in.
 void leave_traces(const Tensors& like) {
   for (const Tensor& t : like)

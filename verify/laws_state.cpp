@@ -7,6 +7,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
 
@@ -15,10 +16,6 @@ namespace {
 bool random_op(const Op& op) { return op.has(kRandom) && op.schema.find("key") >= 0; }
 bool any_op(const Op&) { return true; }
 bool tensor_op(const Op& op) { return takes_tensors(op) && (!op.has(kRandom) || random_op(op)); }
-/// A random operator without a key: another call gives other numbers.
-bool draws_anew(const Case& c) {
-  return c.op.has(kRandom) && is_none(c.args[size_t(c.op.schema.find("key"))]);
-}
 
 // Law 49.
 

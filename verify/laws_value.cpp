@@ -3,7 +3,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/laws_more.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/tolerances.h"
 
@@ -137,15 +137,7 @@ std::optional<Dims> expected_sizes(const Case& c) {
   const int dim = c.op.schema.find("dim"), keep = c.op.schema.find("keepdim");
   if (c.op.shape != ShapeClass::Reduce || dim < 0 || keep < 0) return std::nullopt;
   const Tensor x = c.at(c.tensors()[0]);
-  std::vector<bool> reduced(size_t(x.rank()), false);
-  const Value& v = c.args[size_t(dim)];
-  const Dims* many = std::get_if<Dims>(&v);
-  const int64_t* one = std::get_if<int64_t>(&v);
-  if (x.rank() == 0) return Dims{};
-  if (one) reduced[size_t(*one < 0 ? *one + x.rank() : *one)] = true;
-  else if (many && !many->empty())
-    for (const int64_t d : *many) reduced[size_t(d < 0 ? d + x.rank() : d)] = true;
-  else reduced.assign(reduced.size(), true);
+  const std::vector<bool> reduced = named_dims(c, x.rank());
   Dims out;
   for (int d = 0; d < x.rank(); ++d) {
     if (!reduced[size_t(d)]) out.push_back(x.size(d));

@@ -114,6 +114,15 @@ void first_thread_only(Frame& f, int key) {
   std::memset(y.raw_data(), 1, size_t(y.numel() * itemsize(y.dtype())));
 }
 
+/// A level calls the row that it saw first, whatever was registered since.
+void row_cached(Frame& f, int key) {
+  static const Op first = *f.op;
+  const Op* now = f.op;
+  f.op = &first;
+  right_row().cells[key](f, key);
+  f.op = now;
+}
+
 /// A handle to every result is kept for ever.
 void result_kept(Frame& f, int key) {
   right_cell(f, key);
@@ -260,6 +269,8 @@ std::vector<Mutant> dispatch_mutants() {
        [](Op& r) { r.properties &= ~uint32_t(kRandom); }},
       {"first_thread_only", "dispatch", "What a kernel needs is set up on the first thread alone.", computes,
        on_cpu<first_thread_only>},
+      {"row_cached", "dispatch", "A level calls the row that it saw first, whatever was registered since.",
+       runs, at_levels<row_cached>},
       {"result_kept", "dispatch", "Results are never freed.", computes, on_cpu<result_kept>},
       {"code_forgotten", "dispatch", "All errors of a kernel are value errors.", computes,
        on_cpu<code_forgotten>},

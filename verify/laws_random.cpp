@@ -1,0 +1,133 @@
+// The law of randomness: what levels do to draws from the thread's generator, at every depth.
+#include "lamella/core/generator.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// A transform around the draws. Only lanes that draw apart may be seen in the numbers.
+struct RandomLevel {
+  enum Kind : uint8_t { Different, Same, Jvp, Vjp, Error } kind;
+  int64_t size = 0;  ///< lanes; 0 too
+  bool maps() const { return kind != Jvp && kind != Vjp; }
+};
+
+constexpr const char* kModeNames[] = {"Different", "Same", "", "", "Error"};
+
+Function under(const RandomLevel& level, Function f) {
+  static constexpr Randomness kModes[] = {Randomness::Different, Randomness::Same, {}, {}, Randomness::Error};
+  if (level.maps()) return vmap(f, {{0}, {0}, kModes[level.kind], level.size});
+  return [f, level](const Tensors& none) {
+    const Tensor x = tensor_of({}, {1}, DType::F64);
+    const Function of_one = [&](const Tensors&) { return f(none); };
+    return level.kind == RandomLevel::Jvp ? jvp(of_one, {x}, {x}).values : vjp(of_one, {x}).values;
+  };
+}
+
+Function under(const std::vector<RandomLevel>& levels, Function f, bool all) {
+  for (size_t k = levels.size(); k-- > 0;)
+    if (all || levels[k].kind == RandomLevel::Different) f = under(levels[k], f);
+  return f;
+}
+
+std::string random_program(const Case& c, const std::vector<RandomLevel>& levels, uint64_t key,
+                           uint64_t counter) {
+  const std::string plain = cpp_call(c.op, c.args) + "[0]";
+  std::string out = cpp_declarations(c.args) + "  const Tensor x = tensor_of({}, {1}, DType::F64);\n" +
+                    "  const Function f0 = [&](const Tensors&) { return Tensors{" + plain + ", " + plain +
+                    "}; };\n";
+  for (size_t k = levels.size(), n = 0; k-- > 0; ++n) {
+    const RandomLevel& l = levels[k];
+    out += format("  const Function f{} = ", n + 1);
+    if (l.maps())
+      out += format("vmap(f{}, VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}});\n", n,
+                    kModeNames[l.kind], l.size);
+    else
+      out +=
+          format("[&](const Tensors&) { return {}(f{}, {x}", l.kind == RandomLevel::Jvp ? "jvp" : "vjp", n) +
+          (l.kind == RandomLevel::Jvp ? ", {x}).values; };\n" : ").values; };\n");
+  }
+  return out +
+         format("  Generator g({});\n  g.set_counter({});\n  const ScopedGenerator scope(g);\n", key,
+                counter) +
+         "  for (const Tensor& y : f" + std::to_string(levels.size()) +
+         "({})) std::cout << str(y) << '\\n';\n" +
+         "  std::cout << g.counter() << '\\n';  // expected: two more, and the numbers without levels that "
+         "map "
+         "nothing apart\n";
+}
+
+/// Compares lane by lane: `got` has a dim for each level that maps, `want` one for each that draws apart.
+std::string lanes_differ(const std::vector<RandomLevel>& levels, size_t k, const Tensor& got,
+                         const Tensor& want) {
+  if (k == levels.size()) return differs(got, want);
+  if (!levels[k].maps()) return lanes_differ(levels, k + 1, got, want);
+  const bool apart = levels[k].kind == RandomLevel::Different;
+  if (got.rank() == 0 || got.size(0) != levels[k].size)
+    return format("got {}, expected {} lanes at level {}", got, levels[k].size, k);
+  for (int64_t i = 0; i < levels[k].size; ++i) {
+    const std::string d = lanes_differ(levels, k + 1, lane(got, 0, i), apart ? lane(want, 0, i) : want);
+    if (!d.empty()) return format("lane {} of level {}: ", i, k) + d;
+  }
+  return "";
+}
+
+Verdict random_modes(Case& c) {
+  if (const int key = c.op.schema.find("key"); key >= 0) c.args[size_t(key)] = Value{};
+  std::vector<RandomLevel> levels;  // outermost first
+  const int depth = 1 + int(c.draw.below(uint32_t(settings().depth) + 1));
+  bool refused = false;
+  for (int k = 0; k < depth; ++k) {
+    const uint32_t w = c.draw.below(9);  // an error in one level of nine: most stacks run
+    levels.push_back({RandomLevel::Kind(w < 8 ? w % 4 : 4), draw_lanes(c.draw) % 4});
+    refused |= levels.back().kind == RandomLevel::Error;
+  }
+  const uint64_t key = c.draw.word(), start = c.draw.below(5);
+  Generator g(key);
+  g.set_counter(start);
+  const ScopedGenerator scope(g);
+  const Function plain = c.function({});
+  const Function twice = [&](const Tensors&) { return Tensors{plain({})[0], plain({})[0]}; };
+  Tensors got;
+  const Status s = status_of([&] { got = under(levels, twice, true)({}); });
+  std::string wrong;
+  if (refused) {
+    if (!s.raised || s.code != ErrorCode::Randomness)
+      wrong = "a level refuses random numbers; expected error randomness, got " + str(s);
+    else if (g.counter() != start) wrong = "a refused call moved the generator";
+  } else if (s.raised) {
+    wrong = str(s);
+  } else if (g.counter() != start + 2) {
+    wrong = format("two calls moved the counter from {} to {}", start, g.counter());
+  } else {
+    g.set_counter(start);
+    const Tensors want = under(levels, twice, false)({});
+    for (size_t k = 0; k < want.size() && wrong.empty(); ++k)
+      if (wrong = lanes_differ(levels, 0, got[k], want[k]); !wrong.empty())
+        wrong = format("call {}, against the levels that draw apart alone: ", k) + wrong;
+  }
+  if (wrong.empty()) return Verdict::pass(depth);
+  return Verdict::fail(wrong, random_program(c, levels, key, start), depth);
+}
+
+bool draws(const Op& op) { return op.has(kRandom) && op.schema.result_kind == ResultKind::Tensors; }
+
+}  // namespace
+
+void add_random_laws(std::vector<Law>& laws) {
+  laws.push_back(
+      {50,
+       "random_modes",
+       "random",
+       "At every depth `error` refuses draws, `same` and derivatives do not show in them, a call moves "
+       "the generator by one.",
+       {},
+       false,
+       draws,
+       random_modes});
+}
+
+}  // namespace lamella::verify
