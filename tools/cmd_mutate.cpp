@@ -1,6 +1,7 @@
 // `lamella mutate`: plants bugs and lists which law notices which.
 #include <CLI/CLI.hpp>
 #include <chrono>
+#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,9 @@
 
 namespace {
 using namespace lamella::verify;
+
+volatile std::sig_atomic_t stop_requested = 0;
+void on_interrupt(int) { stop_requested = 1; }
 
 struct Asked {
   MutantOptions run;
@@ -43,7 +47,12 @@ nlohmann::ordered_json as_json(const std::vector<MutantResult>& results, double 
     if (!r.killed()) (r.equivalent ? equivalent : survivors).push_back({{"id", r.id}, {"reason", r.reason}});
     json by = json::array();
     for (const Kill& k : r.kills) by.push_back({{"law", k.law}, {"cases", k.cases}, {"how", k.how}});
-    kills.push_back({{"id", r.id}, {"group", r.group}, {"bug", r.what}, {"checks", r.checks}, {"laws", by}});
+    kills.push_back({{"id", r.id},
+                     {"group", r.group},
+                     {"bug", r.what},
+                     {"checks", r.checks},
+                     {"cpu_ms", r.cpu_ms},
+                     {"laws", by}});
   }
   for (const MatrixRow& row : matrix_of(results)) {
     matrix[row.law] = {{"all", row.total}, {"alone", row.alone}, {"median_cases", row.median_cases}};
@@ -90,6 +99,11 @@ void print_summary(const std::vector<MutantResult>& results, double seconds) {
   for (const MutantResult& r : results) cpu += r.cpu_ms / 1000;
   std::printf("median checks until a law notices: %.0f; %.0f s, %.0f s of processor time\n",
               median_checks(results), seconds, cpu);
+  const Score all = score_of(results);
+  if (all.mutants == all.killed + all.equivalent) return;
+  std::printf("survivors:\n");
+  for (const MutantResult& r : results)
+    if (!r.killed() && !r.equivalent) std::printf("  %-52s %s\n", r.id.c_str(), r.reason.c_str());
 }
 
 std::string read_text(const std::string& path) {
@@ -138,15 +152,23 @@ std::vector<Planted> chosen(const Asked& o) {
 
 /// Runs them, with a line for each that did not die (for all of them if `verbose`).
 std::vector<MutantResult> run_all(const Asked& o, const std::vector<Planted>& planted) {
-  size_t done = 0;
+  size_t done = 0, survivors = 0;
+  const auto begin = std::chrono::steady_clock::now();
+  const auto progress = [&](const MutantResult& r) {
+    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    std::cerr << lamella::format("{} of {}, {} survive, {} s more: {}", done, planted.size(), survivors,
+                                 int(s / double(done) * double(planted.size() - done)), r.id)
+              << std::flush;
+  };
   return run_mutants(planted, o.run, [&](const MutantResult& r) {
     ++done;
+    survivors += !r.killed() && !r.equivalent;
     if (isatty(2)) std::cerr << "\r\033[K";
     if (o.json != "-" && (o.verbose || !r.killed())) print_line(r);
     if (o.json != "-" && o.verbose)
       for (const Kill& k : r.kills) std::printf("    %s: %s\n", k.law.c_str(), k.message.c_str());
-    if (isatty(2)) std::cerr << done << " of " << planted.size() << ": " << r.id << std::flush;
-    if (isatty(2) && done == planted.size()) std::cerr << "\r\033[K";
+    if (!isatty(2)) return;
+    if (done < planted.size()) progress(r);
   });
 }
 
@@ -188,17 +210,24 @@ int main_mutate(int argc, char** argv) {
     std::printf("%zu mutants\n", planted.size());
     return 0;
   }
+  struct sigaction action {};
+  action.sa_handler = on_interrupt;
+  ::sigaction(SIGINT, &action, nullptr);
+  o.run.stop = &stop_requested;
   const std::vector<MutantResult> results = run_all(o, planted);
+  if (stop_requested && isatty(2)) std::cerr << "\r\033[K";
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   const nlohmann::ordered_json out = as_json(results, seconds);
   if (o.json == "-") std::cout << out.dump(1) << '\n';
   else print_summary(results, seconds);
+  if (stop_requested && o.json != "-")
+    std::printf("interrupted after %zu of %zu mutants\n", results.size(), planted.size());
   if (!o.json.empty() && o.json != "-") lamella::tools::write_whole_file(o.json, out.dump(1) + "\n");
   if (!o.write_laws.empty()) {
     const std::string text = with_column(read_text(o.write_laws), witnesses(results));
     lamella::tools::write_whole_file(o.write_laws, text);
   }
-  if (o.json != "-" && o.ops.empty() && o.ids.empty() && o.groups.empty() && o.sample == 0)
+  if (o.json != "-" && !stop_requested && o.ops.empty() && o.ids.empty() && o.groups.empty() && o.sample == 0)
     for (const std::string& id : idle_laws(results)) std::printf("no bug turned %s red\n", id.c_str());
   return score_of(results).rate() >= o.at_least ? 0 : 1;
 }

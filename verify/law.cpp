@@ -28,6 +28,7 @@ std::vector<Law>& all_laws() {
     add_memory_laws(list);
     add_repeat_laws(list);
     add_linear_laws(list);
+    add_direction_laws(list);
     add_write_laws(list);
     add_transpose_laws(list);
     add_map_dim_laws(list);

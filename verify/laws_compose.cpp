@@ -20,18 +20,42 @@ bool declined(const Op& op, const Status& s) {
 // Laws 43 and 44: derivatives of each lane, four ways.
 
 struct PerLane {
-  std::vector<Case::Slot> slots;
+  std::vector<Case::Slot> slots;  ///< what is differentiated, then tensors that are mapped alone
+  size_t traced;                  ///< how many of the first
   Function f;
   Batch xs, directions;  ///< primals; tangents (like them) or cotangents (one per result)
   bool forward;
 };
 
-Tensors derivative_of(const Function& f, const Tensors& xs, const Tensors& directions, bool forward) {
-  return forward ? jvp(f, xs, directions).tangents : vjp(f, xs).pullback(directions);
+/// In the first tensors, as many as are traced.
+Tensors derivative_of(const Function& f, const PerLane& p, const Tensors& xs, const Tensors& directions) {
+  const auto middle = xs.begin() + long(p.traced);
+  const Function g = [&](const Tensors& traced) {
+    Tensors all = traced;
+    all.insert(all.end(), middle, xs.end());
+    return f(all);
+  };
+  const Tensors traced(xs.begin(), middle);
+  return p.forward ? jvp(g, traced, directions).tangents : vjp(g, traced).pullback(directions);
+}
+
+/// Indices and conditions may differ from lane to lane.
+void map_others(Case& c, PerLane& p) {
+  const auto is_inexact_slot = [&](const Case::Slot& s) { return is_inexact(c.at(s).dtype()); };
+  std::vector<Case::Slot> others = c.tensors();
+  std::erase_if(others, is_inexact_slot);
+  std::vector<bool> mapped;
+  for (size_t k = 0; k < others.size(); ++k) mapped.push_back(c.draw.flag());
+  const Batch b = draw_batch(c, others, mapped, p.xs.size);
+  p.slots.insert(p.slots.end(), others.begin(), others.end());
+  p.xs.xs.insert(p.xs.xs.end(), b.xs.begin(), b.xs.end());
+  p.xs.in_dims.insert(p.xs.in_dims.end(), b.in_dims.begin(), b.in_dims.end());
+  p.f = c.smooth_function(p.slots);
 }
 
 bool draw_per_lane(Case& c, PerLane& p) {
   p.slots = c.subset(c.inexact());
+  p.traced = p.slots.size();
   if (p.slots.empty()) return false;
   p.f = c.smooth_function(p.slots);
   p.forward = c.draw.flag();
@@ -42,6 +66,7 @@ bool draw_per_lane(Case& c, PerLane& p) {
   else if (status_of([&] { likes = p.f(lane(p.xs, 0)); }).raised) return false;
   for (Tensor& t : likes) t = c.direction(t);
   p.directions = draw_batch(c.draw, likes, std::vector<bool>(likes.size(), true), size, true);
+  map_others(c, p);
   return !likes.empty();
 }
 
@@ -53,8 +78,7 @@ Tensors mapped_derivative(const PerLane& p) {
   dims.insert(dims.end(), p.directions.in_dims.begin(), p.directions.in_dims.end());
   const size_t n = p.xs.xs.size();
   const Function lane_derivative = [&](const Tensors& ts) {
-    return derivative_of(p.f, {ts.begin(), ts.begin() + long(n)}, {ts.begin() + long(n), ts.end()},
-                         p.forward);
+    return derivative_of(p.f, p, {ts.begin(), ts.begin() + long(n)}, {ts.begin() + long(n), ts.end()});
   };
   return vmap(lane_derivative, {dims, {0}, Randomness::Error, p.xs.size})(all);
 }
@@ -74,7 +98,7 @@ Tensors directions_of_mapped(const PerLane& p) {
 /// The derivative of the mapped function, brought to lanes in front.
 Tensors derivative_of_mapped(const PerLane& p) {
   const Function mapped = vmap(p.f, {p.xs.in_dims, {0}, Randomness::Error, p.xs.size});
-  Tensors out = derivative_of(mapped, p.xs.xs, directions_of_mapped(p), p.forward);
+  Tensors out = derivative_of(mapped, p, p.xs.xs, directions_of_mapped(p));
   for (size_t k = 0; !p.forward && k < out.size(); ++k)
     if (p.xs.in_dims[k] != kNone) out[k] = moved(out[k], p.xs.in_dims[k], 0);
   return out;
@@ -89,7 +113,7 @@ Tensors looped_derivative(const PerLane& p, bool shared) {
     if (shared && p.forward)
       for (size_t k = 0; k < directions.size(); ++k)
         if (p.xs.in_dims[k] == kNone) directions[k] = lane(p.directions, 0)[k];
-    lanes.push_back(derivative_of(p.f, lane(p.xs, i), directions, p.forward));
+    lanes.push_back(derivative_of(p.f, p, lane(p.xs, i), directions));
   }
   Tensors out;
   for (size_t k = 0; k < lanes[0].size(); ++k) {
@@ -103,6 +127,17 @@ Tensors looped_derivative(const PerLane& p, bool shared) {
   return out;
 }
 
+/// In the first of the tensors alone.
+std::string derived_text(const PerLane& p) {
+  const std::string middle = "xs.begin() + " + std::to_string(p.traced);
+  return "  const auto derived = [](const Function& f, const Tensors& xs, const Tensors& us) {\n"
+         "    const Function g = [&](const Tensors& ts) {\n      Tensors all = ts;\n"
+         "      all.insert(all.end(), " +
+         middle + ", xs.end());\n      return f(all);\n    };\n    const Tensors traced(xs.begin(), " +
+         middle + ");\n    return " +
+         (p.forward ? "jvp(g, traced, us).tangents" : "vjp(g, traced).pullback(us)") + ";\n  };\n";
+}
+
 std::string per_lane_program(const Case& c, const PerLane& p, bool outside, const Tensors& want) {
   const size_t n = p.xs.xs.size();
   const Tensors directions = outside ? directions_of_mapped(p) : p.directions.xs;
@@ -111,12 +146,14 @@ std::string per_lane_program(const Case& c, const PerLane& p, bool outside, cons
     return "VmapOptions{" + cpp_dims(dims) + ", {0}, Randomness::Error, " + size + "}";
   };
   const auto derivative = [&](const std::string& f, const std::string& xs, const std::string& ts) {
+    if (p.traced < n) return "derived(" + f + ", " + xs + ", " + ts + ")";
     return p.forward ? "jvp(" + f + ", " + xs + ", " + ts + ").tangents"
                      : "vjp(" + f + ", " + xs + ").pullback(" + ts + ")";
   };
   std::string out = cpp_declarations(c.with(p.slots, p.xs.xs)) + cpp_tensors("u", directions) +
                     cpp_tensors("w", want) + "  const Function f0 = " + cpp_function(c, p.slots, true) +
                     ";\n  const Tensors xs" + cpp_list(cpp_names(c, p.slots)) + ", us" + us + ";\n";
+  if (p.traced < n) out += derived_text(p);
   if (outside) {
     out += "  const Function f1 = vmap(f0, " + options(p.xs.in_dims) +
            ");\n  const Tensors got = " + derivative("f1", "xs", "us") + ";  // lanes where xs has them\n";

@@ -20,5 +20,6 @@ bool draws_anew(const Case& c);
 /// Of an operator that takes its dims by `Dim` parameters: whether each of the `rank` dims is among them. A
 /// reduction without dims reduces all; along-dim operators then touch none.
 std::vector<bool> named_dims(const Case& c, int rank);
+void add_direction_laws(std::vector<Law>& laws);  ///< laws_directions.cpp: 24
 
 }  // namespace lamella::verify

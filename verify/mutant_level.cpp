@@ -258,6 +258,66 @@ Tensors mapped(Case& c, bool twice) {
 }
 }  // namespace
 
+namespace {
+/// Parts of a list of tensors that a function takes as one.
+Tensors part(const Tensors& all, size_t from, size_t to) {
+  return {all.begin() + long(from), all.begin() + long(to)};
+}
+Tensors drawn_like(Case& c, const Tensors& like) {
+  Tensors out;
+  for (const Tensor& t : like) out.push_back(c.direction(t));
+  return out;
+}
+
+/// The smooth results as a function of the inexact tensors, under vmap if asked for: then all tensors may be
+/// mapped. Their values go to `xs`.
+Function smooth(Case& c, bool mapped, Tensors& xs) {
+  if (!mapped) {
+    xs = c.values(c.inexact());
+    return c.smooth_function(c.inexact());
+  }
+  const std::vector<Case::Slot>& slots = c.tensors();
+  const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), draw_lanes(c.draw));
+  for (const Tensor& x : b.xs)
+    if (is_inexact(x.dtype())) xs.push_back(x);
+  const Function f = vmap(c.smooth_function(slots), {b.in_dims, {0}, Randomness::Error, b.size});
+  return [f, all = b.xs](const Tensors& at) {
+    Tensors ts = all;
+    size_t k = 0;
+    for (Tensor& t : ts)
+      if (is_inexact(t.dtype())) t = at[k++];
+    return f(ts);
+  };
+}
+
+Tensors backwards(Case& c, const Function& f, const Tensors& xs) {
+  Tensors leaves, out;
+  for (const Tensor& x : xs) leaves.push_back(requires_grad(x));
+  for (const Tensor& y : f(leaves))
+    if (is_grad_required(y)) backward(y, c.direction(detach(y)));
+  for (const Tensor& leaf : leaves) out.push_back(grad_of(leaf));
+  return out;
+}
+
+/// Derivatives of derivatives are those in the point and in the direction at once.
+Tensors derivatives(Probe kind, Case& c) {
+  Tensors xs;
+  const Function f = smooth(c, kind == Probe::VjpOfVmap, xs);
+  if (xs.empty()) return {};
+  if (kind == Probe::Backward) return backwards(c, f, xs);
+  const bool forward = kind == Probe::Jvp || kind == Probe::JvpOfJvp;
+  const size_t n = xs.size();
+  const Function g = [&](const Tensors& all) {
+    const Tensors at = part(all, 0, n), along = part(all, n, all.size());
+    return forward ? jvp(f, at, along).tangents : vjp(f, at).pullback(along);
+  };
+  Tensors all = xs;
+  for (const Tensor& t : drawn_like(c, forward ? xs : f(xs))) all.push_back(t);
+  if (kind != Probe::JvpOfJvp && kind != Probe::Second) return g(all);
+  return jvp(g, all, drawn_like(c, all)).tangents;
+}
+}  // namespace
+
 Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOptions& options) {
   Case c(op, choices, options);
   switch (kind) {
@@ -270,38 +330,7 @@ Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOption
     default: break;
   }
   if (kind == Probe::Forward) return c.function(c.tensors())(c.values(c.tensors()));
-  Function f = c.smooth_function(c.inexact());
-  Tensors xs = c.values(c.inexact());
-  if (xs.empty()) return {};
-  if (kind == Probe::VjpOfVmap) {
-    const Batch b = draw_batch(c, c.inexact(), draw_mapped(c.draw, xs.size()), draw_lanes(c.draw));
-    f = vmap(f, {b.in_dims, {0}, Randomness::Error, b.size});
-    xs = b.xs;
-  }
-  Tensors ts;
-  for (const Tensor& x : xs) ts.push_back(c.direction(x));
-  if (kind == Probe::Jvp) return jvp(f, xs, ts).tangents;
-  if (kind == Probe::JvpOfJvp) {
-    Tensors more;
-    for (const Tensor& x : xs) more.push_back(c.direction(x));
-    return jvp([&](const Tensors& at) { return jvp(f, at, ts).tangents; }, xs, more).tangents;
-  }
-  const auto gradients = [&](const Tensors& at) {
-    const VjpResult r = vjp(f, at);
-    Tensors cts;
-    for (const Tensor& y : r.values) cts.push_back(c.direction(y));
-    return r.pullback(cts);
-  };
-  if (kind == Probe::Vjp || kind == Probe::VjpOfVmap) return gradients(xs);
-  if (kind == Probe::Backward) {
-    Tensors leaves, out;
-    for (const Tensor& x : xs) leaves.push_back(requires_grad(x));
-    for (const Tensor& y : f(leaves))
-      if (is_grad_required(y)) backward(y, c.direction(detach(y)));
-    for (const Tensor& leaf : leaves) out.push_back(grad_of(leaf));
-    return out;
-  }
-  return jvp(gradients, xs, ts).tangents;
+  return derivatives(kind, c);
 }
 
 namespace {

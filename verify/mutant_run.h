@@ -5,13 +5,17 @@
 
 namespace lamella::verify {
 
-/// Lines to the parent: "try LAW", "caught LAW CASES CHECKS message", "reached TIMES LAWS CHECKS",
-/// "equal CASES", "differs CASES difference", "end". Each gives the process another 10 s of processor time.
+/// What the process tells. Lines to the parent: "caught LAW CASES CHECKS message", "reached TIMES LAWS
+/// CHECKS", "equal CASES", "differs CASES difference", "end".
 struct Say {
   int fd;
+  std::string_view* at;  ///< in memory that the parent shares: what is tried now
+  int left = 0;
   void line(const std::string& text) const;
+  /// Gives the process another 10 s of processor time, now and then.
+  void trying(std::string_view id);
 };
 
-void hunt(const Planted& p, const MutantOptions& options, const Say& say);
+void hunt(const Planted& p, const MutantOptions& options, Say say);
 
 }  // namespace lamella::verify

@@ -45,6 +45,10 @@ const std::vector<Perturbation>& perturbations() { return perturbation_list(); }
 void add_mutant(const Mutant& m) { mutant_list().push_back(m); }
 void add_perturbation(const Perturbation& p) { perturbation_list().push_back(p); }
 const std::vector<std::string>& inert_pairs() { return inert_list; }
+bool takes_type_alone(const Op& op) {
+  const auto sized = [](const Param& p) { return p.role == ParamRole::Size; };
+  return takes_type(op) && std::ranges::any_of(op.schema.params, sized);
+}
 
 namespace {
 /// Whether one drawn case tells `p` from the right call.
@@ -84,6 +88,11 @@ void add_rows(const Op& op, std::vector<Planted>& out) {
   }
 }
 
+/// Whether a batch rule's call moves what is looked at for its sizes or its dtype alone.
+bool unseen(const Op& op, const Op& called, const Perturbation& p) {
+  return called.is_view() && (takes_type_alone(op) || (takes_type(op) && p.of_values));
+}
+
 /// A mutant of each call that fits a perturbation.
 void add_calls(const Op& op, const std::string& where, const std::string& group,
                const std::vector<CallSite>& sites, const std::function<void(Op&)>& plant_rule,
@@ -93,6 +102,7 @@ void add_calls(const Op& op, const std::string& where, const std::string& group,
     const Op& called = *OpTable::current().find(site.op);
     for (const Perturbation& p : perturbations()) {
       if (p.of_derivatives && !has_vjp(op) && !has_jvp(op)) continue;
+      if (group == "batch" && unseen(op, called, p)) continue;
       if (!p.fits(called, site.traits) || (p.id == "swapped" && inert(p.id, called))) continue;
       out.push_back({format("{}/{}#{}:{}", where, site.op, site.nth, p.id), group,
                      format("In the call of {}: {}", site.op, p.what), &op, OpForm::Functional,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <csignal>
 
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/law.h"
@@ -50,7 +51,8 @@ struct Perturbation {
   bool (*fits)(const Op& called, const CallTraits&);
   Tensors (*call)(const Op& called, const Values& args);  ///< in the place of call_boxed(called, args)
   bool of_derivatives =
-      false;  ///< changes what outer derivatives see alone: for rules of operators that have one
+      false;               ///< changes what outer derivatives see alone: for rules of operators that have one
+  bool of_values = false;  ///< changes elements alone, no sizes: not for what is looked at for its sizes
 };
 /// A way to get a formula as a whole wrong.
 struct FormulaPerturbation {
@@ -65,6 +67,11 @@ const std::vector<Mutant>& mutants();
 const std::vector<Perturbation>& perturbations();
 void add_mutant(const Mutant& m);
 void add_perturbation(const Perturbation& p);
+
+/// Operators whose tensors say of what sizes or dtype to make something (zeros_like), or of what dtype alone
+/// (new_zeros): their declared class.
+inline bool takes_type(const Op& op) { return op.shape == ShapeClass::Factory; }
+bool takes_type_alone(const Op& op);
 
 std::vector<Mutant> batch_mutants();
 std::vector<Mutant> dispatch_mutants();
@@ -119,6 +126,7 @@ struct MutantOptions {
   bool first_only = false;         ///< stop at the first law that notices; else every law gets a few cases
   std::vector<std::string> laws;   ///< ids; empty: all
   uint64_t seed = 1;
+  const volatile std::sig_atomic_t* stop = nullptr;  ///< once set, what runs is given up
 };
 
 struct Kill {
@@ -138,7 +146,7 @@ struct MutantResult {
 };
 
 /// Runs the laws against planted bugs, each in a process of its own, `options.processes` at once; results in
-/// the order of `planted`. `done` is told of each as it ends.
+/// the order of `planted`, fewer when `options.stop` was set. `done` is told of each as it ends.
 std::vector<MutantResult> run_mutants(const std::vector<Planted>& planted, const MutantOptions& options,
                                       const std::function<void(const MutantResult&)>& done = {});
 

@@ -138,6 +138,8 @@ bool has_kind(const Op& op, ParamKind kind) {
 }
 
 bool nonzero(const Op&, const CallTraits& t) { return t.nonzero; }
+/// What a factory makes depends on no element.
+bool depends(const Op& op, const CallTraits& t) { return t.nonzero && !takes_type(op); }
 bool imaginary(const Op&, const CallTraits& t) { return t.imaginary; }
 bool like_first(const Op& op, const CallTraits& t) { return t.like_first && op.shape != ShapeClass::Factory; }
 bool two_tensors(const Op&, const CallTraits& t) { return t.pair; }
@@ -153,13 +155,16 @@ bool has_sibling(const Op& op, const CallTraits&) { return sibling_of(op) != nul
 
 std::vector<Perturbation> call_perturbations() {
   return {
-      {"negated", "The result has the wrong sign.", nonzero, results_changed<negated>},
-      {"percent", "The result is one percent too large.", nonzero, results_changed<one_percent_more>},
-      {"zeroed", "The result is zero.", nonzero, results_changed<zeroed>},
-      {"conjugated", "The result is the complex conjugate.", imaginary, results_changed<conjugated>},
-      {"first_for_all", "One entry of the last dim stands for all.", spread, results_changed<first_for_all>},
-      {"detached", "Outer levels do not see what the result depends on.", nonzero, results_changed<detached>,
+      {"negated", "The result has the wrong sign.", nonzero, results_changed<negated>, false, true},
+      {"percent", "The result is one percent too large.", nonzero, results_changed<one_percent_more>, false,
        true},
+      {"zeroed", "The result is zero.", nonzero, results_changed<zeroed>, false, true},
+      {"conjugated", "The result is the complex conjugate.", imaginary, results_changed<conjugated>, false,
+       true},
+      {"first_for_all", "One entry of the last dim stands for all.", spread, results_changed<first_for_all>,
+       false, true},
+      {"detached", "Outer levels do not see what the result depends on.", depends, results_changed<detached>,
+       true, true},
       {"dropped", "The call is left out: its argument stands for the result.", like_first, dropped},
       {"swapped", "The first two tensors are given in the wrong order.", two_tensors, swapped},
       {"dim_off_by_one", "A dim is the next one.", names_dims, dim_off_by_one},
