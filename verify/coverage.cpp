@@ -99,7 +99,11 @@ void observe_point(bool smooth) {
 
 void Coverage::add(const Observation& o, int depth, bool draws_stacks) {
   ++cases;
-  for (size_t f = 0; f < kFeatures; ++f) features[f] += o.features >> f & 1;
+  constexpr uint32_t kOfElements = 1u << int(Feature::RankZero) | 1u << int(Feature::Strided) |
+                                   1u << int(Feature::Offset);  // required of cases with elements alone
+  const bool empty = o.features >> int(Feature::Empty) & 1;
+  const uint32_t seen = empty ? o.features & ~kOfElements : o.features;
+  for (size_t f = 0; f < kFeatures; ++f) features[f] += seen >> f & 1;
   if (o.mapped_of) ++mapped[o.mapped_of][o.mapped & 7];
   if (o.traced_of) ++traced[o.traced_of][o.traced & 7];
   deep_cases += draws_stacks;
