@@ -142,16 +142,16 @@ TEST(Formulas, Broadcast) {
 TEST(Formulas, Reduce) {
   EXPECT_INLINE(formulas_of({ShapeClass::Reduce}), R"(
       sum (linear)
-        jvp x: sum(t, dim, true)
+        jvp x: sum(t, dim, true, dtype)
         vjp x: expand(ct, x.sizes)
       prod
-          v1 = slice(flip(reshape(permute(x, [2,0,1]), [2,3]), [-1]), -1, 0, 1)
-          v2 = slice(cumprod(flip(reshape(permute(x, [2,0,1]), [2,3]), [-1]), -1), -1, 0, 2)
-          v3 = ones_like(slice(reshape(permute(x, [2,0,1]), [2,3]), -1, 0, 1))
-          v4 = slice(cumprod(reshape(permute(x, [2,0,1]), [2,3]), -1), -1, 0, 2)
+          v1 = slice(flip(reshape(permute(x, [0]), x.sizes), [-1]), -1, 0, 1)
+          v2 = slice(cumprod(flip(reshape(permute(x, [0]), x.sizes), [-1]), -1), -1, 0, 1)
+          v3 = ones_like(slice(reshape(permute(x, [0]), x.sizes), -1, 0, 1))
+          v4 = slice(cumprod(reshape(permute(x, [0]), x.sizes), -1), -1, 0, 1)
           v5 = mul(cat([v3, v4], -1), flip(cat([ones_like(v1), v2], -1), [-1]))
-        jvp x: sum(mul(t, permute(reshape(v5, [2,3,1]), [1,2,0])), [0,1], true)
-        vjp x: mul(ct, conj(permute(reshape(v5, [2,3,1]), [1,2,0])))
+        jvp x: sum(mul(t, permute(reshape(v5, x.sizes), [0])), [0], true)
+        vjp x: mul(ct, conj(permute(reshape(v5, x.sizes), [0])))
       amax, amin (has kinks)
           v1 = div(to(eq(x, unsqueeze(unsqueeze(result, 0), 1)), x.dtype), sum(eq(x, \
       unsqueeze(unsqueeze(result, 0), 1)), [0,1], true))
@@ -164,24 +164,24 @@ TEST(Formulas, Reduce) {
 TEST(Formulas, AlongDim) {
   EXPECT_INLINE(formulas_of({ShapeClass::AlongDim}), R"(
       cumsum (linear)
-        jvp x: cumsum(t, dim)
-        vjp x: flip(cumsum(flip(ct, [2]), dim), [2])
+        jvp x: cumsum(t, dim, dtype)
+        vjp x: flip(cumsum(flip(ct, [0]), dim), [0])
       cumprod
           v1 = cat([ones_like(slice(result, dim, 0, 1)), slice(result, dim, 0, 1)], dim)
           v2 = add(slice(mul(v1, t), dim, 1, 2), mul(slice(x, dim, 1, 2), slice(mul(v1, t), dim, 0, 1)))
         jvp x: cat([slice(mul(v1, t), dim, 0, 1), v2], dim)
-          v3 = cat([ones_like(slice(flip(conj(x), [2]), dim, 0, 1)), slice(flip(conj(x), [2]), dim, 0, \
+          v3 = cat([ones_like(slice(flip(conj(x), [0]), dim, 0, 1)), slice(flip(conj(x), [0]), dim, 0, \
       1)], dim)
-          v4 = add(slice(flip(ct, [2]), dim, 1, 2), mul(slice(v3, dim, 1, 2), slice(flip(ct, [2]), dim, \
+          v4 = add(slice(flip(ct, [0]), dim, 1, 2), mul(slice(v3, dim, 1, 2), slice(flip(ct, [0]), dim, \
       0, 1)))
           v5 = cat([ones_like(slice(conj(result), dim, 0, 1)), slice(conj(result), dim, 0, 1)], dim)
-        vjp x: mul(v5, flip(cat([slice(flip(ct, [2]), dim, 0, 1), v4], dim), [2]))
+        vjp x: mul(v5, flip(cat([slice(flip(ct, [0]), dim, 0, 1), v4], dim), [0]))
       softmax
-        jvp x: sub(mul(t, result), mul(result, sum(mul(t, result), [-1], true)))
-        vjp x: sub(mul(ct, result), mul(result, sum(mul(ct, result), [-1], true)))
+        jvp x: sub(mul(t, result), mul(result, sum(mul(t, result), [-2], true)))
+        vjp x: sub(mul(ct, result), mul(result, sum(mul(ct, result), [-2], true)))
       log_softmax
-        jvp x: sub(t, sum(mul(exp(result), t), [-1], true))
-        vjp x: sub(ct, mul(exp(result), sum(ct, [-1], true)))
+        jvp x: sub(t, sum(mul(exp(result), t), [-2], true))
+        vjp x: sub(ct, mul(exp(result), sum(ct, [-2], true)))
       sort (has kinks)
         jvp x: gather(t, dim, result1)
         vjp x: scatter_add(zeros_like(ct), dim, result1, ct)
@@ -287,12 +287,14 @@ TEST(Formulas, Linalg) {
       linalg_cholesky
           v1 = linalg_solve_triangular(conj(transpose(result, -2, -1)), linalg_solve_triangular(result, \
       t, false), true, false)
-          v2 = mul(0.5, add(tril(v1), tril(conj(transpose(v1, -2, -1)), -1)))
-        jvp x: matmul(result, v2)
-          v3 = transpose(tril(tril(matmul(conj(transpose(result, -2, -1)), ct)), -1), -2, -1)
-          v4 = add(tril(matmul(conj(transpose(result, -2, -1)), ct)), conj(v3))
-          v5 = linalg_solve_triangular(conj(transpose(result, -2, -1)), mul(0.5, v4), true)
-        vjp x: linalg_solve_triangular(result, v5, false, false)
+          v2 = add(tril(add(v1, conj(transpose(v1, -2, -1)))), tril(add(v1, conj(transpose(v1, -2, \
+      -1))), -1))
+        jvp x: matmul(result, mul(0.25, v2))
+          v3 = add(tril(matmul(conj(transpose(result, -2, -1)), ct)), \
+      tril(matmul(conj(transpose(result, -2, -1)), ct), -1))
+          v4 = linalg_solve_triangular(conj(transpose(result, -2, -1)), mul(0.25, add(v3, \
+      conj(transpose(v3, -2, -1)))), true)
+        vjp x: linalg_solve_triangular(result, v4, false, false)
       cholesky
         by composition
       linalg_solve_triangular
