@@ -126,7 +126,7 @@ call("maximum", Values{a0, a1}))");
 /// Likewise the second, which drew `dtype=` behind the tensors and did not ask the law.
 TEST(Decoder, SecondVersionStillDecodes) {
   const Choices words = {0, 3, 0, 0, 0, 0, 0, 0, 0, 0, 7, 1, 0, 1477247573, 1};
-  DrawOptions options{.dtypes = kFloat32And64};
+  DrawOptions options{.dtypes = kFloat32And64, .max_numel = 6};
   options.version = 2;
   const Case c(op("mean"), words, options);
   EXPECT_EQ(cpp_declarations(c.args) + cpp_call(c.op, c.args),
