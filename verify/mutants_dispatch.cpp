@@ -235,6 +235,15 @@ Geometry strides_swapped(const Frame& f, const Geometry& x) {
   if (last > 0 && g.sizes[0] == g.sizes[last]) std::swap(g.strides[0], g.strides[last]);
   return g;
 }
+/// Strides of a dense base, whatever the base has; only where such elements lie in its memory.
+Geometry strides_forgotten(const Frame& f, const Geometry& x) {
+  Geometry dense = x;
+  int64_t last = 0, numel = 1;
+  for (int d = 0; d < x.sizes.size(); ++d)
+    last += (x.sizes[d] - 1) * x.strides[d], numel *= x.sizes[d];
+  if (last >= numel - 1) dense.strides = contiguous_strides(x.sizes);
+  return right_row().view(f, dense);
+}
 bool is_view(const Op& op) { return op.is_view(); }
 
 bool has_default(const Op& op) {
@@ -288,6 +297,8 @@ std::vector<Mutant> dispatch_mutants() {
        on_cpu<code_forgotten>},
       {"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
        [](Op& r) { r.view = strides_swapped; }},
+      {"view_strides_forgotten", "dispatch", "A view takes its base for a dense one.", is_view,
+       [](Op& r) { r.view = strides_forgotten; }},
       {"view_copied", "dispatch", "A view is a copy.", is_view, on_cpu<view_copied>},
       {"primal_recomputed", "dispatch", "A derivative changes the value it comes with.", differentiable,
        at_levels<primal_recomputed>},
