@@ -2,13 +2,12 @@
 #include <cmath>
 
 #include "lamella/ops/batch.h"
+#include "lamella/ops/constant.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
 
 namespace {
-constexpr std::string_view kConstant = "the result does not depend on any element";
-
 DType dtype_or(const Frame& f, DType otherwise) { return f.arg_or<DType>(param(f, "dtype"), otherwise); }
 
 DType dtype_of_number(const Scalar& value) {

@@ -25,19 +25,16 @@ Tensor previous(const Tensor& v, int64_t dim) {
   return cat({ones_like(slice(v, dim, 0, 1)), slice(v, dim, 0, v.size(int(dim)) - 1)}, dim);
 }
 
-/// s_k = b_k + a_k s_(k-1) along dim, s_(-1) = 0.
-/// NOTE: [scan by doubling] After the step with `shift`, b_k and a_k describe s_k in terms of s_(k - 2
-/// shift): log2 n steps of products and sums. Nothing is divided, so derivatives of cumprod built on it are
-/// right at zeros, to all orders.
+/// s_k = b_k + a_(k-1) s_(k-1) along dim, s_0 = b_0: `a` is one shorter than `b`.
+/// NOTE: [scan by doubling] After the step with `shift`, b_k and a_(k - 2 shift) describe s_k in terms of
+/// s_(k - 2 shift): log2 n steps of products and sums. Nothing is divided, so derivatives of cumprod built on
+/// it are right at zeros, to all orders.
 Tensor recurrence(Tensor a, Tensor b, int64_t dim) {
   const int64_t n = b.size(int(dim));
   for (int64_t shift = 1; shift < n; shift *= 2) {
-    const auto head = [&](const Tensor& v) { return slice(v, dim, 0, shift); };
-    const auto tail = [&](const Tensor& v) { return slice(v, dim, shift, n); };
-    const auto before_tail = [&](const Tensor& v) { return slice(v, dim, 0, n - shift); };
-    const Tensor factor = tail(a);
-    b = cat({head(b), tail(b) + factor * before_tail(b)}, dim);
-    if (2 * shift < n) a = cat({head(a), factor * before_tail(a)}, dim);
+    const Tensor head = slice(b, dim, 0, shift), tail = slice(b, dim, shift, n);
+    b = cat({head, tail + a * slice(b, dim, 0, n - shift)}, dim);
+    if (2 * shift < n) a = slice(a, dim, shift, n - shift) * slice(a, dim, 0, n - 2 * shift);
   }
   return b;
 }
@@ -48,13 +45,13 @@ bool is_identity(const Tensor& y, int64_t dim) { return y.rank() == 0 || y.size(
 Tensor cumprod_jvp(Tensor t, Tensor x, Tensor y, int64_t dim) {
   t = in_dtype(t, y.dtype());
   if (is_identity(y, dim)) return t;
-  return recurrence(in_dtype(x, y.dtype()), previous(y, dim) * t, dim);
+  return recurrence(slice(in_dtype(x, y.dtype()), dim, 1, {}), previous(y, dim) * t, dim);
 }
 
 /// dx_j = conj(y_(j-1)) s_j with s_j = dy_j + conj(x_(j+1)) s_(j+1), run from the end.
 Tensor cumprod_vjp(Tensor dy, Tensor x, Tensor y, int64_t dim) {
   if (is_identity(y, dim)) return dy;
-  const Tensor factors = previous(flip(conj(in_dtype(x, y.dtype())), {dim}), dim);
+  const Tensor factors = flip(slice(conj(in_dtype(x, y.dtype())), dim, 1, {}), {dim});
   return previous(conj(y), dim) * flip(recurrence(factors, flip(dy, {dim}), dim), {dim});
 }
 

@@ -47,6 +47,10 @@ void map_others(Case& c, PerLane& p) {
   std::vector<bool> mapped;
   for (size_t k = 0; k < others.size(); ++k) mapped.push_back(c.draw.flag());
   const Batch b = draw_batch(c, others, mapped, p.xs.size);
+  if (b.any_mapped() && c.draw.flag()) {  // they alone, beside what all lanes share
+    const size_t k = c.draw.below(uint32_t(p.traced));
+    p.xs.xs[k] = c.at(p.slots[k]), p.xs.in_dims[k] = kNone;
+  }
   p.slots.insert(p.slots.end(), others.begin(), others.end());
   p.xs.xs.insert(p.xs.xs.end(), b.xs.begin(), b.xs.end());
   p.xs.in_dims.insert(p.xs.in_dims.end(), b.in_dims.begin(), b.in_dims.end());

@@ -38,11 +38,14 @@ void note_elements(CallTraits& traits, const Tensor& y) {
   });
 }
 
+TensorSpan results_of(const Frame& f) {
+  const bool list = f.op->schema.result_kind == ResultKind::TensorList;
+  return list && f.list ? TensorSpan(*f.list)
+                        : TensorSpan(f.results, list ? 0 : size_t(f.op->schema.n_results));
+}
+
 void note(CallTraits& traits, const Frame& f) {
   const Op& op = *f.op;
-  const bool list = op.schema.result_kind == ResultKind::TensorList;
-  const TensorSpan results =
-      list && f.list ? TensorSpan(*f.list) : TensorSpan(f.results, list ? 0 : size_t(op.schema.n_results));
   const Tensor* first = nullptr;
   int given = 0;
   for (const uint8_t i : op.tensor_params) {
@@ -51,7 +54,7 @@ void note(CallTraits& traits, const Frame& f) {
   }
   traits.pair |= given >= 2;
   if (first) traits.rank = std::max(traits.rank, first->rank());
-  for (const Tensor& y : results) {
+  for (const Tensor& y : results_of(f)) {
     if (!y.defined() || !is_plain(y)) continue;
     note_elements(traits, y);
     const bool same_type =
@@ -75,8 +78,43 @@ class RuleLevel final : public Transform {
     else std::copy(wrong.begin(), wrong.end(), f.results);
   }
 
+  /// The rule returns `results`: what was made and asked for nothing else is read.
+  void finish(TensorSpan results) {
+    for (const Tensor& y : results) read(y, false);
+    for (const Made& m : made_)
+      if (!m.asked_for) traits_of(m).read = true;
+    made_.clear();
+  }
+
  private:
+  struct Made {
+    Tensor tensor;  ///< held, so that no other takes its place
+    std::string op;
+    int nth;
+    bool asked_for = false;
+  };
+  static CallTraits& traits_of(const Made& m) {
+    auto& sites = *live_bug.record;
+    return std::ranges::find_if(sites, [&](const CallSite& s) { return s.nth == m.nth && s.op == m.op; })
+        ->traits;
+  }
+  void read(const Tensor& t, bool type_alone) {
+    for (Made& m : made_) {
+      if (!t.defined() || m.tensor.impl() != t.impl()) continue;
+      m.asked_for = true;
+      (type_alone ? traits_of(m).typed : traits_of(m).read) = true;
+    }
+  }
+  void read_arguments(const Frame& f) {
+    for (const uint8_t i : f.op->tensor_params) {
+      if (f.none(i)) continue;
+      if (f.op->schema.params[i].kind == ParamKind::Tensor) read(f.tensor(i), takes_type(*f.op));
+      else
+        for (const Tensor& t : f.tensors(i)) read(t, takes_type(*f.op));
+    }
+  }
   void record(Frame& f) {
+    read_arguments(f);
     lamella::call(f);
     if (f.op->form != OpForm::Functional) return;
     const int nth = counts_[f.op->name]++;
@@ -85,8 +123,10 @@ class RuleLevel final : public Transform {
     auto at = std::find_if(sites.begin(), sites.end(), same);
     if (at == sites.end()) at = sites.insert(at, {f.op->name, nth, {}});
     note(at->traits, f);
+    for (const Tensor& y : results_of(f)) made_.push_back({y, f.op->name, nth});
   }
   int seen_ = 0;
+  std::vector<Made> made_;
   std::map<std::string, int> counts_;
 };
 
@@ -110,15 +150,19 @@ void note_result(const Tensors& results) {
 }
 Tensors wrong_many(const RuleArgs& a) {
   if (live_bug.spoil) return spoilt(a);
-  const OpenRule open;
+  OpenRule open;
   const Tensors results = run_formula(*live_bug.formula, a);
-  if (live_bug.record) note_result(results);
+  if (live_bug.record) open.transform.finish(results), note_result(results);
   return results;
 }
 Tensor wrong_one(const RuleArgs& a) { return wrong_many(a)[0]; }
 void wrong_batch(BatchCall& b) {
-  const OpenRule open;
+  OpenRule open;
   right_batch_rule(b);
+  if (!live_bug.record) return;
+  const bool list = b.frame.op->schema.result_kind == ResultKind::TensorList;
+  const size_t n = list || !b.results ? 0 : size_t(b.frame.op->schema.n_results);
+  open.transform.finish(list && b.list ? TensorSpan(*b.list) : TensorSpan(b.results, n));
 }
 
 /// "The operator itself, applied to the tangent"; here `saved` are all its arguments.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lamella/ops/constant.h"
 #include "lamella/verify/calibration.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
@@ -45,6 +46,7 @@ const std::vector<Perturbation>& perturbations() { return perturbation_list(); }
 void add_mutant(const Mutant& m) { mutant_list().push_back(m); }
 void add_perturbation(const Perturbation& p) { perturbation_list().push_back(p); }
 const std::vector<std::string>& inert_pairs() { return inert_list; }
+bool takes_type(const Op& op) { return op.no_jvp == ops::kConstant; }
 bool takes_type_alone(const Op& op) {
   const auto sized = [](const Param& p) { return p.role == ParamRole::Size; };
   return takes_type(op) && std::ranges::any_of(op.schema.params, sized);
@@ -103,6 +105,7 @@ void add_calls(const Op& op, const std::string& where, const std::string& group,
     for (const Perturbation& p : perturbations()) {
       if (p.of_derivatives && !has_vjp(op) && !has_jvp(op)) continue;
       if (group == "batch" && unseen(op, called, p)) continue;
+      if (p.of_values && site.traits.typed && !site.traits.read) continue;
       if (!p.fits(called, site.traits) || (p.id == "swapped" && inert(p.id, called))) continue;
       out.push_back({format("{}/{}#{}:{}", where, site.op, site.nth, p.id), group,
                      format("In the call of {}: {}", site.op, p.what), &op, OpForm::Functional,

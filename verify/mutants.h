@@ -36,6 +36,8 @@ struct CallTraits {
   bool like_first = false;  ///< a result had the type of the first tensor argument, and other elements
   bool pair = false;        ///< two tensors were given
   bool spread = false;      ///< elements differed along the last dim
+  bool typed = false;       ///< a result went to an operator that asks for its sizes and dtype
+  bool read = false;        ///< a result went elsewhere, or was the rule's
   int rank = 0;             ///< the highest of the first tensor argument
 };
 /// A call that a formula or a batch rule makes: its n-th to this operator.
@@ -68,9 +70,9 @@ const std::vector<Perturbation>& perturbations();
 void add_mutant(const Mutant& m);
 void add_perturbation(const Perturbation& p);
 
-/// Operators whose tensors say of what sizes or dtype to make something (zeros_like), or of what dtype alone
-/// (new_zeros): their declared class.
-inline bool takes_type(const Op& op) { return op.shape == ShapeClass::Factory; }
+/// Declared: the result does not depend on any element. Its tensors say of what sizes and dtype to make
+/// something (zeros_like), or of what dtype alone (new_zeros).
+bool takes_type(const Op& op);
 bool takes_type_alone(const Op& op);
 
 std::vector<Mutant> batch_mutants();
