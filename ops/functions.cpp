@@ -87,19 +87,15 @@ const Tensor& amin_out(const Tensor& out, const Tensor& x, IntArg dim, bool keep
   return out;
 }
 
-Tensor arange(const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step,
-              std::optional<DType> dtype) {
+Tensor arange(const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
   static const OpHandle handle("arange");
-  const void* const args[] = {&start, end ? &*end : nullptr, step ? &*step : nullptr,
-                              dtype ? &*dtype : nullptr};
+  const void* const args[] = {&start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
   return call_one(handle, args);
 }
 
-const Tensor& arange_out(const Tensor& out, const Scalar& start, std::optional<Scalar> end,
-                         std::optional<Scalar> step, std::optional<DType> dtype) {
+const Tensor& arange_out(const Tensor& out, const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
   static const OpHandle handle("arange_out");
-  const void* const args[] = {&out, &start, end ? &*end : nullptr, step ? &*step : nullptr,
-                              dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, &start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);
@@ -355,8 +351,7 @@ Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset, int6
   return call_one(handle, args);
 }
 
-const Tensor& diagonal_scatter_(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1,
-                                int64_t dim2) {
+const Tensor& diagonal_scatter_(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
   static const OpHandle handle("diagonal_scatter_");
   const void* const args[] = {&x, &src, &offset, &dim1, &dim2};
   Tensor result;
@@ -365,8 +360,7 @@ const Tensor& diagonal_scatter_(const Tensor& x, const Tensor& src, int64_t offs
   return x;
 }
 
-const Tensor& diagonal_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t offset,
-                                   int64_t dim1, int64_t dim2) {
+const Tensor& diagonal_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
   static const OpHandle handle("diagonal_scatter_out");
   const void* const args[] = {&out, &x, &src, &offset, &dim1, &dim2};
   Tensor result;
@@ -621,8 +615,7 @@ Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor
   return call_one(handle, args);
 }
 
-const Tensor& index_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src,
-                         const Scalar& alpha) {
+const Tensor& index_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
   static const OpHandle handle("index_add_");
   const void* const args[] = {&x, &dim, &index, &src, &alpha};
   Tensor result;
@@ -631,8 +624,7 @@ const Tensor& index_add_(const Tensor& x, int64_t dim, const Tensor& index, cons
   return x;
 }
 
-const Tensor& index_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index,
-                            const Tensor& src, const Scalar& alpha) {
+const Tensor& index_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
   static const OpHandle handle("index_add_out");
   const void* const args[] = {&out, &x, &dim, &index, &src, &alpha};
   Tensor result;
@@ -671,23 +663,15 @@ const Tensor& isnan_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
-Tensor layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias,
-                  double eps) {
+Tensor layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   static const OpHandle handle("layer_norm");
-  const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape),
-                              weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
+  const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
   return call_one(handle, args);
 }
 
-const Tensor& layer_norm_out(const Tensor& out, const Tensor& x, IntArg normalized_shape,
-                             const Tensor& weight, const Tensor& bias, double eps) {
+const Tensor& layer_norm_out(const Tensor& out, const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   static const OpHandle handle("layer_norm_out");
-  const void* const args[] = {&out,
-                              &x,
-                              static_cast<const Ints*>(&normalized_shape),
-                              weight.defined() ? &weight : nullptr,
-                              bias.defined() ? &bias : nullptr,
-                              &eps};
+  const void* const args[] = {&out, &x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);
@@ -730,8 +714,7 @@ Tensor linalg_solve_triangular(const Tensor& A, const Tensor& B, bool upper, boo
   return call_one(handle, args);
 }
 
-const Tensor& linalg_solve_triangular_out(const Tensor& out, const Tensor& A, const Tensor& B, bool upper,
-                                          bool left, bool unitriangular) {
+const Tensor& linalg_solve_triangular_out(const Tensor& out, const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
   static const OpHandle handle("linalg_solve_triangular_out");
   const void* const args[] = {&out, &A, &B, &upper, &left, &unitriangular};
   Tensor result;
@@ -884,8 +867,7 @@ Tensor mean(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optio
   return call_one(handle, args);
 }
 
-const Tensor& mean_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim,
-                       std::optional<DType> dtype) {
+const Tensor& mean_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
   static const OpHandle handle("mean_out");
   const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
   Tensor result;
@@ -972,11 +954,9 @@ const Tensor& mv_out(const Tensor& out, const Tensor& a, const Tensor& v) {
   return out;
 }
 
-std::array<Tensor, 3> native_layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight,
-                                        const Tensor& bias, double eps) {
+std::array<Tensor, 3> native_layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
   static const OpHandle handle("native_layer_norm");
-  const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape),
-                              weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
+  const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
   std::array<Tensor, 3> results;
   Frame frame{&*handle, args, results.data()};
   call(frame);
@@ -1112,8 +1092,7 @@ Tensor prod(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optio
   return call_one(handle, args);
 }
 
-const Tensor& prod_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim,
-                       std::optional<DType> dtype) {
+const Tensor& prod_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
   static const OpHandle handle("prod_out");
   const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
   Tensor result;
@@ -1124,15 +1103,13 @@ const Tensor& prod_out(const Tensor& out, const Tensor& x, std::optional<IntArg>
 
 Tensor rand(IntArg size, const Tensor& key, std::optional<DType> dtype) {
   static const OpHandle handle("rand");
-  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr,
-                              dtype ? &*dtype : nullptr};
+  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
   return call_one(handle, args);
 }
 
 const Tensor& rand_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
   static const OpHandle handle("rand_out");
-  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr,
-                              dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);
@@ -1141,15 +1118,13 @@ const Tensor& rand_out(const Tensor& out, IntArg size, const Tensor& key, std::o
 
 Tensor randn(IntArg size, const Tensor& key, std::optional<DType> dtype) {
   static const OpHandle handle("randn");
-  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr,
-                              dtype ? &*dtype : nullptr};
+  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
   return call_one(handle, args);
 }
 
 const Tensor& randn_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
   static const OpHandle handle("randn_out");
-  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr,
-                              dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call(frame);
@@ -1222,8 +1197,7 @@ const Tensor& scatter_add_(const Tensor& x, int64_t dim, const Tensor& index, co
   return x;
 }
 
-const Tensor& scatter_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index,
-                              const Tensor& src) {
+const Tensor& scatter_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
   static const OpHandle handle("scatter_add_out");
   const void* const args[] = {&out, &x, &dim, &index, &src};
   Tensor result;
@@ -1253,8 +1227,7 @@ const Tensor& select_scatter_(const Tensor& x, const Tensor& src, int64_t dim, i
   return x;
 }
 
-const Tensor& select_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim,
-                                 int64_t index) {
+const Tensor& select_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
   static const OpHandle handle("select_scatter_out");
   const void* const args[] = {&out, &x, &src, &dim, &index};
   Tensor result;
@@ -1311,22 +1284,19 @@ const Tensor& sin_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
-Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-             int64_t step) {
+Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   static const OpHandle handle("slice");
   const void* const args[] = {&x, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
   return call_one(handle, args);
 }
 
-Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start,
-                     std::optional<int64_t> end, int64_t step) {
+Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   static const OpHandle handle("slice_scatter");
   const void* const args[] = {&x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
   return call_one(handle, args);
 }
 
-const Tensor& slice_scatter_(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start,
-                             std::optional<int64_t> end, int64_t step) {
+const Tensor& slice_scatter_(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   static const OpHandle handle("slice_scatter_");
   const void* const args[] = {&x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
   Tensor result;
@@ -1335,8 +1305,7 @@ const Tensor& slice_scatter_(const Tensor& x, const Tensor& src, int64_t dim, st
   return x;
 }
 
-const Tensor& slice_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim,
-                                std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
+const Tensor& slice_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
   static const OpHandle handle("slice_scatter_out");
   const void* const args[] = {&out, &x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
   Tensor result;
@@ -1459,8 +1428,7 @@ Tensor sum(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::option
   return call_one(handle, args);
 }
 
-const Tensor& sum_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim,
-                      std::optional<DType> dtype) {
+const Tensor& sum_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
   static const OpHandle handle("sum_out");
   const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
   Tensor result;

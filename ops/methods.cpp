@@ -7,20 +7,14 @@ namespace lamella {
 Tensor Tensor::abs() const { return lamella::abs(*this); }
 const Tensor& Tensor::abs_() const { return lamella::abs_(*this); }
 Tensor Tensor::add(const Tensor& b, const Scalar& alpha) const { return lamella::add(*this, b, alpha); }
-const Tensor& Tensor::add_(const Tensor& b, const Scalar& alpha) const {
-  return lamella::add_(*this, b, alpha);
-}
+const Tensor& Tensor::add_(const Tensor& b, const Scalar& alpha) const { return lamella::add_(*this, b, alpha); }
 Tensor Tensor::amax(IntArg dim, bool keepdim) const { return lamella::amax(*this, dim, keepdim); }
 Tensor Tensor::amin(IntArg dim, bool keepdim) const { return lamella::amin(*this, dim, keepdim); }
-Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim) const {
-  return lamella::argmax(*this, dim, keepdim);
-}
+Tensor Tensor::argmax(std::optional<int64_t> dim, bool keepdim) const { return lamella::argmax(*this, dim, keepdim); }
 Tensor Tensor::bmm(const Tensor& b) const { return lamella::bmm(*this, b); }
 Tensor Tensor::cholesky(bool upper) const { return lamella::cholesky(*this, upper); }
 Tensor Tensor::clamp(const Tensor& min, const Tensor& max) const { return lamella::clamp(*this, min, max); }
-const Tensor& Tensor::clamp_(const Tensor& min, const Tensor& max) const {
-  return lamella::clamp_(*this, min, max);
-}
+const Tensor& Tensor::clamp_(const Tensor& min, const Tensor& max) const { return lamella::clamp_(*this, min, max); }
 Tensor Tensor::clone() const { return lamella::clone(*this); }
 Tensor Tensor::complex(const Tensor& imag) const { return lamella::complex(*this, imag); }
 Tensor Tensor::conj() const { return lamella::conj(*this); }
@@ -31,33 +25,15 @@ Tensor Tensor::copy(const Tensor& src) const { return lamella::copy(*this, src);
 const Tensor& Tensor::copy_(const Tensor& src) const { return lamella::copy_(*this, src); }
 Tensor Tensor::cos() const { return lamella::cos(*this); }
 const Tensor& Tensor::cos_() const { return lamella::cos_(*this); }
-Tensor Tensor::cumprod(int64_t dim, std::optional<DType> dtype) const {
-  return lamella::cumprod(*this, dim, dtype);
-}
-const Tensor& Tensor::cumprod_(int64_t dim, std::optional<DType> dtype) const {
-  return lamella::cumprod_(*this, dim, dtype);
-}
-Tensor Tensor::cumsum(int64_t dim, std::optional<DType> dtype) const {
-  return lamella::cumsum(*this, dim, dtype);
-}
-const Tensor& Tensor::cumsum_(int64_t dim, std::optional<DType> dtype) const {
-  return lamella::cumsum_(*this, dim, dtype);
-}
-Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const {
-  return lamella::diagonal(*this, offset, dim1, dim2);
-}
-Tensor Tensor::diagonal_scatter(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const {
-  return lamella::diagonal_scatter(*this, src, offset, dim1, dim2);
-}
-const Tensor& Tensor::diagonal_scatter_(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const {
-  return lamella::diagonal_scatter_(*this, src, offset, dim1, dim2);
-}
-Tensor Tensor::div(const Tensor& b, const std::string& rounding_mode) const {
-  return lamella::div(*this, b, rounding_mode);
-}
-const Tensor& Tensor::div_(const Tensor& b, const std::string& rounding_mode) const {
-  return lamella::div_(*this, b, rounding_mode);
-}
+Tensor Tensor::cumprod(int64_t dim, std::optional<DType> dtype) const { return lamella::cumprod(*this, dim, dtype); }
+const Tensor& Tensor::cumprod_(int64_t dim, std::optional<DType> dtype) const { return lamella::cumprod_(*this, dim, dtype); }
+Tensor Tensor::cumsum(int64_t dim, std::optional<DType> dtype) const { return lamella::cumsum(*this, dim, dtype); }
+const Tensor& Tensor::cumsum_(int64_t dim, std::optional<DType> dtype) const { return lamella::cumsum_(*this, dim, dtype); }
+Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal(*this, offset, dim1, dim2); }
+Tensor Tensor::diagonal_scatter(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal_scatter(*this, src, offset, dim1, dim2); }
+const Tensor& Tensor::diagonal_scatter_(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal_scatter_(*this, src, offset, dim1, dim2); }
+Tensor Tensor::div(const Tensor& b, const std::string& rounding_mode) const { return lamella::div(*this, b, rounding_mode); }
+const Tensor& Tensor::div_(const Tensor& b, const std::string& rounding_mode) const { return lamella::div_(*this, b, rounding_mode); }
 Tensor Tensor::empty_like(std::optional<DType> dtype) const { return lamella::empty_like(*this, dtype); }
 Tensor Tensor::eq(const Tensor& b) const { return lamella::eq(*this, b); }
 Tensor Tensor::exp() const { return lamella::exp(*this); }
@@ -68,38 +44,22 @@ const Tensor& Tensor::fill_(const Scalar& value) const { return lamella::fill_(*
 Tensor Tensor::flip(IntArg dims) const { return lamella::flip(*this, dims); }
 Tensor Tensor::fold_in(const Tensor& data) const { return lamella::fold_in(*this, data); }
 const Tensor& Tensor::fold_in_(const Tensor& data) const { return lamella::fold_in_(*this, data); }
-Tensor Tensor::full_like(const Scalar& value, std::optional<DType> dtype) const {
-  return lamella::full_like(*this, value, dtype);
-}
+Tensor Tensor::full_like(const Scalar& value, std::optional<DType> dtype) const { return lamella::full_like(*this, value, dtype); }
 Tensor Tensor::gather(int64_t dim, const Tensor& index) const { return lamella::gather(*this, dim, index); }
 Tensor Tensor::ge(const Tensor& b) const { return lamella::ge(*this, b); }
 Tensor Tensor::gt(const Tensor& b) const { return lamella::gt(*this, b); }
 Tensor Tensor::imag() const { return lamella::imag(*this); }
-Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) const {
-  return lamella::index_add(*this, dim, index, src, alpha);
-}
-const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src,
-                                 const Scalar& alpha) const {
-  return lamella::index_add_(*this, dim, index, src, alpha);
-}
-Tensor Tensor::index_select(int64_t dim, const Tensor& index) const {
-  return lamella::index_select(*this, dim, index);
-}
+Tensor Tensor::index_add(int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) const { return lamella::index_add(*this, dim, index, src, alpha); }
+const Tensor& Tensor::index_add_(int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) const { return lamella::index_add_(*this, dim, index, src, alpha); }
+Tensor Tensor::index_select(int64_t dim, const Tensor& index) const { return lamella::index_select(*this, dim, index); }
 Tensor Tensor::isnan() const { return lamella::isnan(*this); }
-Tensor Tensor::layer_norm(IntArg normalized_shape, const Tensor& weight, const Tensor& bias,
-                          double eps) const {
-  return lamella::layer_norm(*this, normalized_shape, weight, bias, eps);
-}
+Tensor Tensor::layer_norm(IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) const { return lamella::layer_norm(*this, normalized_shape, weight, bias, eps); }
 Tensor Tensor::le(const Tensor& b) const { return lamella::le(*this, b); }
 Tensor Tensor::linalg_cholesky(bool upper) const { return lamella::linalg_cholesky(*this, upper); }
-Tensor Tensor::linalg_solve_triangular(const Tensor& B, bool upper, bool left, bool unitriangular) const {
-  return lamella::linalg_solve_triangular(*this, B, upper, left, unitriangular);
-}
+Tensor Tensor::linalg_solve_triangular(const Tensor& B, bool upper, bool left, bool unitriangular) const { return lamella::linalg_solve_triangular(*this, B, upper, left, unitriangular); }
 Tensor Tensor::log() const { return lamella::log(*this); }
 const Tensor& Tensor::log_() const { return lamella::log_(*this); }
-Tensor Tensor::log_softmax(int64_t dim, std::optional<DType> dtype) const {
-  return lamella::log_softmax(*this, dim, dtype);
-}
+Tensor Tensor::log_softmax(int64_t dim, std::optional<DType> dtype) const { return lamella::log_softmax(*this, dim, dtype); }
 Tensor Tensor::logical_and(const Tensor& b) const { return lamella::logical_and(*this, b); }
 Tensor Tensor::logical_not() const { return lamella::logical_not(*this); }
 Tensor Tensor::logical_or(const Tensor& b) const { return lamella::logical_or(*this, b); }
@@ -107,93 +67,53 @@ Tensor Tensor::lt(const Tensor& b) const { return lamella::lt(*this, b); }
 Tensor Tensor::matmul(const Tensor& b) const { return lamella::matmul(*this, b); }
 Tensor Tensor::maximum(const Tensor& b) const { return lamella::maximum(*this, b); }
 const Tensor& Tensor::maximum_(const Tensor& b) const { return lamella::maximum_(*this, b); }
-Tensor Tensor::mean(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const {
-  return lamella::mean(*this, dim, keepdim, dtype);
-}
+Tensor Tensor::mean(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const { return lamella::mean(*this, dim, keepdim, dtype); }
 Tensor Tensor::minimum(const Tensor& b) const { return lamella::minimum(*this, b); }
 const Tensor& Tensor::minimum_(const Tensor& b) const { return lamella::minimum_(*this, b); }
 Tensor Tensor::mm(const Tensor& b) const { return lamella::mm(*this, b); }
 Tensor Tensor::mul(const Tensor& b) const { return lamella::mul(*this, b); }
 const Tensor& Tensor::mul_(const Tensor& b) const { return lamella::mul_(*this, b); }
 Tensor Tensor::mv(const Tensor& v) const { return lamella::mv(*this, v); }
-std::array<Tensor, 3> Tensor::native_layer_norm(IntArg normalized_shape, const Tensor& weight,
-                                                const Tensor& bias, double eps) const {
-  return lamella::native_layer_norm(*this, normalized_shape, weight, bias, eps);
-}
+std::array<Tensor, 3> Tensor::native_layer_norm(IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) const { return lamella::native_layer_norm(*this, normalized_shape, weight, bias, eps); }
 Tensor Tensor::ne(const Tensor& b) const { return lamella::ne(*this, b); }
 Tensor Tensor::neg() const { return lamella::neg(*this); }
 const Tensor& Tensor::neg_() const { return lamella::neg_(*this); }
-Tensor Tensor::new_full(IntArg size, const Scalar& value, std::optional<DType> dtype) const {
-  return lamella::new_full(*this, size, value, dtype);
-}
-Tensor Tensor::new_zeros(IntArg size, std::optional<DType> dtype) const {
-  return lamella::new_zeros(*this, size, dtype);
-}
+Tensor Tensor::new_full(IntArg size, const Scalar& value, std::optional<DType> dtype) const { return lamella::new_full(*this, size, value, dtype); }
+Tensor Tensor::new_zeros(IntArg size, std::optional<DType> dtype) const { return lamella::new_zeros(*this, size, dtype); }
 Tensor Tensor::nonzero() const { return lamella::nonzero(*this); }
 Tensor Tensor::ones_like(std::optional<DType> dtype) const { return lamella::ones_like(*this, dtype); }
 Tensor Tensor::permute(IntArg dims) const { return lamella::permute(*this, dims); }
 Tensor Tensor::pow(const Tensor& b) const { return lamella::pow(*this, b); }
 const Tensor& Tensor::pow_(const Tensor& b) const { return lamella::pow_(*this, b); }
-Tensor Tensor::prod(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const {
-  return lamella::prod(*this, dim, keepdim, dtype);
-}
+Tensor Tensor::prod(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const { return lamella::prod(*this, dim, keepdim, dtype); }
 Tensor Tensor::real() const { return lamella::real(*this); }
 Tensor Tensor::real_part() const { return lamella::real_part(*this); }
 Tensor Tensor::reciprocal() const { return lamella::reciprocal(*this); }
 const Tensor& Tensor::reciprocal_() const { return lamella::reciprocal_(*this); }
 Tensor Tensor::reshape(IntArg size) const { return lamella::reshape(*this, size); }
-Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const {
-  return lamella::scatter_add(*this, dim, index, src);
-}
-const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const {
-  return lamella::scatter_add_(*this, dim, index, src);
-}
+Tensor Tensor::scatter_add(int64_t dim, const Tensor& index, const Tensor& src) const { return lamella::scatter_add(*this, dim, index, src); }
+const Tensor& Tensor::scatter_add_(int64_t dim, const Tensor& index, const Tensor& src) const { return lamella::scatter_add_(*this, dim, index, src); }
 Tensor Tensor::select(int64_t dim, int64_t index) const { return lamella::select(*this, dim, index); }
-Tensor Tensor::select_scatter(const Tensor& src, int64_t dim, int64_t index) const {
-  return lamella::select_scatter(*this, src, dim, index);
-}
-const Tensor& Tensor::select_scatter_(const Tensor& src, int64_t dim, int64_t index) const {
-  return lamella::select_scatter_(*this, src, dim, index);
-}
+Tensor Tensor::select_scatter(const Tensor& src, int64_t dim, int64_t index) const { return lamella::select_scatter(*this, src, dim, index); }
+const Tensor& Tensor::select_scatter_(const Tensor& src, int64_t dim, int64_t index) const { return lamella::select_scatter_(*this, src, dim, index); }
 Tensor Tensor::sign() const { return lamella::sign(*this); }
 const Tensor& Tensor::sign_() const { return lamella::sign_(*this); }
 Tensor Tensor::sin() const { return lamella::sin(*this); }
 const Tensor& Tensor::sin_() const { return lamella::sin_(*this); }
-Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end,
-                     int64_t step) const {
-  return lamella::slice(*this, dim, start, end, step);
-}
-Tensor Tensor::slice_scatter(const Tensor& src, int64_t dim, std::optional<int64_t> start,
-                             std::optional<int64_t> end, int64_t step) const {
-  return lamella::slice_scatter(*this, src, dim, start, end, step);
-}
-const Tensor& Tensor::slice_scatter_(const Tensor& src, int64_t dim, std::optional<int64_t> start,
-                                     std::optional<int64_t> end, int64_t step) const {
-  return lamella::slice_scatter_(*this, src, dim, start, end, step);
-}
-Tensor Tensor::softmax(int64_t dim, std::optional<DType> dtype) const {
-  return lamella::softmax(*this, dim, dtype);
-}
-std::array<Tensor, 2> Tensor::sort(int64_t dim, bool descending, bool stable) const {
-  return lamella::sort(*this, dim, descending, stable);
-}
-std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const {
-  return lamella::split(*this, split_size, dim);
-}
+Tensor Tensor::slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const { return lamella::slice(*this, dim, start, end, step); }
+Tensor Tensor::slice_scatter(const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const { return lamella::slice_scatter(*this, src, dim, start, end, step); }
+const Tensor& Tensor::slice_scatter_(const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) const { return lamella::slice_scatter_(*this, src, dim, start, end, step); }
+Tensor Tensor::softmax(int64_t dim, std::optional<DType> dtype) const { return lamella::softmax(*this, dim, dtype); }
+std::array<Tensor, 2> Tensor::sort(int64_t dim, bool descending, bool stable) const { return lamella::sort(*this, dim, descending, stable); }
+std::vector<Tensor> Tensor::split(int64_t split_size, int64_t dim) const { return lamella::split(*this, split_size, dim); }
 Tensor Tensor::split_key(int64_t num) const { return lamella::split_key(*this, num); }
-std::vector<Tensor> Tensor::split_with_sizes(IntArg split_sizes, int64_t dim) const {
-  return lamella::split_with_sizes(*this, split_sizes, dim);
-}
+std::vector<Tensor> Tensor::split_with_sizes(IntArg split_sizes, int64_t dim) const { return lamella::split_with_sizes(*this, split_sizes, dim); }
 Tensor Tensor::sqrt() const { return lamella::sqrt(*this); }
 const Tensor& Tensor::sqrt_() const { return lamella::sqrt_(*this); }
 Tensor Tensor::squeeze(std::optional<IntArg> dim) const { return lamella::squeeze(*this, dim); }
 Tensor Tensor::sub(const Tensor& b, const Scalar& alpha) const { return lamella::sub(*this, b, alpha); }
-const Tensor& Tensor::sub_(const Tensor& b, const Scalar& alpha) const {
-  return lamella::sub_(*this, b, alpha);
-}
-Tensor Tensor::sum(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const {
-  return lamella::sum(*this, dim, keepdim, dtype);
-}
+const Tensor& Tensor::sub_(const Tensor& b, const Scalar& alpha) const { return lamella::sub_(*this, b, alpha); }
+Tensor Tensor::sum(std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) const { return lamella::sum(*this, dim, keepdim, dtype); }
 Tensor Tensor::sum_to_size(IntArg size) const { return lamella::sum_to_size(*this, size); }
 Tensor Tensor::tanh() const { return lamella::tanh(*this); }
 const Tensor& Tensor::tanh_() const { return lamella::tanh_(*this); }
