@@ -117,8 +117,12 @@ Verdict equals_where_exact(Case& c) {
   if (got.size() != want.size())
     return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
   for (size_t k = 0; k < got.size(); ++k)
-    if (const std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty())
+    if (const std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty()) {
+      Oracle oracle(c, c.inexact());
+      if (has_nonfinite(got[k]) && overflows_inside(oracle, {}, c.op, got[k].dtype()))
+        return Verdict::discard();  // 64! times 0 in f32
       return Verdict::fail(d, value_program(c, want[k], got[k], k));
+    }
   return Verdict::pass();
 }
 
