@@ -8,6 +8,7 @@ namespace lamella::verify {
 void add_repeat_laws(std::vector<Law>& laws);     ///< laws_repeat.cpp: 10 14 16 64
 void add_linear_laws(std::vector<Law>& laws);     ///< laws_linear.cpp: 24 29 34 47 69 70
 void add_transpose_laws(std::vector<Law>& laws);  ///< laws_transpose.cpp: 24 35
+void add_direction_laws(std::vector<Law>& laws);  ///< laws_directions.cpp: 24
 void add_map_dim_laws(std::vector<Law>& laws);    ///< laws_map_dims.cpp: 15 17
 void add_identity_laws(std::vector<Law>& laws);   ///< laws_identities.cpp: 18 20
 void add_jet_laws(std::vector<Law>& laws);        ///< laws_jet.cpp: 27
@@ -20,6 +21,5 @@ bool draws_anew(const Case& c);
 /// Of an operator that takes its dims by `Dim` parameters: whether each of the `rank` dims is among them. A
 /// reduction without dims reduces all; along-dim operators then touch none.
 std::vector<bool> named_dims(const Case& c, int rank);
-void add_direction_laws(std::vector<Law>& laws);  ///< laws_directions.cpp: 24
 
 }  // namespace lamella::verify
