@@ -122,7 +122,7 @@ const std::vector<std::string>& inert_pairs();
 
 struct MutantOptions {
   int processes = 2;
-  double cpu_ms = 1500;            ///< of processor time for the laws, a mutant
+  double cpu_ms = 1000;            ///< of processor time for the laws, a mutant
   double equivalence_ms = 8000;    ///< likewise for the comparison with the right operator
   int equivalence_cases = 100000;  ///< bitwise equal ones that make an equivalent mutant
   bool first_only = false;         ///< stop at the first law that notices; else every law gets a few cases
