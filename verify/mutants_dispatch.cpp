@@ -239,8 +239,7 @@ Geometry strides_swapped(const Frame& f, const Geometry& x) {
 Geometry strides_forgotten(const Frame& f, const Geometry& x) {
   Geometry dense = x;
   int64_t last = 0, numel = 1;
-  for (int d = 0; d < x.sizes.size(); ++d)
-    last += (x.sizes[d] - 1) * x.strides[d], numel *= x.sizes[d];
+  for (int d = 0; d < x.sizes.size(); ++d) last += (x.sizes[d] - 1) * x.strides[d], numel *= x.sizes[d];
   if (last >= numel - 1) dense.strides = contiguous_strides(x.sizes);
   return right_row().view(f, dense);
 }
