@@ -168,14 +168,12 @@ TEST(Formulas, AlongDim) {
         vjp x: flip(cumsum(flip(ct, [0]), dim), [0])
       cumprod
           v1 = cat([ones_like(slice(result, dim, 0, 1)), slice(result, dim, 0, 1)], dim)
-          v2 = add(slice(mul(v1, t), dim, 1, 2), mul(slice(x, dim, 1, 2), slice(mul(v1, t), dim, 0, 1)))
+          v2 = add(slice(mul(v1, t), dim, 1, 2), mul(slice(x, dim, 1), slice(mul(v1, t), dim, 0, 1)))
         jvp x: cat([slice(mul(v1, t), dim, 0, 1), v2], dim)
-          v3 = cat([ones_like(slice(flip(conj(x), [0]), dim, 0, 1)), slice(flip(conj(x), [0]), dim, 0, \
-      1)], dim)
-          v4 = add(slice(flip(ct, [0]), dim, 1, 2), mul(slice(v3, dim, 1, 2), slice(flip(ct, [0]), dim, \
-      0, 1)))
+          v3 = mul(flip(slice(conj(x), dim, 1), [0]), slice(flip(ct, [0]), dim, 0, 1))
+          v4 = cat([slice(flip(ct, [0]), dim, 0, 1), add(slice(flip(ct, [0]), dim, 1, 2), v3)], dim)
           v5 = cat([ones_like(slice(conj(result), dim, 0, 1)), slice(conj(result), dim, 0, 1)], dim)
-        vjp x: mul(v5, flip(cat([slice(flip(ct, [0]), dim, 0, 1), v4], dim), [0]))
+        vjp x: mul(v5, flip(v4, [0]))
       softmax
         jvp x: sub(mul(t, result), mul(result, sum(mul(t, result), [-2], true)))
         vjp x: sub(mul(ct, result), mul(result, sum(mul(ct, result), [-2], true)))

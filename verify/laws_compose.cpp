@@ -233,15 +233,17 @@ std::string any_outside(const Tensors& got, const Tensors& want, const Tensors& 
   return "";
 }
 
-/// Inputs off by a relative `by`, up or down as the bits of `phase` and the position say.
-Tensors nudged(const Tensors& xs, double by, uint32_t phase) {
+/// Inputs off by a relative `by`, up or down as the bits of `phase` and the position say; element n by 1 + n *
+/// `uneven` times as much.
+Tensors nudged(const Tensors& xs, double by, uint32_t phase, double uneven = 0) {
   Tensors out;
   uint32_t n = 0;
   for (const Tensor& x : xs) {
     Reals flat = flatten({x});
     for (f128& v : flat) {
-      const bool up = (phase * 0x9E3779B9u >> (n++ % 29)) & 1;
-      v += (v == 0 ? f128(1) : v) * f128(up ? by : -by);
+      const bool up = (phase * 0x9E3779B9u >> (n % 29)) & 1;
+      const double step = by * (1 + uneven * n++);
+      v += (v == 0 ? f128(1) : v) * f128(up ? step : -step);
     }
     size_t at = 0;
     out.push_back(unflatten(flat, at, x));
@@ -267,11 +269,11 @@ bool near_kink(const Stack& s, const Tensors& xs, const Tensors& want, double er
 /// Whether the point alone is special: then points close by are right.
 bool right_close_by(const Stack& s, const Tensors& xs) {
   for (const uint32_t phase : {1u, 2u, 3u}) {
-    const Tensors near = nudged(xs, 0x1p-13, phase);
+    const Tensors near = nudged(xs, 0x1p-13, phase, 1);  // no two elements by the same: ties end
     Tensors inputs = s.inputs();
     for (size_t k = 0; k < inputs.size(); ++k)
       if (is_inexact(inputs[k].dtype())) inputs[k] = narrow(near[k], inputs[k].dtype());
-    const Tensors want = s.numeric(0.5)(near);
+    const Tensors want = s.numeric(0x1p-5)(near);
     double scale = 1;
     for (const Tensor& w : want) scale = std::max(scale, largest(w));
     if (!(distance(referenced(s.function()(inputs)), want) <= 0x1p-8 * scale)) return false;

@@ -4,14 +4,8 @@
 namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
-// 32 independent accumulators, whatever the vectors' width: every instruction set adds in the same order.
-template <class T, template <class> class F> T fold_block(const T* a, int64_t n) {
-  constexpr int64_t kWidth = 32;
-  if (n < 2 * kWidth) {
-    T r = a[0];
-    for (int64_t i = 1; i < n; ++i) r = F<T>{}(r, a[i]);
-    return r;
-  }
+// kWidth accumulators side by side, whatever the vectors' width: every instruction set adds in the same order.
+template <int64_t kWidth, class T, template <class> class F> T fold_side_by_side(const T* a, int64_t n) {
   T acc[kWidth];
   for (int64_t j = 0; j < kWidth; ++j) acc[j] = a[j];
   int64_t i = kWidth;
@@ -23,6 +17,15 @@ template <class T, template <class> class F> T fold_block(const T* a, int64_t n)
     for (int64_t j = 0; j < w; ++j) acc[j] = F<T>{}(acc[j], acc[j + w]);
   }
   return acc[0];
+}
+
+// Few terms in a row even in short runs: many equal terms round the same way, half a roundoff a term.
+template <class T, template <class> class F> T fold_block(const T* a, int64_t n) {
+  if (n >= 64) return fold_side_by_side<32, T, F>(a, n);
+  if (n >= 16) return fold_side_by_side<8, T, F>(a, n);
+  T r = a[0];
+  for (int64_t i = 1; i < n; ++i) r = F<T>{}(r, a[i]);
+  return r;
 }
 
 // Pairwise above blocks of 512 (16 terms an accumulator): the error grows with log n.

@@ -71,14 +71,22 @@ FoldFn bool_fold(Op op) {
   return op == Op::add || op == Op::maximum ? fold_line<bool, Either> : fold_line<bool, Both>;
 }
 
-// 128 terms a block, then pairwise, as the real ones.
+// Eight sums side by side of at most four terms each, then pairwise: many equal terms round the same way, and
+// a long row of them would drift by half a roundoff a term.
 template <class T> T complex_sum(const T* a, int64_t n) {
-  if (n <= 128) {
+  constexpr int64_t kWidth = 8, kBlock = 4 * kWidth;
+  if (n <= kWidth) {
     T r = a[0];
     for (int64_t i = 1; i < n; ++i) r += a[i];
     return r;
   }
-  int64_t half = 128;
+  if (n <= kBlock) {
+    T acc[kWidth];
+    for (int64_t j = 0; j < kWidth; ++j) acc[j] = a[j];
+    for (int64_t i = kWidth; i < n; ++i) acc[i % kWidth] += a[i];
+    return ((acc[0] + acc[1]) + (acc[2] + acc[3])) + ((acc[4] + acc[5]) + (acc[6] + acc[7]));
+  }
+  int64_t half = kBlock;
   while (half * 2 < n) half *= 2;
   return complex_sum(a, half) + complex_sum(a + half, n - half);
 }
