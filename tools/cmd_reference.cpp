@@ -1,6 +1,7 @@
 // `lamella reference`: cases computed by PyTorch and NumPy's ULP sets, run and compared.
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
 
 #include "lamella/core/check.h"
@@ -15,10 +16,10 @@ using lamella::ErrorCode;
 
 constexpr size_t kShownFailures = 3;  // per operator, unless --verbose
 
-/// The repository's file, where this program still lies beside it; else none.
-std::string default_exceptions() {
-  const auto path = std::filesystem::path(__FILE__).parent_path() / "reference_exceptions.json";
-  return std::filesystem::exists(path) ? path.string() : "";
+std::string text_of(const std::string& path) {
+  std::ifstream in(path);
+  LAMELLA_CHECK(in, Usage, "reference: cannot open the exceptions \"{}\"", path);
+  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 bool is_pack_file(const std::string& name) { return name.ends_with(".safetensors"); }
@@ -88,7 +89,7 @@ nlohmann::ordered_json json_report(const std::map<std::string, Tally>& tallies) 
 
 int main_reference(int argc, char** argv) {
   CLI::App app("Runs cases computed elsewhere and compares", "lamella reference");
-  std::string path, json_path, exceptions_path = default_exceptions();
+  std::string path, json_path, exceptions_path;
   RunOptions options;
   bool verbose = false;
   app.add_option("PATH", path,
@@ -97,13 +98,16 @@ int main_reference(int argc, char** argv) {
   app.add_option("--write", options.write_dir, "write what the library computes to this folder");
   app.add_option("--json", json_path, "write the report as JSON to this file (- for standard output)");
   app.add_option("--op", options.operators, "only this operator, by its name in the pack (repeatable)");
-  app.add_option("--exceptions", exceptions_path, "the file of reasoned exceptions")->capture_default_str();
+  app.add_option("--exceptions", exceptions_path,
+                 "a file of reasoned exceptions instead of tools/reference_exceptions.json as built in");
   app.add_flag("--verbose,-v", verbose, "every failure, and operators that are not implemented");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& e) { return app.exit(e) ? 2 : 0; }
   std::map<std::string, Tally> tallies;
-  Exceptions exceptions = exceptions_path.empty() ? Exceptions() : Exceptions(exceptions_path);
+  Exceptions exceptions = exceptions_path.empty()
+                              ? Exceptions(kReferenceExceptions, "reference_exceptions.json")
+                              : Exceptions(text_of(exceptions_path), exceptions_path);
   visit_pack(
       path, [](const std::string& name) { return is_pack_file(name) || is_ulp_file(name); },
       [&](const std::string& name, std::string bytes) {

@@ -25,13 +25,15 @@ struct Tally {
   }
 };
 
+/// The text of tools/reference_exceptions.json.
+extern const std::string_view kReferenceExceptions;
+
 /// Cases in which PyTorch is wrong and a high-precision computation sides with the library; each has a
 /// reason. The file is a JSON list of {"op", "case", "reason"}.
 class Exceptions {
  public:
-  Exceptions() = default;
-  /// Error usage when the file cannot be read or an entry lacks its reason.
-  explicit Exceptions(const std::string& path);
+  /// From a JSON text; `name` is for errors. Error usage when it is malformed or an entry lacks its reason.
+  Exceptions(std::string_view text, const std::string& name);
   /// Whether the case is listed; remembers that it was asked for.
   bool take(const std::string& op, int case_number);
   /// Listed cases that did not fail.

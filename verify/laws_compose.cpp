@@ -233,8 +233,8 @@ std::string any_outside(const Tensors& got, const Tensors& want, const Tensors& 
   return "";
 }
 
-/// Inputs off by a relative `by`, up or down as the bits of `phase` and the position say; element n by 1 + n *
-/// `uneven` times as much.
+/// Inputs off by a relative `by`, up or down as the bits of `phase` and the position say; element n by 1 + n
+/// * `uneven` times as much.
 Tensors nudged(const Tensors& xs, double by, uint32_t phase, double uneven = 0) {
   Tensors out;
   uint32_t n = 0;

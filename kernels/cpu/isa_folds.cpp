@@ -4,7 +4,8 @@
 namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
-// kWidth accumulators side by side, whatever the vectors' width: every instruction set adds in the same order.
+// kWidth accumulators side by side, whatever the vectors' width: every instruction set adds in the same
+// order.
 template <int64_t kWidth, class T, template <class> class F> T fold_side_by_side(const T* a, int64_t n) {
   T acc[kWidth];
   for (int64_t j = 0; j < kWidth; ++j) acc[j] = a[j];

@@ -10,7 +10,8 @@ namespace {
 
 // Below this many terms an output tile is built term by term: the cost of starting a fold would dominate.
 constexpr int64_t kFewTerms = 16;
-// Terms added in a row before partial sums are paired: equal terms round the same way, half a roundoff a term.
+// Terms added in a row before partial sums are paired: equal terms round the same way, half a roundoff a
+// term.
 constexpr int64_t kRun = 8;
 
 struct Reduction {
