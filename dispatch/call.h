@@ -22,7 +22,7 @@ inline const OpTable& OpTable::current() {
 }
 
 /// Union of the keys of all tensor arguments.
-inline KeySet keys_of(const Frame& frame) {
+[[gnu::always_inline]] inline KeySet keys_of(const Frame& frame) {
   const Op& op = *frame.op;
   if (!op.simple) [[unlikely]]
     return detail::keys_of_lists(frame);
@@ -34,8 +34,9 @@ inline KeySet keys_of(const Frame& frame) {
   return KeySet(bits);
 }
 
-/// Dispatches `frame` given the keys of its arguments.
-inline void call_with_keys(Frame& frame, KeySet keys) {
+/// Dispatches `frame` given the keys of its arguments. In line wherever operators are called: a call of its
+/// own would cost as much as the rest.
+[[gnu::always_inline]] inline void call_with_keys(Frame& frame, KeySet keys) {
   const DispatchState& state = detail::dispatch_state;
   const Op& op = *frame.op;
   uint64_t bits = keys.bits | state.modes;
@@ -49,7 +50,7 @@ inline void call_with_keys(Frame& frame, KeySet keys) {
   op.cells[key](frame, key);
 }
 
-inline void call(Frame& frame) { call_with_keys(frame, keys_of(frame)); }
+[[gnu::always_inline]] inline void call(Frame& frame) { call_with_keys(frame, keys_of(frame)); }
 
 /// A built-in or plug-in operator, looked up once by name; the row is read from the current table at every
 /// call.

@@ -1,5 +1,6 @@
 // Tensors made from a shape and a number.
 #include <cmath>
+#include <memory>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/constant.h"
@@ -66,12 +67,17 @@ void launch_value(const Launch& l) {
   const int at = l.frame.op->schema.find("value");
   fill_with(l, l.frame.arg<Scalar>(at >= 0 ? at : param(l.frame, "fill_value")));
 }
-/// Nothing to infer or launch: the shortest way to an allocation.
+[[noreturn]] void refuse_internal(DType dtype) {
+  fail(ErrorCode::DType, "empty: dtype = {} exists in the reference column only; expected a public one",
+       dtype);
+}
+/// Nothing to infer or launch: the shortest way to an allocation. The slot of a result is empty before a
+/// call.
 void run_empty(Frame& f) {
   const DType dtype = f.none(1) ? dispatch_state().default_dtype : f.arg<DType>(1);
-  LAMELLA_CHECK(!is_internal(dtype), DType,
-                "empty: dtype = {} exists in the reference column only; expected a public one", dtype);
-  f.results[0] = make_tensor(f.ints(0), dtype);
+  if (is_internal(dtype)) [[unlikely]]
+    refuse_internal(dtype);
+  std::construct_at(f.results, make_tensor(f.ints(0), dtype));
 }
 
 void launch_nothing(const Launch&) {}
