@@ -412,4 +412,15 @@ std::vector<CallSite> sites_of_batch_rule(const Op& op) {
   return recorded(op, plant_in_batch_rule, {&kind, 1});
 }
 
+void observe(const Op& op, const std::function<void(Op&)>& plant_recorder) {
+  const Planted recorder{.id = op.name, .group = {}, .what = {}, .op = &op, .plant = plant_recorder};
+  const OpTable* table = plant(recorder);
+  const ScopedTable pinned(table);
+  for (uint64_t i = 0; i < 200; ++i)
+    (void)status_of([&] {
+      (void)probe(i % 4 ? Probe::Forward : Probe::Forms, table->row(op.id),
+                  choices_of(i, laws().front(), op, i), {.dtypes = mask(DType::F64)});
+    });
+}
+
 }  // namespace lamella::verify

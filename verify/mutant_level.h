@@ -1,6 +1,8 @@
 // Mutation as a level: a mode above all others, open while a rule runs, that changes one of its calls.
 #pragma once
 
+#include <functional>
+
 #include "lamella/verify/mutants.h"
 
 namespace lamella::verify {
@@ -38,5 +40,8 @@ enum class Probe : uint8_t {
   Dead
 };
 Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOptions& options);
+/// Probes `op` with 200 drawn cases while its row is as `plant_recorder` leaves it: to see what its kernels
+/// are given, before mutants are planted in them.
+void observe(const Op& op, const std::function<void(Op&)>& plant_recorder);
 
 }  // namespace lamella::verify

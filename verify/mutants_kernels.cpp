@@ -61,21 +61,11 @@ const KernelTraits& calls_of(const Op& op) {
   const auto [at, fresh] = known.try_emplace(op.name);
   if (!fresh) return at->second;
   noting = &at->second;
-  const auto drawn = [&](const std::function<void(Op&)>& plant_recorder) {
-    const Planted recorder{.id = op.name, .group = {}, .what = {}, .op = &op, .plant = plant_recorder};
-    const OpTable* table = plant(recorder);
-    const ScopedTable pinned(table);
-    for (uint64_t i = 0; i < 200; ++i)
-      (void)status_of([&] {
-        (void)probe(i % 4 ? Probe::Forward : Probe::Forms, table->row(op.id),
-                    choices_of(i, laws().front(), op, i), {.dtypes = mask(DType::F64)});
-      });
-  };
-  drawn([](Op& row) {
+  observe(op, [](Op& row) {
     row.kernel.cpu = [](const KernelCall& c) { note_call(c), right_row().kernel.cpu(c); };
     row.kernel.lines = {};
   });
-  drawn([](Op& row) {
+  observe(op, [](Op& row) {
     [&]<size_t... D>(std::index_sequence<D...>) {
       ((row.kernel.lines[D] = row.kernel.lines[D] ? noting_line<D> : nullptr), ...);
     }

@@ -41,20 +41,13 @@ const PlanTraits& plans_of(const Op& op) {
   const auto [at, fresh] = known.try_emplace(op.name);
   if (!fresh) return at->second;
   noting = &at->second;
-  const Planted recorder{.id = op.name, .group = {}, .what = {}, .op = &op, .plant = [](Op& row) {
-                           row.kernel.cpu = [](const KernelCall& c) {
-                             const WatchPlans watch(note);
-                             right_row().kernel.cpu(c);
-                           };
-                           row.kernel.lines = {};
-                         }};
-  const OpTable* table = plant(recorder);
-  const ScopedTable pinned(table);
-  for (uint64_t i = 0; i < 200; ++i)
-    (void)status_of([&] {
-      (void)probe(i % 4 ? Probe::Forward : Probe::Forms, table->row(op.id),
-                  choices_of(i, laws().front(), op, i), {.dtypes = mask(DType::F64)});
-    });
+  observe(op, [](Op& row) {
+    row.kernel.cpu = [](const KernelCall& c) {
+      const WatchPlans watch(note);
+      right_row().kernel.cpu(c);
+    };
+    row.kernel.lines = {};
+  });
   return at->second;
 }
 
