@@ -108,6 +108,7 @@ function(lamella_test_program name)
   target_link_libraries(${name} PRIVATE lamella::verify GTest::gtest GTest::gtest_main ${arg_LINK})
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <lamella/lamella.h> <lamella/verify/law.h>)
   target_compile_definitions(${name} PRIVATE LAMELLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
+  target_compile_options(${name} PRIVATE -O1)   # compiling tests takes longer than running them
   gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
     PROPERTIES TIMEOUT 300)
 endfunction()

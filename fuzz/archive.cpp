@@ -31,7 +31,7 @@ void mend_checksums(std::vector<uint8_t>& tar) {
   }
 }
 
-void run(const uint8_t* data, size_t size) {
+void run_archive(const uint8_t* data, size_t size) {
   if (size == 0) return;
   std::string bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   if (data[0] % 4 != 0) {
@@ -49,6 +49,6 @@ void run(const uint8_t* data, size_t size) {
   });
 }
 
-[[maybe_unused]] const bool added = add_target("archive", run);
+[[maybe_unused]] const bool archive_added = add_target("archive", run_archive);
 }  // namespace
 }  // namespace lamella::fuzz

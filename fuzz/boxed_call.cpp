@@ -127,7 +127,7 @@ void call_under(const Call& c, uint32_t transform) {
   r.pullback(r.values);
 }
 
-void run(const uint8_t* data, size_t size) {
+void run_boxed_call(const uint8_t* data, size_t size) {
   static const std::vector<const Op*> ops = OpTable::current().rows();
   Bytes b(data, size);
   const Op& op = *ops[(b.byte() | size_t(b.byte()) << 8) % ops.size()];
@@ -142,6 +142,6 @@ void run(const uint8_t* data, size_t size) {
   });
 }
 
-[[maybe_unused]] const bool added = add_target("boxed_call", run);
+[[maybe_unused]] const bool boxed_call_added = add_target("boxed_call", run_boxed_call);
 }  // namespace
 }  // namespace lamella::fuzz

@@ -7,7 +7,7 @@
 namespace lamella::fuzz {
 namespace {
 
-void run(const uint8_t* data, size_t size) {
+void run_decoder(const uint8_t* data, size_t size) {
   static const std::vector<const Op*> ops = verify::all_operators();
   Bytes bytes(data, size);
   const Op& op = *ops[bytes.byte() % ops.size()];
@@ -23,6 +23,6 @@ void run(const uint8_t* data, size_t size) {
   });
 }
 
-[[maybe_unused]] const bool added = add_target("decoder", run);
+[[maybe_unused]] const bool decoder_added = add_target("decoder", run_decoder);
 }  // namespace
 }  // namespace lamella::fuzz

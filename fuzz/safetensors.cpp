@@ -17,7 +17,7 @@ std::map<std::string, Tensor> tensors_of(const tools::SafetensorsReader& reader)
   return out;
 }
 
-void run(const uint8_t* data, size_t size) {
+void run_safetensors(const uint8_t* data, size_t size) {
   answers([&] {
     const tools::SafetensorsReader reader(std::string(reinterpret_cast<const char*>(data), size));
     const std::map<std::string, Tensor> tensors = tensors_of(reader);
@@ -32,6 +32,6 @@ void run(const uint8_t* data, size_t size) {
   });
 }
 
-[[maybe_unused]] const bool added = add_target("safetensors", run);
+[[maybe_unused]] const bool safetensors_added = add_target("safetensors", run_safetensors);
 }  // namespace
 }  // namespace lamella::fuzz

@@ -6,7 +6,7 @@
 namespace lamella::fuzz {
 namespace {
 
-void run(const uint8_t* data, size_t size) {
+void run_schema(const uint8_t* data, size_t size) {
   const std::string_view text(reinterpret_cast<const char*>(data), size);
   Schema schema;
   if (!answers([&] { schema = parse_schema(text); })) return;
@@ -17,6 +17,6 @@ void run(const uint8_t* data, size_t size) {
   if (again != printed) finding("printed as " + printed + ", then as " + again);
 }
 
-[[maybe_unused]] const bool added = add_target("schema", run);
+[[maybe_unused]] const bool schema_added = add_target("schema", run_schema);
 }  // namespace
 }  // namespace lamella::fuzz

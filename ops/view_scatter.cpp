@@ -49,7 +49,7 @@ Values with_src(Draw& d, const Tensor& x, const Dims& sizes, Values attributes) 
 
 int wrapped(int64_t dim, int rank) { return int(dim < 0 ? dim + rank : dim); }
 
-Values select_samples(Draw& d) {
+Values select_scatter_samples(Draw& d) {
   Dims s = d.shape(1);
   const int64_t dim = d.dim(s.size());
   int64_t& size = s[wrapped(dim, s.size())];
@@ -60,7 +60,7 @@ Values select_samples(Draw& d) {
   return with_src(d, x, s, {dim, index});
 }
 
-Values slice_samples(Draw& d) {
+Values slice_scatter_samples(Draw& d) {
   Dims s = d.shape(1);
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
   const int64_t dim = d.dim(s.size());
@@ -72,7 +72,7 @@ Values slice_samples(Draw& d) {
   return with_src(d, x, s, {dim, from < 0 && d.flag() ? from : start, end, step});
 }
 
-Values diagonal_samples(Draw& d) {
+Values diagonal_scatter_samples(Draw& d) {
   Dims s = d.shape(2);
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
   const Dims dims = d.dims(s.size(), 2);
@@ -113,7 +113,7 @@ void define_slice_scatter() {
                               return slice(dy, dim, start, end, step);
                             })},
                 .properties = kLinear,
-                .samples = slice_samples,
+                .samples = slice_scatter_samples,
                 .doc = "A copy of x whose slice (as slice takes it) is src. Error shape unless src has the "
                        "slice's sizes."});
 }
@@ -141,7 +141,7 @@ void define_view_scatter() {
                wrt("src", saves("dim", "index"),
                    [](Tensor dy, Int dim, Int index) { return select(dy, dim, index); })},
        .properties = kLinear,
-       .samples = select_samples,
+       .samples = select_scatter_samples,
        .doc = "A copy of x with src at one index of a dim. Error shape unless src has the sizes of select."});
   define_slice_scatter();
   OpTable::add(
@@ -167,7 +167,7 @@ void define_view_scatter() {
                      return diagonal(dy, offset, dim1, dim2);
                    })},
        .properties = kLinear,
-       .samples = diagonal_samples,
+       .samples = diagonal_scatter_samples,
        .doc = "A copy of x with src on a diagonal (as diagonal takes it). Error shape unless src has its "
               "sizes."});
 }

@@ -15,7 +15,7 @@ using namespace lamella::verify;
 Tensor f64(std::initializer_list<int64_t> sizes, std::initializer_list<double> v) {
   return tensor_of(sizes, v, DType::F64);
 }
-const Tensor& x23() {
+const Tensor& point23() {
   static const Tensor x = f64({2, 3}, {0.5, -1.25, 2, 0.75, -3, 1});
   return x;
 }
@@ -94,7 +94,8 @@ void define_half_squares() {
 
 GradcheckReport check_half_square(const std::string& name, const GradcheckOptions& options = {}) {
   define_half_squares();
-  return gradcheck([&](const Tensor& x) { return sin(call("gradcheck_" + name, {x})[0]); }, x23(), options);
+  return gradcheck([&](const Tensor& x) { return sin(call("gradcheck_" + name, {x})[0]); }, point23(),
+                   options);
 }
 
 /// Both witnesses: with a kernel on the Reference column and without.
@@ -155,10 +156,11 @@ TEST(Gradcheck, ATenTrillionthIsSeenByTheReferenceOracle) {
 TEST(Gradcheck, MissingTermAndDetachedInput) {
   const Tensor y = f64({2, 3}, {1, 2, 3, 4, 5, 6});
   const GradcheckReport missing =
-      gradcheck([](const Tensors& a) { return Tensors{a[0] * a[1] + sin(detached(a[1]))}; }, {x23(), y});
+      gradcheck([](const Tensors& a) { return Tensors{a[0] * a[1] + sin(detached(a[1]))}; }, {point23(), y});
   ASSERT_EQ(missing.wrong, 6u) << missing.text();
   for (const GradcheckEntry& e : missing.findings) EXPECT_EQ(e.input.tensor, 1);
-  const GradcheckReport detached_input = gradcheck([](const Tensor& x) { return x * detached(x); }, x23());
+  const GradcheckReport detached_input =
+      gradcheck([](const Tensor& x) { return x * detached(x); }, point23());
   ASSERT_EQ(detached_input.wrong, 6u) << detached_input.text();
   EXPECT_EQ(detached_input.findings[0].got, 0.5);
   EXPECT_EQ(detached_input.findings[0].expected, 1);
@@ -169,7 +171,7 @@ TEST(Gradcheck, SecondResultIsNamed) {
       [](const Tensors& a) {
         return Tensors{sin(a[0]), argmax(a[0]), a[0] * detached(a[1])};
       },
-      {x23(), f64({1}, {2})});
+      {point23(), f64({1}, {2})});
   ASSERT_EQ(r.wrong, 6u) << r.text();
   EXPECT_EQ(r.findings[0].result.tensor, 1);  // among the results that carry derivatives
   EXPECT_EQ(r.findings[0].input.tensor, 1);
@@ -229,7 +231,7 @@ TEST(Gradcheck, LayoutsDtypesAndIntegers) {
   EXPECT_EQ(index.to_vector(), (std::vector<double>{2, 0}));
   for (const DType d : {DType::F32, DType::F16, DType::BF16})
     for (const auto kind : {OracleKind::Reference, OracleKind::Differences}) {
-      const GradcheckReport narrow = gradcheck([](const Tensor& x) { return tanh(x) * x; }, to(x23(), d),
+      const GradcheckReport narrow = gradcheck([](const Tensor& x) { return tanh(x) * x; }, to(point23(), d),
                                                {.batched = true, .oracle = kind});
       EXPECT_TRUE(narrow) << narrow.text();
     }
@@ -237,14 +239,14 @@ TEST(Gradcheck, LayoutsDtypesAndIntegers) {
 
 TEST(Gradcheck, NarrowDtypesStillSeeWrongDerivatives) {
   for (const auto kind : {OracleKind::Reference, OracleKind::Differences}) {
-    const GradcheckReport r =
-        gradcheck([](const Tensor& x) { return x * detached(x); }, to(x23(), DType::F32), {.oracle = kind});
+    const GradcheckReport r = gradcheck([](const Tensor& x) { return x * detached(x); },
+                                        to(point23(), DType::F32), {.oracle = kind});
     EXPECT_EQ(r.wrong, 6u) << r.text();
   }
 }
 
 TEST(Gradcheck, ComplexPartsAreNamed) {
-  const Tensor z = complex(x23(), x23() * 2.0);
+  const Tensor z = complex(point23(), point23() * 2.0);
   EXPECT_TRUE(gradcheck([](const Tensor& x) { return x * conj(x) * x + exp(x); }, z, kAll));
   const GradcheckReport r = gradcheck([](const Tensor& x) { return x * conj(detached(x)); }, z);
   ASSERT_GT(r.wrong, 0u);
@@ -254,7 +256,7 @@ TEST(Gradcheck, ComplexPartsAreNamed) {
 TEST(Gradcheck, CapturedTensorsRunOnTheReferenceColumn) {
   const Tensor w = f64({3, 2}, {1, -2, 3, 0.5, 0.25, -1});
   const GradcheckReport r =
-      gradcheck([&](const Tensor& x) { return softmax(matmul(x, w) + full({2}, 0.5), 1); }, x23(), kAll);
+      gradcheck([&](const Tensor& x) { return softmax(matmul(x, w) + full({2}, 0.5), 1); }, point23(), kAll);
   EXPECT_TRUE(r) << r.text();
   EXPECT_EQ(r.oracle, OracleKind::Reference) << r.text();
 }
@@ -264,7 +266,7 @@ TEST(Gradcheck, UnusedInputsHaveZeroGradients) {
       [](const Tensors& a) {
         return Tensors{sin(a[0]), ones_like(a[1])};
       },
-      {x23(), x23()}, kAll);
+      {point23(), point23()}, kAll);
   EXPECT_TRUE(r) << r.text();
 }
 
@@ -277,11 +279,12 @@ TEST(Gradcheck, RefusesWhatItCannotCheck) {
   };
   const auto same = [](const Tensor& x) { return x; };
   EXPECT_EQ(code([&] { gradcheck(same, tensor_of({1}, {1}, DType::I64)); }), ErrorCode::Usage);
-  EXPECT_EQ(code([&] { gradcheck([](const Tensor& x) { return gt(x, 0); }, x23()); }), ErrorCode::Usage);
-  EXPECT_EQ(code([&] { gradcheck([](const Tensor& x) { return x * rand({3}); }, x23()); }), ErrorCode::Usage);
-  const Tensor x = clone(x23());
+  EXPECT_EQ(code([&] { gradcheck([](const Tensor& x) { return gt(x, 0); }, point23()); }), ErrorCode::Usage);
+  EXPECT_EQ(code([&] { gradcheck([](const Tensor& x) { return x * rand({3}); }, point23()); }),
+            ErrorCode::Usage);
+  const Tensor x = clone(point23());
   EXPECT_EQ(code([&] { gradcheck([](const Tensor& t) { return t.mul_(t); }, x); }), ErrorCode::Usage);
-  EXPECT_EQ(x.to_vector(), x23().to_vector());
+  EXPECT_EQ(x.to_vector(), point23().to_vector());
 }
 
 /// A program of a few smooth operators whose values stay of order one, drawn from a seed.

@@ -66,7 +66,7 @@ class LawTest : public testing::Test {
   const Op& op_;
 };
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool laws_added = [] {
   install_operators();  // this runs before main
   for (const Law& law : laws())
     for (const Op* op : OpTable::current().rows()) {

@@ -40,8 +40,8 @@ namespace {
 using namespace lamella;
 using namespace lamella::verify;
 
-constexpr uint64_t kSeed = 20261121;
-constexpr int kCases = 6;
+constexpr uint64_t kSweepSeed = 20261121;
+constexpr int kSweepCases = 6;
 
 /// The function with one allocation refused: "" when it worked or raised as it should, and left nothing.
 std::string refused(const DrawnFunction& s, MemoryTrial::Options options, const Tensors& want) {
@@ -91,8 +91,8 @@ class OutOfMemoryTest : public testing::Test {
   explicit OutOfMemoryTest(const Op& op) : op_(op) {}
   void TestBody() override {
     const Law& law = *find_law("out_of_memory");
-    for (int i = 0; i < kCases && !HasFailure(); ++i) {
-      Case c(op_, choices_of(kSeed, law, op_, uint64_t(i)), law.options);
+    for (int i = 0; i < kSweepCases && !HasFailure(); ++i) {
+      Case c(op_, choices_of(kSweepSeed, law, op_, uint64_t(i)), law.options);
       const std::optional<DrawnFunction> s = draw_function(c);
       Tensors want;
       int64_t asked = 0;
@@ -105,7 +105,7 @@ class OutOfMemoryTest : public testing::Test {
   const Op& op_;
 };
 
-[[maybe_unused]] const bool registered = [] {
+[[maybe_unused]] const bool sweeps_added = [] {
   install_operators();  // this runs before main
   for (const Op* op : all_operators())
     if (takes_tensors(*op) && !op->has(kRandom))
@@ -214,7 +214,7 @@ void forgets_masks(Frame& f) {
 Verdict first_failure(std::string_view law, const char* op, uint64_t n) {
   const Op& row = *OpTable::current().find(op);
   for (uint64_t i = 0; i < n; ++i) {
-    Verdict v = run_check(*find_law(law), row, choices_of(kSeed, *find_law(law), row, i));
+    Verdict v = run_check(*find_law(law), row, choices_of(kSweepSeed, *find_law(law), row, i));
     if (v.kind == Verdict::Fail) return v;
   }
   return Verdict::pass();

@@ -16,20 +16,20 @@ namespace {
 using namespace lamella;
 using namespace lamella::verify;
 
-struct Options {
+struct CalibrationOptions {
   std::vector<std::string> ops;
   SensitivityOptions run;
   double target = 99;
 };
 
-void add_options(CLI::App& app, Options& o) {
+void add_options(CLI::App& app, CalibrationOptions& o) {
   app.add_option("--op", o.ops, "operators (default: all)")->delimiter(',');
   app.add_option("--cases", o.run.cases, "cases of each operator and law")->capture_default_str();
   app.add_option("--most-seconds", o.run.seconds, "for each operator and law")->capture_default_str();
   app.add_option("--seed", o.run.seed, "seed of the cases")->capture_default_str();
 }
 
-std::vector<const Op*> chosen(const Options& o) {
+std::vector<const Op*> chosen(const CalibrationOptions& o) {
   install_operators();
   if (o.ops.empty()) return all_operators();
   std::vector<const Op*> out;
@@ -69,7 +69,7 @@ int main_sensitivity(int argc, char** argv) {
       "of every operator, through a replaced row of the table, and counts how many the laws see. The second "
       "number: errors of FACTOR times k roundings of the entry itself",
       "lamella sensitivity");
-  Options o;
+  CalibrationOptions o;
   add_options(app, o);
   app.add_option("--factor", o.run.factor, "error, in bounds")->capture_default_str();
   app.add_option("--target", o.target, "percent that must be seen, per operator")->capture_default_str();
@@ -105,7 +105,7 @@ int main_tolerances(int argc, char** argv) {
       "Prints, as Markdown, each operator's k and the largest error seen in the same unit (k is in roundings "
       "times condition); ! where k is more than 4 times that",
       "lamella tolerances");
-  Options o;
+  CalibrationOptions o;
   o.run.cases = 10000;
   add_options(app, o);
   CLI11_PARSE(app, argc, argv);

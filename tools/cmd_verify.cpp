@@ -27,7 +27,7 @@ using nlohmann::json;
 volatile std::sig_atomic_t stop_requested = 0;
 void on_interrupt(int) { stop_requested = 1; }
 
-struct Options {
+struct VerifyOptions {
   std::vector<std::string> ops, laws, plugins;
   int depth = 3, processes = 2;
   double time = 60;
@@ -64,7 +64,7 @@ FromPlugins load_plugins(const std::vector<std::string>& files) {
   return found;
 }
 
-std::vector<const Op*> chosen_operators(const Options& o, const std::set<std::string>& from_plugins) {
+std::vector<const Op*> chosen_operators(const VerifyOptions& o, const std::set<std::string>& from_plugins) {
   std::vector<const Op*> out;
   for (const std::string& name : o.ops) {
     const Op* op = OpTable::current().find(name);
@@ -79,7 +79,7 @@ std::vector<const Op*> chosen_operators(const Options& o, const std::set<std::st
 }
 
 /// Plug-ins with laws alone are asked about those; operators are asked about all laws.
-std::vector<const Law*> chosen_laws(const Options& o, const FromPlugins& from_plugins) {
+std::vector<const Law*> chosen_laws(const VerifyOptions& o, const FromPlugins& from_plugins) {
   std::vector<const Law*> out;
   for (const std::string& id : o.laws) {
     const size_t before = out.size();
@@ -148,9 +148,9 @@ void print_table(const Report& report) {
     const std::string g(law.group);
     if (std::find(groups.begin(), groups.end(), g) == groups.end()) groups.push_back(g);
   }
-  std::map<std::string, std::map<std::string, Tally>> cells;
+  std::map<std::string, std::map<std::string, verify::Tally>> cells;
   for (const auto& [key, t] : report.tallies) {
-    Tally& cell = cells[key.first][group_of(key.second)];
+    verify::Tally& cell = cells[key.first][group_of(key.second)];
     cell.cases += t.cases, cell.failures += t.failures;
   }
   std::erase_if(groups, [&](const std::string& g) {
@@ -175,7 +175,7 @@ void print_table(const Report& report) {
 void print_rates(const Report& report) {
   std::printf("%3s  %-28s %10s %9s %9s %12s\n", "", "law", "cases", "failures", "discards", "cases/s");
   for (const Law& law : laws()) {
-    Tally sum;
+    verify::Tally sum;
     for (const auto& [key, t] : report.tallies) {
       if (key.second != law.id) continue;
       sum.cases += t.cases, sum.failures += t.failures, sum.discards += t.discards, sum.seconds += t.seconds;
@@ -189,7 +189,7 @@ void print_rates(const Report& report) {
   std::printf("\n");
 }
 
-void print_failure(const Failure& f, bool compile) {
+void print_failure(const verify::Failure& f, bool compile) {
   const std::string program = cpp_program(f.program);
   std::printf("---- %s breaks %s%s\n%s\n\n%s\n", f.op.c_str(), f.law.c_str(),
               f.flaky ? " (FLAKY: it does not fail every time)" : "", f.message.c_str(), program.c_str());
@@ -214,7 +214,7 @@ void print_failures(const Report& report, bool compile) {
 
 /// Cases a second and process of the laws that need no oracle.
 double plain_rate(const Report& report) {
-  Tally sum;
+  verify::Tally sum;
   for (const auto& [key, t] : report.tallies) {
     const Law* law = find_law(key.second);
     if (law && !law->oracle) sum.cases += t.cases, sum.seconds += t.seconds;
@@ -222,12 +222,12 @@ double plain_rate(const Report& report) {
   return double(sum.cases) / std::max(sum.seconds, 1e-9);
 }
 
-json to_json(const Report& report, const Options& o) {
+json to_json(const Report& report, const VerifyOptions& o) {
   json out{{"checks", report.total().cases},
            {"seed", o.seed},
            {"failures", json::array()},
            {"operators", json::object()}};
-  for (const Failure& f : report.failures)
+  for (const verify::Failure& f : report.failures)
     out["failures"].push_back({{"operator", f.op},
                                {"law", f.law},
                                {"kind", f.kind},
@@ -244,7 +244,7 @@ json to_json(const Report& report, const Options& o) {
   return out;
 }
 
-int verify_all(const Options& o) {
+int verify_all(const VerifyOptions& o) {
   install_operators();
   OpTable::current();
   const FromPlugins from_plugins = load_plugins(o.plugins);
@@ -253,7 +253,7 @@ int verify_all(const Options& o) {
     return 0;
   }
   if (!o.explained.empty()) {
-    Options only;
+    VerifyOptions only;
     only.laws = {o.explained};
     for (const Law* law : chosen_laws(only, from_plugins)) lamella::tools::explain_law(*law);
     return 0;
@@ -262,13 +262,13 @@ int verify_all(const Options& o) {
   if (!o.blob.empty()) return lamella::tools::replay_blob(o.blob, o.compile);
   const size_t known = o.corpus.empty() ? 0 : lamella::tools::replay_corpus(o.corpus);
   const tools::Shard shard = tools::Shard::parse(o.shard);
-  const RunOptions run_options{chosen_operators(o, from_plugins.ops),
-                               chosen_laws(o, from_plugins),
-                               o.time,
-                               o.seed,
-                               o.processes,
-                               shard.index,
-                               shard.of};
+  const verify::RunOptions run_options{chosen_operators(o, from_plugins.ops),
+                                       chosen_laws(o, from_plugins),
+                                       o.time,
+                                       o.seed,
+                                       o.processes,
+                                       shard.index,
+                                       shard.of};
   struct sigaction action {};
   action.sa_handler = on_interrupt;
   ::sigaction(SIGINT, &action, nullptr);
@@ -281,7 +281,7 @@ int verify_all(const Options& o) {
   print_table(report);
   print_rates(report);
   const bool covered = lamella::tools::print_self_check(report, run_options.ops, o.depth);
-  const Tally total = report.total();
+  const verify::Tally total = report.total();
   std::printf(
       "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "
       "depth >= 2\n",
@@ -312,7 +312,7 @@ int verify_all(const Options& o) {
 }  // namespace
 
 int main_verify(int argc, char** argv) {
-  Options o;
+  VerifyOptions o;
   o.seed = uint64_t(std::chrono::system_clock::now().time_since_epoch().count()) / 1000 % 1000000000;
   CLI::App app{
       "Checks operators against the laws (docs/laws.md) on drawn cases; prints counterexamples as C++ "

@@ -82,6 +82,7 @@ bool has_jvp(const Op& op);
 bool has_vjp(const Op& op);
 /// Takes at least one tensor, so that arguments decide where it runs.
 bool takes_tensors(const Op& op);
+inline bool is_view(const Op& op) { return op.is_view(); }
 /// Likewise, and the results stay there: the oracle can run it.
 bool stays_on_device(const Op& op);
 

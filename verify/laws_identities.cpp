@@ -198,7 +198,6 @@ Verdict views_show_elements(Case& c) {
 bool in_equal_ones(const Op& op) { return !about(op, {Sides::Equal, Sides::EqualNumbers}).empty(); }
 bool in_rounded_ones(const Op& op) { return !about(op, {Sides::Rounded}).empty(); }
 bool in_round_trips(const Op& op) { return !about(op, {Sides::SamePlace}).empty(); }
-bool is_view(const Op& op) { return op.is_view(); }
 
 }  // namespace
 

@@ -159,8 +159,6 @@ Verdict broadcast_is_expand(Case& c) {
   return compare_with(c, c.with(c.tensors(), xs));
 }
 
-bool is_view(const Op& op) { return op.is_view(); }
-
 /// Element i of `t` is first + i, in its dtype.
 void fill_iota(const Tensor& t, int64_t first) {
   int64_t i = first;

@@ -97,6 +97,13 @@ struct LiveBug {
 extern LiveBug live_bug;
 /// live_bug.right, for the many who want only that.
 inline const Op& right_row() { return *live_bug.right; }
+/// For wrong parts that are counted: this one runs.
+inline void reached() { live_bug.reached.fetch_add(1, std::memory_order_relaxed); }
+
+/// Declared: a kernel of its own that takes tensors.
+inline bool may_have_kernel(const Op& op) { return op.kernel.cpu && !op.composite && takes_tensors(op); }
+/// A bit for each tensor parameter.
+inline uint32_t tensor_bits(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 
 /// One bug at one site.
 struct Planted {

@@ -28,14 +28,14 @@ bool names_dims(const Op& op) {
 struct LaneTraits {
   bool differ = false;  ///< two lanes of a result differed
   bool single = false;  ///< a result of one lane was mapped
-}* noting = nullptr;
+}* lane_noting = nullptr;
 
 void note(BatchCall& b) {
   right_batch_rule(b);
   for (int k = 0; k < b.frame.op->schema.n_results; ++k) {
     if (!b.mapped[k] || b.size == 0 || b.results[k].keys() >> kAutogradKey) continue;
-    noting->single |= b.size == 1;
-    noting->differ |= !differs(lane(b.results[k], 0, b.size - 1), lane(b.results[k], 0, 0)).empty();
+    lane_noting->single |= b.size == 1;
+    lane_noting->differ |= !differs(lane(b.results[k], 0, b.size - 1), lane(b.results[k], 0, 0)).empty();
   }
 }
 
@@ -43,7 +43,7 @@ const LaneTraits& lanes_of(const Op& op) {
   static std::map<std::string, LaneTraits> known;
   const auto [at, fresh] = known.try_emplace(op.name);
   if (!fresh) return at->second;
-  noting = &at->second;
+  lane_noting = &at->second;
   const Planted recorder{
       .id = op.name, .group = {}, .what = {}, .op = &op, .plant = [](Op& row) { row.batch = note; }};
   const OpTable* table = plant(recorder);
@@ -169,10 +169,8 @@ void operand_of_first_lane(BatchCall& b) {
   right_batch_rule(wrong);
   std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
 }
-uint32_t tensors(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 bool takes_no_list(const Op& op) { return lanes_differ(op) && op.simple; }
 
-void reached() { live_bug.reached.fetch_add(1, std::memory_order_relaxed); }
 template <BatchFn R> void rule(Op& row) {
   live_bug.counted = true;
   row.batch = [](BatchCall& b) { reached(), R(b); };
@@ -202,7 +200,7 @@ std::vector<Mutant> batch_mutants() {
       {"shared_repeated_behind", "batch", "What lanes share is repeated along the wrong dim.",
        has_two_tensors, rule<shared_repeated_behind>},
       {"operand_of_first_lane", "batch", "All lanes are given the first lane's operand.", takes_no_list,
-       rule<operand_of_first_lane>, tensors},
+       rule<operand_of_first_lane>, tensor_bits},
   };
 }
 

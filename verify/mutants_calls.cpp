@@ -1,26 +1,18 @@
 // Wrong calls: what may happen to one call that a derivative formula or a batch rule makes.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/verify/mutant_changes.h"
 #include "lamella/verify/mutants.h"
 
 namespace lamella::verify {
 
 namespace {
 
-using Change = Tensor (*)(const Tensor&);
-
 template <Change C> Tensors results_changed(const Op& op, const Values& args) {
-  Tensors ys = call_boxed(op, args);
-  for (Tensor& y : ys)
-    if (y.defined() && is_inexact(y.dtype())) y = C(y);
-  return ys;
+  return changed<C>(call_boxed(op, args));
 }
 
-Tensor negated(const Tensor& t) { return neg(t); }
-Tensor one_percent_more(const Tensor& t) { return t * 1.01; }
 Tensor zeroed(const Tensor& t) { return zeros_like(t); }
-Tensor conjugated(const Tensor& t) { return conj(t); }
 /// The first entry of the last dim stands for all.
 Tensor first_for_all(const Tensor& t) {
   if (t.rank() == 0 || t.size(-1) < 2) return t;

@@ -20,10 +20,7 @@ constexpr int kOutermost = kFirstLevelKey;
 bool runs(const Op& op) { return !op.composite && takes_tensors(op) && op.cells[int(Device::CPU)]; }
 bool computes(const Op& op) { return runs(op) && !op.view && op.schema.result_kind == ResultKind::Tensors; }
 bool random_op(const Op& op) { return op.has(kRandom); }
-uint32_t tensors(const Op& op) { return (1u << op.tensor_params.size()) - 1; }
 bool takes_two(const Op& op) { return runs(op) && op.simple && op.tensor_params.size() >= 2; }
-
-void reached() { live_bug.reached.fetch_add(1, std::memory_order_relaxed); }
 
 void right_cell(Frame& f, int key) {
   const Op* wrong = f.op;
@@ -243,7 +240,6 @@ Geometry strides_forgotten(const Frame& f, const Geometry& x) {
   if (last >= numel - 1) dense.strides = contiguous_strides(x.sizes);
   return right_row().view(f, dense);
 }
-bool is_view(const Op& op) { return op.is_view(); }
 
 bool has_default(const Op& op) {
   for (const Param& p : op.schema.params)
@@ -282,7 +278,7 @@ std::vector<Mutant> dispatch_mutants() {
       {"wrong_alternative", "dispatch", "The kernel of another operator is called.", has_alternative,
        take_alternative},
       {"argument_not_seen", "dispatch", "The keys of a tensor argument do not count.", takes_two,
-       [](Op& r) { r.tensor_params.erase(r.tensor_params.begin() + live_bug.operand); }, tensors},
+       [](Op& r) { r.tensor_params.erase(r.tensor_params.begin() + live_bug.operand); }, tensor_bits},
       {"dead_level_served", "dispatch", "A wrapper of a level that has ended is opened.", runs,
        at_levels<dead_level_served>},
       {"randomness_not_ambient", "dispatch", "vmap does not see calls without mapped arguments.", random_op,

@@ -12,8 +12,6 @@ namespace lamella::verify {
 
 namespace {
 
-bool may_have_kernel(const Op& op) { return op.kernel.cpu && !op.composite && takes_tensors(op); }
-
 /// What calls of an operator's kernel were like in drawn cases. Some operators run another's: not called.
 struct KernelTraits {
   bool called = false, line = false;
@@ -24,10 +22,10 @@ struct KernelTraits {
   uint32_t gaps = 0;      ///< inputs, a bit each, that were not dense
   uint32_t square = 0;    ///< likewise: two neighbouring dims were of one size
   uint32_t many = 0;      ///< likewise: there were two elements
-}* noting = nullptr;
+}* kernel_noting = nullptr;
 
 void note_call(const KernelCall& c) {
-  KernelTraits& t = *noting;
+  KernelTraits& t = *kernel_noting;
   t.called = true;
   for (const View& out : c.outs) {
     t.outer |= out.rank >= 2 && out.numel() > 0 && out.sizes[0] > 1;
@@ -52,7 +50,7 @@ void note_call(const KernelCall& c) {
 }
 
 template <size_t D> void noting_line(void* out, const void* const* ins, int64_t n) {
-  noting->line = true;
+  kernel_noting->line = true;
   right_row().kernel.lines[D](out, ins, n);
 }
 
@@ -60,7 +58,7 @@ const KernelTraits& calls_of(const Op& op) {
   static std::map<std::string, KernelTraits> known;
   const auto [at, fresh] = known.try_emplace(op.name);
   if (!fresh) return at->second;
-  noting = &at->second;
+  kernel_noting = &at->second;
   observe(op, [](Op& row) {
     row.kernel.cpu = [](const KernelCall& c) { note_call(c), right_row().kernel.cpu(c); };
     row.kernel.lines = {};

@@ -11,8 +11,6 @@ namespace lamella::verify {
 
 namespace {
 
-bool has_kernel(const Op& op) { return op.kernel.cpu && !op.composite && takes_tensors(op); }
-
 /// What the plans of an operator's own kernel were like in drawn cases.
 struct PlanTraits {
   int operands = 0, rank = 0;
@@ -21,18 +19,18 @@ struct PlanTraits {
   bool gaps[IterPlan::kMaxOperands] = {};   ///< an inner run of the operand had some
   bool moves[IterPlan::kMaxOperands] = {};  ///< an inner stride was not 0
   bool outer[IterPlan::kMaxOperands] = {};  ///< the next dim's stride was greater
-}* noting = nullptr;
+}* plan_noting = nullptr;
 
 void note(IterPlan& p) {
   if (p.numel == 0) return;
-  noting->operands = std::max(noting->operands, p.operands);
-  noting->rank = std::max(noting->rank, p.rank);
-  noting->run |= p.sizes[0] > 1;
-  noting->tail |= p.sizes[0] > 4 && p.sizes[0] % 4;
+  plan_noting->operands = std::max(plan_noting->operands, p.operands);
+  plan_noting->rank = std::max(plan_noting->rank, p.rank);
+  plan_noting->run |= p.sizes[0] > 1;
+  plan_noting->tail |= p.sizes[0] > 4 && p.sizes[0] % 4;
   for (int k = 0; k < p.operands && p.sizes[0] > 1; ++k) {
-    noting->gaps[k] |= p.strides[k][0] > p.itemsize[k];
-    noting->moves[k] |= p.strides[k][0] != 0;
-    noting->outer[k] |= p.rank >= 2 && p.strides[k][1] > p.strides[k][0];
+    plan_noting->gaps[k] |= p.strides[k][0] > p.itemsize[k];
+    plan_noting->moves[k] |= p.strides[k][0] != 0;
+    plan_noting->outer[k] |= p.rank >= 2 && p.strides[k][1] > p.strides[k][0];
   }
 }
 
@@ -40,7 +38,7 @@ const PlanTraits& plans_of(const Op& op) {
   static std::map<std::string, PlanTraits> known;
   const auto [at, fresh] = known.try_emplace(op.name);
   if (!fresh) return at->second;
-  noting = &at->second;
+  plan_noting = &at->second;
   observe(op, [](Op& row) {
     row.kernel.cpu = [](const KernelCall& c) {
       const WatchPlans watch(note);
@@ -51,9 +49,9 @@ const PlanTraits& plans_of(const Op& op) {
   return at->second;
 }
 
-bool runs(const Op& op) { return has_kernel(op) && plans_of(op).run; }
-bool runs_tail(const Op& op) { return has_kernel(op) && plans_of(op).tail; }
-bool plans_two_dims(const Op& op) { return has_kernel(op) && plans_of(op).rank >= 2; }
+bool runs_two(const Op& op) { return may_have_kernel(op) && plans_of(op).run; }
+bool runs_tail(const Op& op) { return may_have_kernel(op) && plans_of(op).tail; }
+bool plans_two_dims(const Op& op) { return may_have_kernel(op) && plans_of(op).rank >= 2; }
 
 /// The operands of which a trait holds: the sites of a perturbation of one operand.
 template <bool (PlanTraits::*Trait)[IterPlan::kMaxOperands]> uint32_t where(const Op& op) {
@@ -142,18 +140,18 @@ template <PlanWatcher W> void put(Op& row) {
 
 std::vector<Mutant> plan_mutants() {
   return {
-      {"plan_inner_one_short", "kernel", "The innermost loop is one short.", runs, put<inner_one_short>},
+      {"plan_inner_one_short", "kernel", "The innermost loop is one short.", runs_two, put<inner_one_short>},
       {"plan_vector_tail_dropped", "kernel", "The innermost loop ends at a multiple of four.", runs_tail,
        put<vector_tail_dropped>},
       {"plan_outer_dim_dropped", "kernel", "The outermost loop runs once.", plans_two_dims,
        put<outer_dim_dropped>},
-      {"plan_begins_late", "kernel", "The innermost loop begins at its second element.", runs,
+      {"plan_begins_late", "kernel", "The innermost loop begins at its second element.", runs_two,
        put<begins_late>},
       {"plan_taken_for_packed", "kernel", "The innermost stride of an operand is that of dense elements.",
-       runs, put<taken_for_packed>, where<&PlanTraits::gaps>},
-      {"plan_inner_stride_zero", "kernel", "The innermost stride of an operand is 0.", runs,
+       runs_two, put<taken_for_packed>, where<&PlanTraits::gaps>},
+      {"plan_inner_stride_zero", "kernel", "The innermost stride of an operand is 0.", runs_two,
        put<inner_stride_zero>, where<&PlanTraits::moves>},
-      {"plan_runs_backwards", "kernel", "An operand's innermost run is read or written backwards.", runs,
+      {"plan_runs_backwards", "kernel", "An operand's innermost run is read or written backwards.", runs_two,
        put<runs_backwards>, where<&PlanTraits::moves>},
       {"plan_outer_stride_of_inner", "kernel", "An operand's next dim has the stride of the innermost.",
        plans_two_dims, put<outer_stride_of_inner>, where<&PlanTraits::outer>},

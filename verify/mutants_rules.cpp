@@ -1,23 +1,15 @@
 // Wrong derivative formulas, as a whole.
-#include "lamella/ops/functions.h"
+#include "lamella/verify/mutant_changes.h"
 #include "lamella/verify/mutant_level.h"
 
 namespace lamella::verify {
 
 namespace {
 
-using Change = Tensor (*)(const Tensor&);
-
 template <Change C> Tensors result_changed(const BoundFormula& right, const RuleArgs& args) {
-  Tensors ts = run_formula(right, args);
-  for (Tensor& t : ts)
-    if (t.defined() && is_inexact(t.dtype())) t = C(t);
-  return ts;
+  return changed<C>(run_formula(right, args));
 }
 
-Tensor negated(const Tensor& t) { return neg(t); }
-Tensor one_percent_more(const Tensor& t) { return t * 1.01; }
-Tensor conjugated(const Tensor& t) { return conj(t); }
 Tensor one_dim_more(const Tensor& t) { return unsqueeze(t, 0); }
 /// Right the first time alone, as if the rule had consumed what it saved.
 Tensor right_once(const Tensor& t) {

@@ -30,6 +30,9 @@ void right_cell(Frame& f, int key);
 /// The right rule with the mapped dims of some arguments mistaken.
 void rule_with_dims(BatchCall& b, int (*mistaken)(const BatchCall&, int param));
 
+/// The conjugate transpose of the last two dims.
+inline Tensor adjoint(const Tensor& x) { return conj(transpose(x, -2, -1)); }
+
 /// In place of the formula for the same input.
 void set_jvp(Op& row, const Formula& formula);
 void set_vjp(Op& row, const Formula& formula);

@@ -5,8 +5,6 @@ namespace lamella::verify {
 
 namespace {
 
-Tensor adjoint(const Tensor& x) { return conj(transpose(x, -2, -1)); }
-
 void negative_index_ignored(Op& r) {
   set_vjp(r,
           wrt("x", saves("x.sizes", "dim", "index"), [](Tensor dy, Ints sizes, int64_t dim, int64_t index) {

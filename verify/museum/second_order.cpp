@@ -5,8 +5,6 @@ namespace lamella::verify {
 
 namespace {
 
-Tensor adjoint(const Tensor& x) { return conj(transpose(x, -2, -1)); }
-
 void nested_forward_zero(Op& r) {
   set_jvp(r, wrt("x", saves("result"), [](Tensor t, Tensor result) {
             const Tensor y = constant(result);

@@ -1,0 +1,21 @@
+// Wrong values: what planted bugs make of a right result.
+#pragma once
+
+#include "lamella/ops/functions.h"
+
+namespace lamella::verify {
+
+using Change = Tensor (*)(const Tensor&);
+
+/// The floating and complex ones of `ts`, changed.
+template <Change C> Tensors changed(Tensors ts) {
+  for (Tensor& t : ts)
+    if (t.defined() && is_inexact(t.dtype())) t = C(t);
+  return ts;
+}
+
+inline Tensor negated(const Tensor& t) { return neg(t); }
+inline Tensor one_percent_more(const Tensor& t) { return t * 1.01; }
+inline Tensor conjugated(const Tensor& t) { return conj(t); }
+
+}  // namespace lamella::verify
