@@ -62,15 +62,15 @@ struct Small {
 };
 
 void add_call_rows(Rows& rows, const Small& s) {
-  const OpHandle borrow("bench_borrow"), identity("bench_identity");
+  static constinit const OpHandle borrow("bench_borrow"), identity("bench_identity");
   rows.push_back(single("no-op, borrowed argument", 8, [=] {
     const void* const args[] = {&s.a};
     Frame f{&*borrow, args, nullptr};
-    call(f);
+    call_with_keys(f, keys_of_all(s.a));
   }));
   rows.push_back(single("no-op returning its argument", 20, [=] {
     const void* const args[] = {&s.a};
-    call_one(identity, args);
+    call_one(identity, args, keys_of_all(s.a));
   }));
   // What operators allocate with, below the operator `empty`.
   rows.push_back(single("make_tensor({4})", 20, [] { make_tensor(IntArg{4}, DType::F32); }));

@@ -247,7 +247,9 @@ inline void begin(TensorImpl* impl, size_t rank, int64_t numel, DType dtype, siz
   s->version.store(0, std::memory_order_relaxed);
 }
 
-[[gnu::noinline]] TensorImpl* make_slowly(Ints sizes, DType dtype, Device device) {
+}  // namespace
+
+TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
   const int64_t numel = checked_numel(sizes, "empty");
   const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
   const bool small = nbytes <= TensorImpl::kInlineBytes && device != Device::Meta;
@@ -267,22 +269,22 @@ inline void begin(TensorImpl* impl, size_t rank, int64_t numel, DType dtype, siz
   impl->set_contiguous(sizes);
   return out.detach();
 }
-}  // namespace
 
 /// The short way fills in the block on top of the pool and takes it only when the elements fit.
-TensorImpl* TensorImpl::make(Ints sizes, DType dtype, Device device) {
+TensorImpl* TensorImpl::make_on_cpu(Ints sizes, DType dtype) {
   TensorPool& pool = pools[1];
   TensorImpl* const impl = head_of(pool);
-  if (device != Device::CPU || !impl || sizes.size() > size_t(kInlineRank) || has_pending()) [[unlikely]]
-    return make_slowly(sizes, dtype, device);
+  if (!impl || has_pending()) [[unlikely]]
+    return make_slowly(sizes, dtype, Device::CPU);
   uint64_t n = 1, step = 1;
   size_t d = sizes.size();
-  if (const uint64_t only = d == 1 ? uint64_t(sizes[0]) : ~uint64_t{0}; only <= kInlineBytes) [[likely]] {
-    impl->dims[0] = int64_t(only);
+  if (d == 1) {
+    n = uint64_t(sizes[0]);
+    if (n > kInlineBytes) return make_slowly(sizes, dtype, Device::CPU);
+    impl->dims[0] = int64_t(n);
     impl->dims[kInlineRank] = 1;
-    n = only;
     d = 0;
-  }
+  } else if (d > size_t(kInlineRank)) return make_slowly(sizes, dtype, Device::CPU);
   while (d-- > 0) {
     const uint64_t size = uint64_t(sizes[d]);
     if (size > kInlineBytes) return make_slowly(sizes, dtype, Device::CPU);

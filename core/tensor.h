@@ -67,7 +67,8 @@ struct TensorImpl : RefCounted {
   void* data() const { return static_cast<char*>(storage->data) + offset * itemsize(dtype); }
 
   TensorImpl() : dims{} {}
-  static TensorImpl* make(Ints sizes, DType dtype, Device device);  ///< make_tensor
+  static TensorImpl* make_on_cpu(Ints sizes, DType dtype);  ///< make_tensor
+  static TensorImpl* make_slowly(Ints sizes, DType dtype, Device device);
   static TensorImpl* create();  ///< a shell with one reference; shape, keys and storage are the caller's
   static void destroy(TensorImpl* impl);
   static void destroy_slowly(TensorImpl* impl);
@@ -127,7 +128,8 @@ using TensorSpan = std::span<const Tensor>;
 
 /// New contiguous tensor, elements uninitialised. Errors: shape (negative size), overflow, out_of_memory.
 inline Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU) {
-  return Tensor::adopt(TensorImpl::make(sizes, dtype, device));
+  return Tensor::adopt(device == Device::CPU ? TensorImpl::make_on_cpu(sizes, dtype)
+                                             : TensorImpl::make_slowly(sizes, dtype, device));
 }
 /// Another view of base's storage. Errors: storage when any element would lie outside, shape for a negative
 /// size or stride.

@@ -29,11 +29,12 @@ KeySet keys_of_lists(const Frame& frame) {
 }
 }  // namespace detail
 
-OpHandle::OpHandle(std::string_view name) {
-  const Op* op = OpTable::current().find(name);
+uint32_t OpHandle::find() const {
+  const Op* op = OpTable::current().find(name_);
   LAMELLA_CHECK(op, UnknownOperator,
-                "call: there is no operator \"{}\"; expected one that `lamella ops` lists", name);
-  id_ = op->id;
+                "call: there is no operator \"{}\"; expected one that `lamella ops` lists", name_);
+  id_.store(op->id, std::memory_order_release);
+  return op->id;
 }
 
 namespace {

@@ -34,6 +34,17 @@ inline const OpTable& OpTable::current() {
   return KeySet(bits);
 }
 
+/// Likewise of a typed call's arguments, whose kinds are known where it is compiled.
+inline uint64_t key_bits(const Tensor& t) { return t.impl() ? t.impl()->keys : 0; }
+inline uint64_t key_bits(TensorSpan list) {
+  uint64_t bits = 0;
+  for (const Tensor& t : list) bits |= key_bits(t);
+  return bits;
+}
+template <class... Ts> [[gnu::always_inline]] inline KeySet keys_of_all(const Ts&... tensors) {
+  return KeySet((uint64_t{0} | ... | key_bits(tensors)));
+}
+
 /// Dispatches `frame` given the keys of its arguments. In line wherever operators are called: a call of its
 /// own would cost as much as the rest.
 [[gnu::always_inline]] inline void call_with_keys(Frame& frame, KeySet keys) {
@@ -52,24 +63,34 @@ inline const OpTable& OpTable::current() {
 
 [[gnu::always_inline]] inline void call(Frame& frame) { call_with_keys(frame, keys_of(frame)); }
 
-/// A built-in or plug-in operator, looked up once by name; the row is read from the current table at every
-/// call.
+/// A built-in or plug-in operator, looked up by name at its first use (error unknown_operator); the row is
+/// read from the current table at every call. `name` must live as long.
 class OpHandle {
  public:
-  explicit OpHandle(std::string_view name);
-  const Op& operator*() const { return OpTable::current().row(id_); }
+  constexpr explicit OpHandle(std::string_view name) : name_(name) {}
+  const Op& operator*() const {
+    uint32_t id = id_.load(std::memory_order_acquire);
+    if (id == kNotYet) [[unlikely]]
+      id = find();
+    const OpTable* const pinned = detail::dispatch_state.table;  // whoever has an id has seen a table
+    return (pinned ? pinned : detail::published_table.load(std::memory_order_acquire))->row(id);
+  }
 
  private:
-  uint32_t id_;
+  static constexpr uint32_t kNotYet = ~0u;
+  uint32_t find() const;
+
+  std::string_view name_;
+  mutable std::atomic<uint32_t> id_{kNotYet};
 };
 
 /// Typed calls with one result; generated functions use it.
-template <size_t N>
-[[gnu::always_inline]] inline Tensor call_one(const OpHandle& handle, const void* const (&args)[N]) {
+template <size_t N> [[gnu::always_inline]] inline Tensor call_one(const OpHandle& handle,
+                                                                  const void* const (&args)[N], KeySet keys) {
   const Op& op = *handle;
   Tensor result;
   Frame frame{&op, args, &result};
-  call(frame);
+  call_with_keys(frame, keys);
   return result;
 }
 

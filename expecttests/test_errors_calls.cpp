@@ -69,7 +69,7 @@ TEST(CallErrors, Named) {
 TEST(CallErrors, Operators) {
   EXPECT_INLINE(refused([] { call("frobnicate", {}); }), R"(
       [unknown_operator] call: there is no operator "frobnicate"; expected one that `lamella ops` lists)");
-  EXPECT_INLINE(refused([] { OpHandle("frobnicate"); }), R"(
+  EXPECT_INLINE(refused([] { *OpHandle("frobnicate"); }), R"(
       [unknown_operator] call: there is no operator "frobnicate"; expected one that `lamella ops` lists)");
 }
 

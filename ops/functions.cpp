@@ -10,1583 +10,1583 @@ namespace lamella {
 [[maybe_unused]] static const bool kInstalled = install_operators();
 
 Tensor abs(const Tensor& x) {
-  static const OpHandle handle("abs");
+  static constinit const OpHandle handle("abs");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& abs_(const Tensor& x) {
-  static const OpHandle handle("abs_");
+  static constinit const OpHandle handle("abs_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& abs_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("abs_out");
+  static constinit const OpHandle handle("abs_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  static const OpHandle handle("add");
+  static constinit const OpHandle handle("add");
   const void* const args[] = {&a, &b, &alpha};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& add_(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  static const OpHandle handle("add_");
+  static constinit const OpHandle handle("add_");
   const void* const args[] = {&a, &b, &alpha};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(a, b));
   return a;
 }
 
 const Tensor& add_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  static const OpHandle handle("add_out");
+  static constinit const OpHandle handle("add_out");
   const void* const args[] = {&out, &a, &b, &alpha};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor amax(const Tensor& x, IntArg dim, bool keepdim) {
-  static const OpHandle handle("amax");
+  static constinit const OpHandle handle("amax");
   const void* const args[] = {&x, static_cast<const Ints*>(&dim), &keepdim};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& amax_out(const Tensor& out, const Tensor& x, IntArg dim, bool keepdim) {
-  static const OpHandle handle("amax_out");
+  static constinit const OpHandle handle("amax_out");
   const void* const args[] = {&out, &x, static_cast<const Ints*>(&dim), &keepdim};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor amin(const Tensor& x, IntArg dim, bool keepdim) {
-  static const OpHandle handle("amin");
+  static constinit const OpHandle handle("amin");
   const void* const args[] = {&x, static_cast<const Ints*>(&dim), &keepdim};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& amin_out(const Tensor& out, const Tensor& x, IntArg dim, bool keepdim) {
-  static const OpHandle handle("amin_out");
+  static constinit const OpHandle handle("amin_out");
   const void* const args[] = {&out, &x, static_cast<const Ints*>(&dim), &keepdim};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor arange(const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
-  static const OpHandle handle("arange");
+  static constinit const OpHandle handle("arange");
   const void* const args[] = {&start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all());
 }
 
 const Tensor& arange_out(const Tensor& out, const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
-  static const OpHandle handle("arange_out");
+  static constinit const OpHandle handle("arange_out");
   const void* const args[] = {&out, &start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out));
   return out;
 }
 
 Tensor argmax(const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  static const OpHandle handle("argmax");
+  static constinit const OpHandle handle("argmax");
   const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& argmax_out(const Tensor& out, const Tensor& x, std::optional<int64_t> dim, bool keepdim) {
-  static const OpHandle handle("argmax_out");
+  static constinit const OpHandle handle("argmax_out");
   const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor bmm(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("bmm");
+  static constinit const OpHandle handle("bmm");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& bmm_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("bmm_out");
+  static constinit const OpHandle handle("bmm_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor cat(TensorArg tensors, int64_t dim) {
-  static const OpHandle handle("cat");
+  static constinit const OpHandle handle("cat");
   const void* const args[] = {static_cast<const TensorSpan*>(&tensors), &dim};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(tensors));
 }
 
 const Tensor& cat_out(const Tensor& out, TensorArg tensors, int64_t dim) {
-  static const OpHandle handle("cat_out");
+  static constinit const OpHandle handle("cat_out");
   const void* const args[] = {&out, static_cast<const TensorSpan*>(&tensors), &dim};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, tensors));
   return out;
 }
 
 Tensor cholesky(const Tensor& x, bool upper) {
-  static const OpHandle handle("cholesky");
+  static constinit const OpHandle handle("cholesky");
   const void* const args[] = {&x, &upper};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& cholesky_out(const Tensor& out, const Tensor& x, bool upper) {
-  static const OpHandle handle("cholesky_out");
+  static constinit const OpHandle handle("cholesky_out");
   const void* const args[] = {&out, &x, &upper};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor clamp(const Tensor& x, const Tensor& min, const Tensor& max) {
-  static const OpHandle handle("clamp");
+  static constinit const OpHandle handle("clamp");
   const void* const args[] = {&x, min.defined() ? &min : nullptr, max.defined() ? &max : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, min, max));
 }
 
 const Tensor& clamp_(const Tensor& x, const Tensor& min, const Tensor& max) {
-  static const OpHandle handle("clamp_");
+  static constinit const OpHandle handle("clamp_");
   const void* const args[] = {&x, min.defined() ? &min : nullptr, max.defined() ? &max : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x, min, max));
   return x;
 }
 
 const Tensor& clamp_out(const Tensor& out, const Tensor& x, const Tensor& min, const Tensor& max) {
-  static const OpHandle handle("clamp_out");
+  static constinit const OpHandle handle("clamp_out");
   const void* const args[] = {&out, &x, min.defined() ? &min : nullptr, max.defined() ? &max : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, min, max));
   return out;
 }
 
 Tensor clone(const Tensor& x) {
-  static const OpHandle handle("clone");
+  static constinit const OpHandle handle("clone");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor complex(const Tensor& real, const Tensor& imag) {
-  static const OpHandle handle("complex");
+  static constinit const OpHandle handle("complex");
   const void* const args[] = {&real, &imag};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(real, imag));
 }
 
 const Tensor& complex_out(const Tensor& out, const Tensor& real, const Tensor& imag) {
-  static const OpHandle handle("complex_out");
+  static constinit const OpHandle handle("complex_out");
   const void* const args[] = {&out, &real, &imag};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, real, imag));
   return out;
 }
 
 Tensor conj(const Tensor& x) {
-  static const OpHandle handle("conj");
+  static constinit const OpHandle handle("conj");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor conj_physical(const Tensor& x) {
-  static const OpHandle handle("conj_physical");
+  static constinit const OpHandle handle("conj_physical");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& conj_physical_(const Tensor& x) {
-  static const OpHandle handle("conj_physical_");
+  static constinit const OpHandle handle("conj_physical_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& conj_physical_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("conj_physical_out");
+  static constinit const OpHandle handle("conj_physical_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor contiguous(const Tensor& x) {
-  static const OpHandle handle("contiguous");
+  static constinit const OpHandle handle("contiguous");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor copy(const Tensor& self, const Tensor& src) {
-  static const OpHandle handle("copy");
+  static constinit const OpHandle handle("copy");
   const void* const args[] = {&self, &src};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(self, src));
 }
 
 const Tensor& copy_(const Tensor& self, const Tensor& src) {
-  static const OpHandle handle("copy_");
+  static constinit const OpHandle handle("copy_");
   const void* const args[] = {&self, &src};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(self, src));
   return self;
 }
 
 const Tensor& copy_out(const Tensor& out, const Tensor& self, const Tensor& src) {
-  static const OpHandle handle("copy_out");
+  static constinit const OpHandle handle("copy_out");
   const void* const args[] = {&out, &self, &src};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, self, src));
   return out;
 }
 
 Tensor cos(const Tensor& x) {
-  static const OpHandle handle("cos");
+  static constinit const OpHandle handle("cos");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& cos_(const Tensor& x) {
-  static const OpHandle handle("cos_");
+  static constinit const OpHandle handle("cos_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& cos_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("cos_out");
+  static constinit const OpHandle handle("cos_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor cumprod(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("cumprod");
+  static constinit const OpHandle handle("cumprod");
   const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& cumprod_(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("cumprod_");
+  static constinit const OpHandle handle("cumprod_");
   const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& cumprod_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("cumprod_out");
+  static constinit const OpHandle handle("cumprod_out");
   const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("cumsum");
+  static constinit const OpHandle handle("cumsum");
   const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& cumsum_(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("cumsum_");
+  static constinit const OpHandle handle("cumsum_");
   const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& cumsum_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("cumsum_out");
+  static constinit const OpHandle handle("cumsum_out");
   const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
-  static const OpHandle handle("diagonal");
+  static constinit const OpHandle handle("diagonal");
   const void* const args[] = {&x, &offset, &dim1, &dim2};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
-  static const OpHandle handle("diagonal_scatter");
+  static constinit const OpHandle handle("diagonal_scatter");
   const void* const args[] = {&x, &src, &offset, &dim1, &dim2};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, src));
 }
 
 const Tensor& diagonal_scatter_(const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
-  static const OpHandle handle("diagonal_scatter_");
+  static constinit const OpHandle handle("diagonal_scatter_");
   const void* const args[] = {&x, &src, &offset, &dim1, &dim2};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x, src));
   return x;
 }
 
 const Tensor& diagonal_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
-  static const OpHandle handle("diagonal_scatter_out");
+  static constinit const OpHandle handle("diagonal_scatter_out");
   const void* const args[] = {&out, &x, &src, &offset, &dim1, &dim2};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, src));
   return out;
 }
 
 Tensor div(const Tensor& a, const Tensor& b, const std::string& rounding_mode) {
-  static const OpHandle handle("div");
+  static constinit const OpHandle handle("div");
   const void* const args[] = {&a, &b, rounding_mode.empty() ? nullptr : &rounding_mode};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& div_(const Tensor& a, const Tensor& b, const std::string& rounding_mode) {
-  static const OpHandle handle("div_");
+  static constinit const OpHandle handle("div_");
   const void* const args[] = {&a, &b, rounding_mode.empty() ? nullptr : &rounding_mode};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(a, b));
   return a;
 }
 
 const Tensor& div_out(const Tensor& out, const Tensor& a, const Tensor& b, const std::string& rounding_mode) {
-  static const OpHandle handle("div_out");
+  static constinit const OpHandle handle("div_out");
   const void* const args[] = {&out, &a, &b, rounding_mode.empty() ? nullptr : &rounding_mode};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor empty(IntArg size, std::optional<DType> dtype) {
-  static const OpHandle handle("empty");
+  static constinit const OpHandle handle("empty");
   const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all());
 }
 
 Tensor empty_like(const Tensor& x, std::optional<DType> dtype) {
-  static const OpHandle handle("empty_like");
+  static constinit const OpHandle handle("empty_like");
   const void* const args[] = {&x, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor eq(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("eq");
+  static constinit const OpHandle handle("eq");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& eq_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("eq_out");
+  static constinit const OpHandle handle("eq_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor exp(const Tensor& x) {
-  static const OpHandle handle("exp");
+  static constinit const OpHandle handle("exp");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& exp_(const Tensor& x) {
-  static const OpHandle handle("exp_");
+  static constinit const OpHandle handle("exp_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& exp_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("exp_out");
+  static constinit const OpHandle handle("exp_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor expand(const Tensor& x, IntArg size) {
-  static const OpHandle handle("expand");
+  static constinit const OpHandle handle("expand");
   const void* const args[] = {&x, static_cast<const Ints*>(&size)};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype) {
-  static const OpHandle handle("eye");
+  static constinit const OpHandle handle("eye");
   const void* const args[] = {&n, m ? &*m : nullptr, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all());
 }
 
 const Tensor& eye_out(const Tensor& out, int64_t n, std::optional<int64_t> m, std::optional<DType> dtype) {
-  static const OpHandle handle("eye_out");
+  static constinit const OpHandle handle("eye_out");
   const void* const args[] = {&out, &n, m ? &*m : nullptr, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out));
   return out;
 }
 
 Tensor fill(const Tensor& x, const Scalar& value) {
-  static const OpHandle handle("fill");
+  static constinit const OpHandle handle("fill");
   const void* const args[] = {&x, &value};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& fill_(const Tensor& x, const Scalar& value) {
-  static const OpHandle handle("fill_");
+  static constinit const OpHandle handle("fill_");
   const void* const args[] = {&x, &value};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& fill_out(const Tensor& out, const Tensor& x, const Scalar& value) {
-  static const OpHandle handle("fill_out");
+  static constinit const OpHandle handle("fill_out");
   const void* const args[] = {&out, &x, &value};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor flip(const Tensor& x, IntArg dims) {
-  static const OpHandle handle("flip");
+  static constinit const OpHandle handle("flip");
   const void* const args[] = {&x, static_cast<const Ints*>(&dims)};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& flip_out(const Tensor& out, const Tensor& x, IntArg dims) {
-  static const OpHandle handle("flip_out");
+  static constinit const OpHandle handle("flip_out");
   const void* const args[] = {&out, &x, static_cast<const Ints*>(&dims)};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor fold_in(const Tensor& key, const Tensor& data) {
-  static const OpHandle handle("fold_in");
+  static constinit const OpHandle handle("fold_in");
   const void* const args[] = {&key, &data};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(key, data));
 }
 
 const Tensor& fold_in_(const Tensor& key, const Tensor& data) {
-  static const OpHandle handle("fold_in_");
+  static constinit const OpHandle handle("fold_in_");
   const void* const args[] = {&key, &data};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(key, data));
   return key;
 }
 
 const Tensor& fold_in_out(const Tensor& out, const Tensor& key, const Tensor& data) {
-  static const OpHandle handle("fold_in_out");
+  static constinit const OpHandle handle("fold_in_out");
   const void* const args[] = {&out, &key, &data};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, key, data));
   return out;
 }
 
 Tensor full(IntArg size, const Scalar& fill_value, std::optional<DType> dtype) {
-  static const OpHandle handle("full");
+  static constinit const OpHandle handle("full");
   const void* const args[] = {static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all());
 }
 
 Tensor full_like(const Tensor& x, const Scalar& value, std::optional<DType> dtype) {
-  static const OpHandle handle("full_like");
+  static constinit const OpHandle handle("full_like");
   const void* const args[] = {&x, &value, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& full_out(const Tensor& out, IntArg size, const Scalar& fill_value, std::optional<DType> dtype) {
-  static const OpHandle handle("full_out");
+  static constinit const OpHandle handle("full_out");
   const void* const args[] = {&out, static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out));
   return out;
 }
 
 Tensor gather(const Tensor& x, int64_t dim, const Tensor& index) {
-  static const OpHandle handle("gather");
+  static constinit const OpHandle handle("gather");
   const void* const args[] = {&x, &dim, &index};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, index));
 }
 
 const Tensor& gather_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index) {
-  static const OpHandle handle("gather_out");
+  static constinit const OpHandle handle("gather_out");
   const void* const args[] = {&out, &x, &dim, &index};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, index));
   return out;
 }
 
 Tensor ge(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("ge");
+  static constinit const OpHandle handle("ge");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& ge_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("ge_out");
+  static constinit const OpHandle handle("ge_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor gt(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("gt");
+  static constinit const OpHandle handle("gt");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& gt_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("gt_out");
+  static constinit const OpHandle handle("gt_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor imag(const Tensor& x) {
-  static const OpHandle handle("imag");
+  static constinit const OpHandle handle("imag");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& imag_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("imag_out");
+  static constinit const OpHandle handle("imag_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
-  static const OpHandle handle("index_add");
+  static constinit const OpHandle handle("index_add");
   const void* const args[] = {&x, &dim, &index, &src, &alpha};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, index, src));
 }
 
 const Tensor& index_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
-  static const OpHandle handle("index_add_");
+  static constinit const OpHandle handle("index_add_");
   const void* const args[] = {&x, &dim, &index, &src, &alpha};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x, index, src));
   return x;
 }
 
 const Tensor& index_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
-  static const OpHandle handle("index_add_out");
+  static constinit const OpHandle handle("index_add_out");
   const void* const args[] = {&out, &x, &dim, &index, &src, &alpha};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, index, src));
   return out;
 }
 
 Tensor index_select(const Tensor& x, int64_t dim, const Tensor& index) {
-  static const OpHandle handle("index_select");
+  static constinit const OpHandle handle("index_select");
   const void* const args[] = {&x, &dim, &index};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, index));
 }
 
 const Tensor& index_select_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index) {
-  static const OpHandle handle("index_select_out");
+  static constinit const OpHandle handle("index_select_out");
   const void* const args[] = {&out, &x, &dim, &index};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, index));
   return out;
 }
 
 Tensor isnan(const Tensor& x) {
-  static const OpHandle handle("isnan");
+  static constinit const OpHandle handle("isnan");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& isnan_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("isnan_out");
+  static constinit const OpHandle handle("isnan_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
-  static const OpHandle handle("layer_norm");
+  static constinit const OpHandle handle("layer_norm");
   const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, weight, bias));
 }
 
 const Tensor& layer_norm_out(const Tensor& out, const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
-  static const OpHandle handle("layer_norm_out");
+  static constinit const OpHandle handle("layer_norm_out");
   const void* const args[] = {&out, &x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, weight, bias));
   return out;
 }
 
 Tensor le(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("le");
+  static constinit const OpHandle handle("le");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& le_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("le_out");
+  static constinit const OpHandle handle("le_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor linalg_cholesky(const Tensor& x, bool upper) {
-  static const OpHandle handle("linalg_cholesky");
+  static constinit const OpHandle handle("linalg_cholesky");
   const void* const args[] = {&x, &upper};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& linalg_cholesky_out(const Tensor& out, const Tensor& x, bool upper) {
-  static const OpHandle handle("linalg_cholesky_out");
+  static constinit const OpHandle handle("linalg_cholesky_out");
   const void* const args[] = {&out, &x, &upper};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor linalg_solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
-  static const OpHandle handle("linalg_solve_triangular");
+  static constinit const OpHandle handle("linalg_solve_triangular");
   const void* const args[] = {&A, &B, &upper, &left, &unitriangular};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(A, B));
 }
 
 const Tensor& linalg_solve_triangular_out(const Tensor& out, const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) {
-  static const OpHandle handle("linalg_solve_triangular_out");
+  static constinit const OpHandle handle("linalg_solve_triangular_out");
   const void* const args[] = {&out, &A, &B, &upper, &left, &unitriangular};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, A, B));
   return out;
 }
 
 Tensor log(const Tensor& x) {
-  static const OpHandle handle("log");
+  static constinit const OpHandle handle("log");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& log_(const Tensor& x) {
-  static const OpHandle handle("log_");
+  static constinit const OpHandle handle("log_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& log_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("log_out");
+  static constinit const OpHandle handle("log_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor log_softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("log_softmax");
+  static constinit const OpHandle handle("log_softmax");
   const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& log_softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("log_softmax_out");
+  static constinit const OpHandle handle("log_softmax_out");
   const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor logical_and(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("logical_and");
+  static constinit const OpHandle handle("logical_and");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& logical_and_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("logical_and_out");
+  static constinit const OpHandle handle("logical_and_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor logical_not(const Tensor& x) {
-  static const OpHandle handle("logical_not");
+  static constinit const OpHandle handle("logical_not");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& logical_not_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("logical_not_out");
+  static constinit const OpHandle handle("logical_not_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor logical_or(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("logical_or");
+  static constinit const OpHandle handle("logical_or");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& logical_or_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("logical_or_out");
+  static constinit const OpHandle handle("logical_or_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor lt(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("lt");
+  static constinit const OpHandle handle("lt");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& lt_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("lt_out");
+  static constinit const OpHandle handle("lt_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("matmul");
+  static constinit const OpHandle handle("matmul");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& matmul_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("matmul_out");
+  static constinit const OpHandle handle("matmul_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor maximum(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("maximum");
+  static constinit const OpHandle handle("maximum");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& maximum_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("maximum_");
+  static constinit const OpHandle handle("maximum_");
   const void* const args[] = {&a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(a, b));
   return a;
 }
 
 const Tensor& maximum_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("maximum_out");
+  static constinit const OpHandle handle("maximum_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor mean(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
-  static const OpHandle handle("mean");
+  static constinit const OpHandle handle("mean");
   const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& mean_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
-  static const OpHandle handle("mean_out");
+  static constinit const OpHandle handle("mean_out");
   const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor minimum(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("minimum");
+  static constinit const OpHandle handle("minimum");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& minimum_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("minimum_");
+  static constinit const OpHandle handle("minimum_");
   const void* const args[] = {&a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(a, b));
   return a;
 }
 
 const Tensor& minimum_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("minimum_out");
+  static constinit const OpHandle handle("minimum_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor mm(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("mm");
+  static constinit const OpHandle handle("mm");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& mm_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("mm_out");
+  static constinit const OpHandle handle("mm_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor mul(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("mul");
+  static constinit const OpHandle handle("mul");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& mul_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("mul_");
+  static constinit const OpHandle handle("mul_");
   const void* const args[] = {&a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(a, b));
   return a;
 }
 
 const Tensor& mul_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("mul_out");
+  static constinit const OpHandle handle("mul_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor mv(const Tensor& a, const Tensor& v) {
-  static const OpHandle handle("mv");
+  static constinit const OpHandle handle("mv");
   const void* const args[] = {&a, &v};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, v));
 }
 
 const Tensor& mv_out(const Tensor& out, const Tensor& a, const Tensor& v) {
-  static const OpHandle handle("mv_out");
+  static constinit const OpHandle handle("mv_out");
   const void* const args[] = {&out, &a, &v};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, v));
   return out;
 }
 
 std::array<Tensor, 3> native_layer_norm(const Tensor& x, IntArg normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
-  static const OpHandle handle("native_layer_norm");
+  static constinit const OpHandle handle("native_layer_norm");
   const void* const args[] = {&x, static_cast<const Ints*>(&normalized_shape), weight.defined() ? &weight : nullptr, bias.defined() ? &bias : nullptr, &eps};
   std::array<Tensor, 3> results;
   Frame frame{&*handle, args, results.data()};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x, weight, bias));
   return results;
 }
 
 Tensor ne(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("ne");
+  static constinit const OpHandle handle("ne");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& ne_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("ne_out");
+  static constinit const OpHandle handle("ne_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor neg(const Tensor& x) {
-  static const OpHandle handle("neg");
+  static constinit const OpHandle handle("neg");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& neg_(const Tensor& x) {
-  static const OpHandle handle("neg_");
+  static constinit const OpHandle handle("neg_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& neg_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("neg_out");
+  static constinit const OpHandle handle("neg_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor new_full(const Tensor& x, IntArg size, const Scalar& value, std::optional<DType> dtype) {
-  static const OpHandle handle("new_full");
+  static constinit const OpHandle handle("new_full");
   const void* const args[] = {&x, static_cast<const Ints*>(&size), &value, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype) {
-  static const OpHandle handle("new_zeros");
+  static constinit const OpHandle handle("new_zeros");
   const void* const args[] = {&x, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor next_key() {
-  static const OpHandle handle("next_key");
+  static constinit const OpHandle handle("next_key");
   const void* const args[] = {nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all());
 }
 
 Tensor nonzero(const Tensor& x) {
-  static const OpHandle handle("nonzero");
+  static constinit const OpHandle handle("nonzero");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& nonzero_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("nonzero_out");
+  static constinit const OpHandle handle("nonzero_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor ones(IntArg size, std::optional<DType> dtype) {
-  static const OpHandle handle("ones");
+  static constinit const OpHandle handle("ones");
   const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all());
 }
 
 Tensor ones_like(const Tensor& x, std::optional<DType> dtype) {
-  static const OpHandle handle("ones_like");
+  static constinit const OpHandle handle("ones_like");
   const void* const args[] = {&x, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& ones_out(const Tensor& out, IntArg size, std::optional<DType> dtype) {
-  static const OpHandle handle("ones_out");
+  static constinit const OpHandle handle("ones_out");
   const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out));
   return out;
 }
 
 Tensor permute(const Tensor& x, IntArg dims) {
-  static const OpHandle handle("permute");
+  static constinit const OpHandle handle("permute");
   const void* const args[] = {&x, static_cast<const Ints*>(&dims)};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor pow(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("pow");
+  static constinit const OpHandle handle("pow");
   const void* const args[] = {&a, &b};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& pow_(const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("pow_");
+  static constinit const OpHandle handle("pow_");
   const void* const args[] = {&a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(a, b));
   return a;
 }
 
 const Tensor& pow_out(const Tensor& out, const Tensor& a, const Tensor& b) {
-  static const OpHandle handle("pow_out");
+  static constinit const OpHandle handle("pow_out");
   const void* const args[] = {&out, &a, &b};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor prod(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
-  static const OpHandle handle("prod");
+  static constinit const OpHandle handle("prod");
   const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& prod_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
-  static const OpHandle handle("prod_out");
+  static constinit const OpHandle handle("prod_out");
   const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor rand(IntArg size, const Tensor& key, std::optional<DType> dtype) {
-  static const OpHandle handle("rand");
+  static constinit const OpHandle handle("rand");
   const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(key));
 }
 
 const Tensor& rand_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
-  static const OpHandle handle("rand_out");
+  static constinit const OpHandle handle("rand_out");
   const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, key));
   return out;
 }
 
 Tensor randn(IntArg size, const Tensor& key, std::optional<DType> dtype) {
-  static const OpHandle handle("randn");
+  static constinit const OpHandle handle("randn");
   const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(key));
 }
 
 const Tensor& randn_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
-  static const OpHandle handle("randn_out");
+  static constinit const OpHandle handle("randn_out");
   const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, key));
   return out;
 }
 
 Tensor real(const Tensor& x) {
-  static const OpHandle handle("real");
+  static constinit const OpHandle handle("real");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor real_part(const Tensor& x) {
-  static const OpHandle handle("real_part");
+  static constinit const OpHandle handle("real_part");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& real_part_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("real_part_out");
+  static constinit const OpHandle handle("real_part_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor reciprocal(const Tensor& x) {
-  static const OpHandle handle("reciprocal");
+  static constinit const OpHandle handle("reciprocal");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& reciprocal_(const Tensor& x) {
-  static const OpHandle handle("reciprocal_");
+  static constinit const OpHandle handle("reciprocal_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& reciprocal_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("reciprocal_out");
+  static constinit const OpHandle handle("reciprocal_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor reshape(const Tensor& x, IntArg size) {
-  static const OpHandle handle("reshape");
+  static constinit const OpHandle handle("reshape");
   const void* const args[] = {&x, static_cast<const Ints*>(&size)};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor scatter_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
-  static const OpHandle handle("scatter_add");
+  static constinit const OpHandle handle("scatter_add");
   const void* const args[] = {&x, &dim, &index, &src};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, index, src));
 }
 
 const Tensor& scatter_add_(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
-  static const OpHandle handle("scatter_add_");
+  static constinit const OpHandle handle("scatter_add_");
   const void* const args[] = {&x, &dim, &index, &src};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x, index, src));
   return x;
 }
 
 const Tensor& scatter_add_out(const Tensor& out, const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src) {
-  static const OpHandle handle("scatter_add_out");
+  static constinit const OpHandle handle("scatter_add_out");
   const void* const args[] = {&out, &x, &dim, &index, &src};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, index, src));
   return out;
 }
 
 Tensor select(const Tensor& x, int64_t dim, int64_t index) {
-  static const OpHandle handle("select");
+  static constinit const OpHandle handle("select");
   const void* const args[] = {&x, &dim, &index};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor select_scatter(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
-  static const OpHandle handle("select_scatter");
+  static constinit const OpHandle handle("select_scatter");
   const void* const args[] = {&x, &src, &dim, &index};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, src));
 }
 
 const Tensor& select_scatter_(const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
-  static const OpHandle handle("select_scatter_");
+  static constinit const OpHandle handle("select_scatter_");
   const void* const args[] = {&x, &src, &dim, &index};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x, src));
   return x;
 }
 
 const Tensor& select_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim, int64_t index) {
-  static const OpHandle handle("select_scatter_out");
+  static constinit const OpHandle handle("select_scatter_out");
   const void* const args[] = {&out, &x, &src, &dim, &index};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, src));
   return out;
 }
 
 Tensor sign(const Tensor& x) {
-  static const OpHandle handle("sign");
+  static constinit const OpHandle handle("sign");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& sign_(const Tensor& x) {
-  static const OpHandle handle("sign_");
+  static constinit const OpHandle handle("sign_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& sign_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("sign_out");
+  static constinit const OpHandle handle("sign_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor sin(const Tensor& x) {
-  static const OpHandle handle("sin");
+  static constinit const OpHandle handle("sin");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& sin_(const Tensor& x) {
-  static const OpHandle handle("sin_");
+  static constinit const OpHandle handle("sin_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& sin_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("sin_out");
+  static constinit const OpHandle handle("sin_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor slice(const Tensor& x, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  static const OpHandle handle("slice");
+  static constinit const OpHandle handle("slice");
   const void* const args[] = {&x, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor slice_scatter(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  static const OpHandle handle("slice_scatter");
+  static constinit const OpHandle handle("slice_scatter");
   const void* const args[] = {&x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x, src));
 }
 
 const Tensor& slice_scatter_(const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  static const OpHandle handle("slice_scatter_");
+  static constinit const OpHandle handle("slice_scatter_");
   const void* const args[] = {&x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x, src));
   return x;
 }
 
 const Tensor& slice_scatter_out(const Tensor& out, const Tensor& x, const Tensor& src, int64_t dim, std::optional<int64_t> start, std::optional<int64_t> end, int64_t step) {
-  static const OpHandle handle("slice_scatter_out");
+  static constinit const OpHandle handle("slice_scatter_out");
   const void* const args[] = {&out, &x, &src, &dim, start ? &*start : nullptr, end ? &*end : nullptr, &step};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x, src));
   return out;
 }
 
 Tensor softmax(const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("softmax");
+  static constinit const OpHandle handle("softmax");
   const void* const args[] = {&x, &dim, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& softmax_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype) {
-  static const OpHandle handle("softmax_out");
+  static constinit const OpHandle handle("softmax_out");
   const void* const args[] = {&out, &x, &dim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 std::array<Tensor, 2> sort(const Tensor& x, int64_t dim, bool descending, bool stable) {
-  static const OpHandle handle("sort");
+  static constinit const OpHandle handle("sort");
   const void* const args[] = {&x, &dim, &descending, &stable};
   std::array<Tensor, 2> results;
   Frame frame{&*handle, args, results.data()};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return results;
 }
 
 Tensors split(const Tensor& x, int64_t split_size, int64_t dim) {
-  static const OpHandle handle("split");
+  static constinit const OpHandle handle("split");
   const void* const args[] = {&x, &split_size, &dim};
   Tensors list;
   Frame frame{&*handle, args, nullptr, &list};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return list;
 }
 
 Tensor split_key(const Tensor& key, int64_t num) {
-  static const OpHandle handle("split_key");
+  static constinit const OpHandle handle("split_key");
   const void* const args[] = {&key, &num};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(key));
 }
 
 Tensors split_with_sizes(const Tensor& x, IntArg split_sizes, int64_t dim) {
-  static const OpHandle handle("split_with_sizes");
+  static constinit const OpHandle handle("split_with_sizes");
   const void* const args[] = {&x, static_cast<const Ints*>(&split_sizes), &dim};
   Tensors list;
   Frame frame{&*handle, args, nullptr, &list};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return list;
 }
 
 Tensor sqrt(const Tensor& x) {
-  static const OpHandle handle("sqrt");
+  static constinit const OpHandle handle("sqrt");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& sqrt_(const Tensor& x) {
-  static const OpHandle handle("sqrt_");
+  static constinit const OpHandle handle("sqrt_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& sqrt_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("sqrt_out");
+  static constinit const OpHandle handle("sqrt_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor squeeze(const Tensor& x, std::optional<IntArg> dim) {
-  static const OpHandle handle("squeeze");
+  static constinit const OpHandle handle("squeeze");
   const void* const args[] = {&x, dim ? &*dim : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor stack(TensorArg tensors, int64_t dim) {
-  static const OpHandle handle("stack");
+  static constinit const OpHandle handle("stack");
   const void* const args[] = {static_cast<const TensorSpan*>(&tensors), &dim};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(tensors));
 }
 
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  static const OpHandle handle("sub");
+  static constinit const OpHandle handle("sub");
   const void* const args[] = {&a, &b, &alpha};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(a, b));
 }
 
 const Tensor& sub_(const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  static const OpHandle handle("sub_");
+  static constinit const OpHandle handle("sub_");
   const void* const args[] = {&a, &b, &alpha};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(a, b));
   return a;
 }
 
 const Tensor& sub_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha) {
-  static const OpHandle handle("sub_out");
+  static constinit const OpHandle handle("sub_out");
   const void* const args[] = {&out, &a, &b, &alpha};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, a, b));
   return out;
 }
 
 Tensor sum(const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
-  static const OpHandle handle("sum");
+  static constinit const OpHandle handle("sum");
   const void* const args[] = {&x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& sum_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, bool keepdim, std::optional<DType> dtype) {
-  static const OpHandle handle("sum_out");
+  static constinit const OpHandle handle("sum_out");
   const void* const args[] = {&out, &x, dim ? &*dim : nullptr, &keepdim, dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor sum_to_size(const Tensor& x, IntArg size) {
-  static const OpHandle handle("sum_to_size");
+  static constinit const OpHandle handle("sum_to_size");
   const void* const args[] = {&x, static_cast<const Ints*>(&size)};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& sum_to_size_out(const Tensor& out, const Tensor& x, IntArg size) {
-  static const OpHandle handle("sum_to_size_out");
+  static constinit const OpHandle handle("sum_to_size_out");
   const void* const args[] = {&out, &x, static_cast<const Ints*>(&size)};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor tanh(const Tensor& x) {
-  static const OpHandle handle("tanh");
+  static constinit const OpHandle handle("tanh");
   const void* const args[] = {&x};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& tanh_(const Tensor& x) {
-  static const OpHandle handle("tanh_");
+  static constinit const OpHandle handle("tanh_");
   const void* const args[] = {&x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& tanh_out(const Tensor& out, const Tensor& x) {
-  static const OpHandle handle("tanh_out");
+  static constinit const OpHandle handle("tanh_out");
   const void* const args[] = {&out, &x};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor to(const Tensor& x, DType dtype) {
-  static const OpHandle handle("to");
+  static constinit const OpHandle handle("to");
   const void* const args[] = {&x, &dtype};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor to_device(const Tensor& x, const std::string& device) {
-  static const OpHandle handle("to_device");
+  static constinit const OpHandle handle("to_device");
   const void* const args[] = {&x, &device};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
-  static const OpHandle handle("transpose");
+  static constinit const OpHandle handle("transpose");
   const void* const args[] = {&x, &dim0, &dim1};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor tril(const Tensor& x, int64_t diagonal) {
-  static const OpHandle handle("tril");
+  static constinit const OpHandle handle("tril");
   const void* const args[] = {&x, &diagonal};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& tril_(const Tensor& x, int64_t diagonal) {
-  static const OpHandle handle("tril_");
+  static constinit const OpHandle handle("tril_");
   const void* const args[] = {&x, &diagonal};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& tril_out(const Tensor& out, const Tensor& x, int64_t diagonal) {
-  static const OpHandle handle("tril_out");
+  static constinit const OpHandle handle("tril_out");
   const void* const args[] = {&out, &x, &diagonal};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor triu(const Tensor& x, int64_t diagonal) {
-  static const OpHandle handle("triu");
+  static constinit const OpHandle handle("triu");
   const void* const args[] = {&x, &diagonal};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& triu_(const Tensor& x, int64_t diagonal) {
-  static const OpHandle handle("triu_");
+  static constinit const OpHandle handle("triu_");
   const void* const args[] = {&x, &diagonal};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(x));
   return x;
 }
 
 const Tensor& triu_out(const Tensor& out, const Tensor& x, int64_t diagonal) {
-  static const OpHandle handle("triu_out");
+  static constinit const OpHandle handle("triu_out");
   const void* const args[] = {&out, &x, &diagonal};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, x));
   return out;
 }
 
 Tensor unsqueeze(const Tensor& x, int64_t dim) {
-  static const OpHandle handle("unsqueeze");
+  static constinit const OpHandle handle("unsqueeze");
   const void* const args[] = {&x, &dim};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor view(const Tensor& x, IntArg size) {
-  static const OpHandle handle("view");
+  static constinit const OpHandle handle("view");
   const void* const args[] = {&x, static_cast<const Ints*>(&size)};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
-  static const OpHandle handle("where");
+  static constinit const OpHandle handle("where");
   const void* const args[] = {&condition, &x, &y};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(condition, x, y));
 }
 
 const Tensor& where_out(const Tensor& out, const Tensor& condition, const Tensor& x, const Tensor& y) {
-  static const OpHandle handle("where_out");
+  static constinit const OpHandle handle("where_out");
   const void* const args[] = {&out, &condition, &x, &y};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out, condition, x, y));
   return out;
 }
 
 Tensor zeros(IntArg size, std::optional<DType> dtype) {
-  static const OpHandle handle("zeros");
+  static constinit const OpHandle handle("zeros");
   const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all());
 }
 
 Tensor zeros_like(const Tensor& x, std::optional<DType> dtype) {
-  static const OpHandle handle("zeros_like");
+  static constinit const OpHandle handle("zeros_like");
   const void* const args[] = {&x, dtype ? &*dtype : nullptr};
-  return call_one(handle, args);
+  return call_one(handle, args, keys_of_all(x));
 }
 
 const Tensor& zeros_out(const Tensor& out, IntArg size, std::optional<DType> dtype) {
-  static const OpHandle handle("zeros_out");
+  static constinit const OpHandle handle("zeros_out");
   const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
-  call(frame);
+  call_with_keys(frame, keys_of_all(out));
   return out;
 }
 

@@ -84,6 +84,12 @@ def pointer(p):
     return "&" + n
 
 
+def keys(s):
+    """What the table computes from a frame (keys_of), from arguments whose kinds are known here."""
+    names = [p["name"] for p in s["params"] if p["kind"] in ("Tensor", "Tensor[]")]
+    return "keys_of_all(%s)" % ", ".join(names)
+
+
 def result_type(s):
     r = s["result"]
     if r.endswith("[]"):
@@ -115,32 +121,32 @@ def forms(s, flags):
 
 def body(s):
     r, n = result_type(s), s["result"].count("Tensor")
-    lines = ['  static const OpHandle handle("%s");' % s["name"]]
+    lines = ['  static constinit const OpHandle handle("%s");' % s["name"]]
     args = "  const void* const args[] = {%s};" % (", ".join(pointer(p) for p in s["params"]) or "nullptr")
     lines.append(args)
     if r == "Tensor":
-        lines.append("  return call_one(handle, args);")
+        lines.append("  return call_one(handle, args, %s);" % keys(s))
     elif r == "Tensors":
         lines += [
             "  Tensors list;",
             "  Frame frame{&*handle, args, nullptr, &list};",
-            "  call(frame);",
+            "  call_with_keys(frame, %s);" % keys(s),
             "  return list;",
         ]
     elif r == "const Tensor&":
         lines += [
             "  Tensor result;",
             "  Frame frame{&*handle, args, &result};",
-            "  call(frame);",
+            "  call_with_keys(frame, %s);" % keys(s),
             "  return %s;" % s["params"][0]["name"],
         ]
     elif r == "void":
-        lines += ["  Frame frame{&*handle, args, nullptr};", "  call(frame);"]
+        lines += ["  Frame frame{&*handle, args, nullptr};", "  call_with_keys(frame, %s);" % keys(s)]
     else:
         lines += [
             "  std::array<Tensor, %d> results;" % n,
             "  Frame frame{&*handle, args, results.data()};",
-            "  call(frame);",
+            "  call_with_keys(frame, %s);" % keys(s),
             "  return results;",
         ]
     return "%s %s(%s) {\n%s\n}\n" % (r, s["name"], signature(s, False), "\n".join(lines))

@@ -33,7 +33,7 @@ Op first_with(Cell cell) {
 int64_t wrong_results(const Tensor& x, int64_t calls) {
   static const OpHandle handle("first");
   int64_t wrong = 0;
-  for (int64_t i = 0; i < calls; ++i) wrong += !call_one(handle, {&x}).defined();
+  for (int64_t i = 0; i < calls; ++i) wrong += !call_one(handle, {&x}, keys_of_all(x)).defined();
   return wrong;
 }
 
