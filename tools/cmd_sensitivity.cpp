@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <iostream>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/all.h"
@@ -11,6 +13,7 @@
 #include "lamella/verify/tolerances.h"
 
 #include "commands.h"
+#include "run_json.h"
 
 namespace {
 using namespace lamella;
@@ -51,15 +54,113 @@ std::string cell(const Sensitivity& s) {
   return s.cases ? text : s.unbounded ? "exact" : "-";
 }
 
-/// "8 x 0.31": k, and the largest error seen in units of the bound.
-std::string cell(const ToleranceUse& use, double k, bool& loose) {
-  if (use.cases == 0) return "";
-  const bool four_times_too_large = use.largest < 0.25;
-  loose = loose || four_times_too_large;
-  char text[64];
-  std::snprintf(text, sizeof text, "%g | %.3g%s (%d)", k, k * use.largest, four_times_too_large ? " !" : "",
-                use.cases);
+/// What tolerance() has for the four measured laws, in their order.
+struct Measurement {
+  int op = 0;
+  ToleranceUse use[4];
+  bool applies[4] = {};
+
+  /// In the unit of k.
+  double largest(int i) const {
+    constexpr double k[4] = {kDefaultTolerance.value, kDefaultTolerance.jvp, kDefaultTolerance.vjp,
+                             kDefaultTolerance.hessian};
+    return applies[i] && use[i].cases ? k[i] * use[i].largest : -1;
+  }
+};
+
+Measurement measure(const Op& op, int index, const SensitivityOptions& options) {
+  const DefaultTolerances all_alike;
+  const std::string_view ids[] = {bounded_laws()[0], bounded_laws()[1], bounded_laws()[2],
+                                  "second_derivatives_agree"};
+  Measurement m;
+  m.op = index;
+  for (int i = 0; i < 4; ++i) {
+    const Law& law = *find_law(ids[i]);
+    if (!law.applies(op)) continue;
+    m.applies[i] = true;
+    m.use[i] = tolerance_use(op, law, options);
+  }
+  return m;
+}
+
+/// Each operator in one of `processes`; in the order of `ops`.
+std::vector<Measurement> measure_all(const std::vector<const Op*>& ops, const SensitivityOptions& options,
+                                     int processes) {
+  static_assert(std::is_trivially_copyable_v<Measurement> &&
+                sizeof(Measurement) < 512);  // written in one piece
+  int ends[2];
+  LAMELLA_CHECK(pipe(ends) == 0, Internal, "tolerances: no pipe");
+  for (int p = 0; p < processes; ++p) {
+    if (fork() != 0) continue;
+    for (size_t i = size_t(p); i < ops.size(); i += size_t(processes)) {
+      const Measurement m = measure(*ops[i], int(i), options);
+      if (write(ends[1], &m, sizeof m) != ssize_t(sizeof m)) _exit(1);
+    }
+    _exit(0);
+  }
+  close(ends[1]);
+  std::vector<Measurement> all(ops.size());
+  Measurement m;
+  for (size_t done = 0; read(ends[0], &m, sizeof m) == ssize_t(sizeof m); ++done) {
+    all[size_t(m.op)] = m;
+    std::fprintf(stderr, "%zu of %zu: %s\n", done + 1, ops.size(), ops[size_t(m.op)]->name.c_str());
+  }
+  close(ends[0]);
+  bool failed = false;
+  for (int status = 0; wait(&status) > 0;) failed |= status != 0;
+  LAMELLA_CHECK(!failed, Internal, "tolerances: a process ended early");
+  return all;
+}
+
+/// Rounded up: kMargin times it must cover what was seen.
+double three_digits(double v) {
+  if (v <= 0) return v;
+  const double unit = std::pow(10, std::floor(std::log10(v)) - 2);
+  return std::ceil(v / unit) * unit;
+}
+
+std::string measured_text(const std::vector<const Op*>& ops, const std::vector<Measurement>& all) {
+  std::string text =
+      "// The largest errors seen of values, jvp, vjp and second order, in roundings times condition. "
+      "Written by\n"
+      "// `lamella tolerances --write`. 0: exact whenever it was looked at; -1: the law does not apply.\n";
+  for (const Measurement& m : all) {
+    if (!m.applies[0] && !m.applies[1]) continue;
+    text += "    {\"" + ops[size_t(m.op)]->name + "\"";
+    for (int i = 0; i < 4; ++i) {
+      char number[32];
+      std::snprintf(number, sizeof number, ", %.3g", three_digits(m.largest(i)));
+      text += number;
+    }
+    text += "},\n";
+  }
   return text;
+}
+
+/// Markdown: k and the largest error seen in the same unit. Returns how many operators have a k above 4 times
+/// that.
+int print_measured(const std::vector<const Op*>& ops, const std::vector<Measurement>& all) {
+  std::printf(
+      "| operator | k of values | largest (cases) | k of jvp | largest (cases) | k of vjp | largest "
+      "(cases) | k of second order | largest (cases) |\n| --- | --- | --- | --- | --- | --- | --- | "
+      "--- | --- |\n");
+  int loose = 0;
+  for (size_t n = 0; n < ops.size(); ++n) {
+    const Tolerance& tol = tolerance(ops[n]->name);
+    const double k[] = {tol.value, tol.jvp, tol.vjp, tol.hessian};
+    std::printf("| %s |", ops[n]->name.c_str());
+    bool any = false;
+    for (int i = 0; i < 4; ++i) {
+      const double largest = all[n].largest(i);
+      const bool above = k[i] > 4 * three_digits(largest) * (1 + 1e-9);
+      if (largest < 0) std::printf(" - | - |");
+      else std::printf(" %.3g | %.3g%s (%d) |", k[i], largest, above ? " !" : "", all[n].use[i].cases);
+      any |= largest >= 0 && above;
+    }
+    std::printf("\n");
+    loose += any;
+  }
+  return loose;
 }
 }  // namespace
 
@@ -103,34 +204,23 @@ int main_sensitivity(int argc, char** argv) {
 int main_tolerances(int argc, char** argv) {
   CLI::App app(
       "Prints, as Markdown, each operator's k and the largest error seen in the same unit (k is in roundings "
-      "times condition); ! where k is more than 4 times that",
+      "times condition); ! where k is more than 4 times that. Errors are measured against the default k's, "
+      "whatever the table says",
       "lamella tolerances");
   CalibrationOptions o;
   o.run.cases = 10000;
+  std::string file;
+  int processes = 2;
   add_options(app, o);
+  app.add_option("--processes", processes, "how many at once")
+      ->check(CLI::Range(1, 256))
+      ->capture_default_str();
+  app.add_option("--write", file, "also write what was seen to this file: verify/measured_errors.inc");
   CLI11_PARSE(app, argc, argv);
-  int too_large = 0, rows = 0;
-  std::printf(
-      "| operator | k of values | largest (cases) | k of jvp | largest (cases) | k of vjp | largest "
-      "(cases) | k of second order | largest (cases) |\n| --- | --- | --- | --- | --- | --- | --- | "
-      "--- | --- |\n");
-  for (const Op* op : chosen(o)) {
-    const Tolerance& tol = tolerance(op->name);
-    std::string line;
-    bool loose = false;
-    const std::pair<std::string_view, double> all[] = {{bounded_laws()[0], tol.value},
-                                                       {bounded_laws()[1], tol.derivative},
-                                                       {bounded_laws()[2], tol.derivative},
-                                                       {"second_derivatives_agree", tol.second}};
-    for (const auto& [id, k] : all) {
-      const Law& law = *find_law(id);
-      const std::string text = law.applies(*op) ? cell(tolerance_use(*op, law, o.run), k, loose) : "";
-      line += " " + (text.empty() ? std::string("- | -") : text) + " |";
-    }
-    std::printf("| %s |%s\n", op->name.c_str(), line.c_str());
-    std::fflush(stdout);
-    too_large += loose, ++rows;
-  }
-  std::printf("\n%d of %d operators have a k above 4 times the largest error seen.\n", too_large, rows);
+  const std::vector<const Op*> ops = chosen(o);
+  const std::vector<Measurement> all = measure_all(ops, o.run, processes);
+  if (!file.empty()) lamella::tools::write_text(file, measured_text(ops, all));
+  const int loose = print_measured(ops, all);
+  std::printf("\n%d of %zu operators have a k above 4 times the largest error seen.\n", loose, ops.size());
   return 0;
 }

@@ -38,8 +38,8 @@ template <class T> T varied(T x, int64_t lane, bool exact) {
 }
 
 struct Variation {
-  int64_t lane;
-  bool rotate, exact;
+  int64_t lane = 0;
+  bool rotate = false, exact = false;
 };
 /// Writes a variation of `example` to the elements of `out` (its sizes, any strides).
 void write_variation(const Tensor& out, const Tensor& example, Variation v) {
@@ -243,6 +243,13 @@ bool close(double got, double want, double bound) {
   return std::abs(got - want) <= bound;
 }
 }  // namespace
+
+double coarsest(const Tensors& ts) {
+  double u = 0;
+  for (const Tensor& t : ts)
+    if (is_inexact(t.dtype())) u = std::max(u, unit_roundoff(t.dtype()));
+  return u;
+}
 
 std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r) {
   std::string first = differs(got, want);

@@ -176,13 +176,6 @@ std::string per_lane_program(const Case& c, const PerLane& p, bool outside, cons
          ") std::cout << \"expected \" << str(y) << \"  (the loop, lanes in front)\\n\";\n";
 }
 
-/// A gradient of a wider dtype than the result's has the result's roundings.
-double coarsest(const Case& c) {
-  double u = 0;
-  for (const Case::Slot& s : c.inexact()) u = std::max(u, unit_roundoff(c.at(s).dtype()));
-  return u;
-}
-
 Verdict per_lane(Case& c) {
   PerLane p;
   if (!draw_per_lane(c, p)) return Verdict::discard();
@@ -191,7 +184,8 @@ Verdict per_lane(Case& c) {
   if (status_of([&] { want = looped_derivative(p, outside); }).raised) return Verdict::discard();
   const Status s = status_of([&] { got = outside ? derivative_of_mapped(p) : mapped_derivative(p); });
   if (declined(c.op, s)) return Verdict::discard();
-  const std::string d = s.raised ? str(s) : disagrees(got, want, Agreement::Rounding, {1024, 1, coarsest(c)});
+  const Roundings few{1024, 1, std::max(coarsest(p.xs.xs), coarsest(p.directions.xs))};
+  const std::string d = s.raised ? str(s) : disagrees(got, want, Agreement::Rounding, few);
   if (d.empty()) return Verdict::pass(2);
   return Verdict::fail(d, per_lane_program(c, p, outside, want), 2);
 }

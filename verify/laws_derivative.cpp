@@ -42,9 +42,8 @@ Compared compare_derivative(Oracle& oracle, const Op& op, const Subject& s, cons
   const Reals exact = transposed ? oracle.pullback(direction) : oracle.pushforward(direction);
   Bounds bounds = transposed ? oracle.pullback_bounds(direction) : oracle.pushforward_bounds(direction);
   const Bounds noise = transposed ? oracle.pullback_noise(direction) : oracle.pushforward_noise(direction);
-  const double floor = tol.derivative_floor * total(direction);
-  for (size_t i = 0; i < bounds.size(); ++i)
-    bounds[i] = tol.derivative * s.u * (bounds[i] + floor) + noise[i];
+  const double floor = tol.derivative_floor * total(direction), k = transposed ? tol.vjp : tol.jvp;
+  for (size_t i = 0; i < bounds.size(); ++i) bounds[i] = k * s.u * (bounds[i] + floor) + noise[i];
   Compared out;
   size_t at = 0, bound_at = 0;
   const bool smooth = oracle.smooth();

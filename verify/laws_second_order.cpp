@@ -102,11 +102,11 @@ Verdict second_derivatives_agree(Case& c) {
   const Tolerance& tol = tolerance(c.op.name);
   Reals exact(v.size());
   const Matrix noise = oracle.hessian_noise(u);
-  Bounds bounds(v.size(), tol.second * s.u * tol.derivative_floor * total(u) * total(v));
+  Bounds bounds(v.size(), tol.hessian * s.u * tol.derivative_floor * total(u) * total(v));
   for (size_t i = 0; i < v.size(); ++i)
     for (size_t j = 0; j < v.size(); ++j) {
       exact[i] += h(i, j) * v[j];
-      bounds[i] += double(fabsq((f128(tol.second * s.u) * magnitude(i, j) + noise(i, j)) * v[j]));
+      bounds[i] += double(fabsq((f128(tol.hessian * s.u) * magnitude(i, j) + noise(i, j)) * v[j]));
     }
   for (const SecondOrder& n : found) {
     size_t at = 0, bound_at = 0;

@@ -149,7 +149,8 @@ Verdict writes_are_functional(Case& c) {
   const bool rounds = w.derivative != Derivative::None || agreement(c.op) == Agreement::Rounding;
   const int depth = int(w.lanes) + int(w.derivative != Derivative::None);
   std::string d = s.raised ? "the functional program raises nothing, the write raises " + str(s) : "";
-  if (d.empty()) d = disagrees(got, want, rounds ? Agreement::Rounding : Agreement::Bitwise, {1024, 1});
+  const Roundings few{1024, 1, std::max(coarsest(w.xs.xs), coarsest(w.directions.xs))};
+  if (d.empty()) d = disagrees(got, want, rounds ? Agreement::Rounding : Agreement::Bitwise, few);
   return d.empty() ? Verdict::pass(depth) : Verdict::fail(d, write_program(c, w), depth);
 }
 

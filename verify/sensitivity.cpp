@@ -186,7 +186,10 @@ Sensitivity sensitivity(const Op& op, const Law& law, const SensitivityOptions& 
         }
         injection = {place, t.comparison, {}, &op, tangent, cotangent, false};
         const Comparison& c = made[t.comparison];
-        const double sign = i % 2 ? 1 : -1, k = place == Injection::Value ? tol.value : tol.derivative;
+        const double sign = i % 2 ? 1 : -1;
+        const double k = place == Injection::Value     ? tol.value
+                         : place == Injection::Tangent ? tol.jvp
+                                                       : tol.vjp;
         const bool seen = notices(law, op, table, choices, c, t.entry, sign * options.factor * t.bound);
         if (!injection.happened) {
           ++out.unbounded;
