@@ -30,7 +30,7 @@ if(NOT LAMELLA_SANITIZE)
   endif()
 endif()
 
-option(LAMELLA_ASAN_LAWS "ctest also builds the asan preset's program and runs the laws with it" ON)
+option(LAMELLA_SANITIZED_TESTS "ctest also builds a sanitized preset, runs the laws with it, and fuzzes" ON)
 if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
@@ -76,19 +76,7 @@ if(TARGET lamella_program)
     set_tests_properties(mutants.plugin PROPERTIES
       PASS_REGULAR_EXPRESSION "killed +kernel +my_sign_lost:tanh" PROCESSORS 1 TIMEOUT 300)
   endif()
-  if(LAMELLA_ASAN_LAWS AND PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release")
-    # Another preset's program: its build is a fixture, and does nothing when that build is current.
-    set(asan ${PROJECT_SOURCE_DIR}/build/asan)
-    add_test(NAME asan.configure COMMAND ${CMAKE_COMMAND} --preset asan
-      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    add_test(NAME asan.build COMMAND ${CMAKE_COMMAND} --build --preset asan --target lamella_program
-      WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-    add_test(NAME asan.laws COMMAND ${asan}/lamella verify --seed 20261121 --time 40)
-    set_tests_properties(asan.configure PROPERTIES FIXTURES_SETUP asan_configured)
-    set_tests_properties(asan.build PROPERTIES FIXTURES_REQUIRED asan_configured FIXTURES_SETUP asan_built
-      PROCESSORS 2 TIMEOUT 1500)
-    set_tests_properties(asan.laws PROPERTIES FIXTURES_REQUIRED asan_built PROCESSORS 2 TIMEOUT 600
-      ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=0;UBSAN_OPTIONS=print_stacktrace=1")
-    # Off: g++ 12's fake stack frames do not keep the 64-byte alignment that AVX-512 registers spill with.
+  if(LAMELLA_SANITIZED_TESTS AND PROJECT_BINARY_DIR STREQUAL "${PROJECT_SOURCE_DIR}/build/release")
+    include(cmake/sanitized.cmake)
   endif()
 endif()

@@ -1,5 +1,6 @@
 // Tensors made from a shape and a number.
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "lamella/ops/batch.h"
@@ -71,16 +72,23 @@ void launch_value(const Launch& l) {
   fail(ErrorCode::DType, "empty: dtype = {} exists in the reference column only; expected a public one",
        dtype);
 }
+/// Bytes that are neither 0 nor 1 may not even be read as bool, so these elements are false.
+void clear_bools(const Tensor& t) {
+  if (t.dtype() == DType::Bool && t.numel() > 0) std::memset(t.raw_data(), 0, size_t(t.numel()));
+}
+
 /// Nothing to infer or launch: the shortest way to an allocation. The slot of a result is empty before a
 /// call.
 void run_empty(Frame& f) {
   const DType dtype = f.none(1) ? dispatch_state().default_dtype : f.arg<DType>(1);
   if (is_internal(dtype)) [[unlikely]]
     refuse_internal(dtype);
-  std::construct_at(f.results, make_tensor(f.ints(0), dtype));
+  const Tensor& made = *std::construct_at(f.results, make_tensor(f.ints(0), dtype));
+  if (dtype == DType::Bool) [[unlikely]]
+    clear_bools(made);
 }
 
-void launch_nothing(const Launch&) {}
+void launch_empty(const Launch& l) { clear_bools(l.outs[0]); }
 
 /// The lanes share the result: only the shape is asked for.
 void batch_new(BatchCall& b) {
@@ -269,7 +277,7 @@ void define_sized() {
                 .vjp = by_composition(),
                 .properties = kNoOut,
                 .samples = empty_samples,
-                .doc = "A tensor on the CPU whose elements are unspecified."});
+                .doc = "A tensor on the CPU whose elements are unspecified; of bool, false."});
   OpTable::add({.schema = "full(Size size, Scalar fill_value, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::Factory,
                 .infer = infer_full,
@@ -325,15 +333,16 @@ void define_like() {
                 .properties = kNoInPlace | kNoOut,
                 .samples = like_samples,
                 .doc = "Ones of x's shape, device and (unless given) dtype."});
-  OpTable::add({.schema = "empty_like(Tensor x, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_like,
-                .launch = launch_nothing,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .properties = kNoInPlace | kNoOut,
-                .samples = empty_like_samples,
-                .doc = "Unspecified elements in x's shape, device and (unless given) dtype."});
+  OpTable::add(
+      {.schema = "empty_like(Tensor x, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_like,
+       .launch = launch_empty,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .properties = kNoInPlace | kNoOut,
+       .samples = empty_like_samples,
+       .doc = "Unspecified elements (of bool: false) in x's shape, device and (unless given) dtype."});
   OpTable::add({.schema = "full_like(Tensor x, Scalar value, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_full_like,

@@ -110,7 +110,7 @@ Range range_of(DType d) {
     case DType::BF16: return {0x1.fep127, 0x1p-133};
     case DType::F32: return {0x1.fffffep127, 0x1p-149};
     case DType::F64: return {0x1.fffffffffffffp1023, 0x1p-1074};
-    default: return {HUGE_VALQ, 0};
+    default: return {kInfinity, 0};
   }
 }
 
@@ -118,7 +118,7 @@ bool finite(f128 v) { return v - v == 0; }
 
 /// Whether one real part is acceptable; `excess` is |got - want| / bound.
 bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
-  excess = HUGE_VALQ;
+  excess = kInfinity;
   if (got == want) return true;
   if (isnanq(want)) return isnanq(got);
   if (isnanq(got)) return faulty(Fault::NanWithinBounds);
@@ -126,7 +126,7 @@ bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
   if (isinfq(want)) return false;
   const f128 size = fabsq(want);
   if (isinfq(got)) return size + bound >= range.max && (got > 0) == (want > 0);  // overflow, as rounding does
-  excess = bound > 0 ? fabsq(got - want) / bound : (got == want ? 0 : HUGE_VALQ);
+  excess = bound > 0 ? fabsq(got - want) / bound : (got == want ? 0 : kInfinity);
   return fabsq(got - want) <= bound;
 }
 }  // namespace

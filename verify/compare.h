@@ -1,6 +1,7 @@
 // Comparing tensors: bitwise where results are exact, within a computed bound elsewhere.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@ std::string differs(const Tensor& got, const Tensor& want);
 /// Likewise; -0 equals 0 unless `signed_zero`.
 std::string differs(const Tensor& got, const Tensor& want, bool signed_zero);
 std::string differs(const Tensors& got, const Tensors& want);
+
+inline constexpr f128 kInfinity = std::numeric_limits<double>::infinity();
 
 /// Empty when |got - want| <= bound element by element (NaN and infinities must agree in place and sign);
 /// `want` may be f128/c256 on the reference column and `bound` an f64 tensor of the same sizes. Names the

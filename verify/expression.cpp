@@ -21,7 +21,8 @@ struct Expr {
   double number = 0;
   std::optional<uint64_t> whole;  ///< magnitude of a number that was written without point or exponent
   std::vector<Expr> args;
-  std::vector<std::pair<std::string, Expr>> named;
+  std::vector<std::string> keys;  ///< of named arguments, whose values are `named`
+  std::vector<Expr> named;
 };
 
 constexpr int kMaxNesting = 200;
@@ -144,7 +145,8 @@ class Parser {
     if (at_ < text_.size() && isalpha(uint8_t(text_[at_]))) {
       std::string key = identifier();
       if (take('=')) {
-        e.named.emplace_back(std::move(key), sum());
+        e.keys.push_back(std::move(key));
+        e.named.push_back(sum());
         return;
       }
       at_ = start;
@@ -220,7 +222,7 @@ class Evaluator {
     for (const Expr& a : e.args) args.push_back(value(a));
     weaken_numbers(*op, args);
     std::vector<std::pair<std::string, Value>> named;
-    for (const auto& [key, a] : e.named) named.emplace_back(key, value(a));
+    for (size_t i = 0; i < e.named.size(); ++i) named.emplace_back(e.keys[i], value(e.named[i]));
     const Tensors results = call(*op, args, named);
     LAMELLA_CHECK(!results.empty(), Usage, "expression: {} has no result", e.name);
     return results[0];
@@ -269,8 +271,8 @@ class Evaluator {
     };
   }
   const Expr* option(const Expr& e, std::string_view key) const {
-    for (const auto& [k, v] : e.named)
-      if (k == key) return &v;
+    for (size_t i = 0; i < e.named.size(); ++i)
+      if (e.keys[i] == key) return &e.named[i];
     return nullptr;
   }
   InDims dims_option(const Expr& e, std::string_view key) const {

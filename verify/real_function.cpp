@@ -180,7 +180,7 @@ Rung read(const Ladder& l, size_t i, f128 y, f128 noise) {
     up[k] = (a - y) / l.right_step[k], down[k] = (y - b) / l.left_step[k];
     bend[k] = fabsq(up[k] - down[k]);
   }
-  if (!finite) return {d[2], HUGE_VALQ, 0, 0, Kink::NotDifferentiable};
+  if (!finite) return {d[2], kInfinity, 0, 0, Kink::NotDifferentiable};
   const f128 fine = (4 * d[1] - d[0]) / 3, finer = (4 * d[2] - d[1]) / 3;
   Rung r{(16 * finer - fine) / 15, fabsq(finer - fine) + 2 * floor, 0, 0, Kink::Smooth};
   const f128 slack = fabsq(up[2] - up[1]) + fabsq(down[2] - down[1]) + 2 * floor;
@@ -212,7 +212,7 @@ std::vector<f128> steps_for(f128 x, double u) {
 Slope slope(const RealFunction& g, size_t j) {
   const Reals &y = g.values(), &noise = g.noise();
   const size_t n = y.size();
-  Slope out{Reals(n), Reals(n, HUGE_VALQ), Reals(n), Reals(n), std::vector<Kink>(n, Kink::NotDifferentiable),
+  Slope out{Reals(n), Reals(n, kInfinity), Reals(n), Reals(n), std::vector<Kink>(n, Kink::NotDifferentiable),
             0};
   const double aim = std::sqrt(g.roundoff()) * std::pow(g.roundoff(), 0.12);  // f64: 2^-33
   for (const f128 h : steps_for(g.point()[j], g.roundoff())) {

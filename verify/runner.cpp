@@ -75,7 +75,7 @@ void Report::merge(const Report& other) {
 }
 
 Worker::Worker(const RunOptions& options, int index, Position* position)
-    : options_(options), index_(index), position_(position), start_(Clock::now()) {
+    : options_(options), position_(position), start_(Clock::now()) {
   for (size_t o = 0; o < options.ops.size(); ++o)
     for (size_t l = 0; l < options.laws.size(); ++l)
       if (options.laws[l]->applies(*options.ops[o]) &&

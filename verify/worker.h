@@ -39,7 +39,6 @@ class Worker {
   void keep(Pair& p, const Choices& choices, const Verdict& v);
 
   const RunOptions& options_;
-  int index_;
   Position* position_;
   Clock::time_point start_;
   std::vector<Pair> pairs_;
