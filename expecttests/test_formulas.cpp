@@ -305,11 +305,13 @@ TEST(Formulas, Linalg) {
 }
 TEST(Formulas, Composite) {
   EXPECT_INLINE(formulas_of({ShapeClass::Composite}), R"(
-      conj, real, matmul, reshape, stack, split, split_with_sizes, split_key, contiguous, layer_norm, \
+      conj, real, matmul, reshape, stack, split, split_with_sizes, contiguous, layer_norm, \
       native_layer_norm
         by composition
       mean, sum_to_size (linear)
         by composition
+      split_key
+        none, keys are integers
       )");
 }
 TEST(Formulas, Other) {

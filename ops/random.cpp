@@ -7,6 +7,7 @@ namespace lamella::ops {
 
 namespace {
 constexpr std::string_view kConstant = "random numbers do not depend on differentiable inputs";
+constexpr std::string_view kIntegers = "keys are integers";
 
 void check_key(const Frame& f, const Tensor& key) {
   LAMELLA_CHECK(key.dtype() == DType::U64, DType, "{}: key is {}, expected u64", op_name(f), key);
@@ -138,8 +139,8 @@ void define_random() {
   OpTable::add({.schema = "split_key(Tensor key, int num) -> Tensor",
                 .shape = ShapeClass::Composite,
                 .composite = split_key_of,
-                .jvp = by_composition(),
-                .vjp = by_composition(),
+                .jvp = not_differentiable(kIntegers),
+                .vjp = not_differentiable(kIntegers),
                 .properties = kNoInPlace | kNoOut,
                 .samples = split_samples,
                 .doc = "num new keys from each key, along a new last dim: fold_in of 0, 1, ... Error value "
