@@ -17,5 +17,13 @@ template <Change C> Tensors changed(Tensors ts) {
 inline Tensor negated(const Tensor& t) { return neg(t); }
 inline Tensor one_percent_more(const Tensor& t) { return t * 1.01; }
 inline Tensor conjugated(const Tensor& t) { return conj(t); }
+/// The value without what outer levels of grad and jvp know of it.
+inline Tensor detached(const Tensor& t) {
+  const TensorImpl* impl = t.impl();
+  if (!impl->extra || !(impl->keys >> kFirstLevelKey)) return t;
+  const auto* w = static_cast<const Wrapper*>(impl->extra);
+  const Transform* transform = dispatch_state().levels[w->key - kFirstLevelKey].transform;
+  return transform && transform->name() != "vmap" ? detached(w->value) : t;
+}
 
 }  // namespace lamella::verify

@@ -11,6 +11,7 @@
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
+#include "lamella/verify/mutant_changes.h"
 #include "lamella/verify/runner.h"
 
 namespace lamella::verify {
@@ -55,7 +56,9 @@ void note(CallTraits& traits, const Frame& f) {
   traits.pair |= given >= 2;
   if (first) traits.rank = std::max(traits.rank, first->rank());
   for (const Tensor& y : results_of(f)) {
-    if (!y.defined() || !is_plain(y)) continue;
+    if (!y.defined()) continue;
+    traits.followed |= detached(y).impl() != y.impl();
+    if (!is_plain(y)) continue;
     note_elements(traits, y);
     const bool same_type =
         first && first->dtype() == y.dtype() && std::ranges::equal(first->sizes(), y.sizes());
@@ -398,18 +401,20 @@ std::vector<CallSite> recorded(const Op& op, const std::function<void(Op&)>& pla
 }  // namespace
 
 std::vector<CallSite> sites_of_formula(const Op& op, bool vjp, size_t index) {
-  const Probe kind = vjp ? Probe::Vjp : Probe::Jvp;
-  return recorded(op,
-                  [&](Op& row) {
-                    if (vjp) plant_in_formula(row.vjp[index], op.vjp[index]);
-                    else plant_in_formula(row.jvp[index], op.jvp[index]);
-                  },
-                  {&kind, 1});
+  const Probe plain = vjp ? Probe::Vjp : Probe::Jvp, followed = vjp ? Probe::Second : Probe::JvpOfJvp;
+  const Probe kinds[] = {plain, followed};
+  return recorded(
+      op,
+      [&](Op& row) {
+        if (vjp) plant_in_formula(row.vjp[index], op.vjp[index]);
+        else plant_in_formula(row.jvp[index], op.jvp[index]);
+      },
+      kinds);
 }
 
 std::vector<CallSite> sites_of_batch_rule(const Op& op) {
-  const Probe kind = Probe::Vmap;
-  return recorded(op, plant_in_batch_rule, {&kind, 1});
+  const Probe kinds[] = {Probe::Vmap, Probe::VjpOfVmap};
+  return recorded(op, plant_in_batch_rule, kinds);
 }
 
 void observe(const Op& op, const std::function<void(Op&)>& plant_recorder) {

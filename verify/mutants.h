@@ -38,6 +38,7 @@ struct CallTraits {
   bool spread = false;      ///< elements differed along the last dim
   bool typed = false;       ///< a result went to an operator that asks for its sizes and dtype
   bool read = false;        ///< a result went elsewhere, or was the rule's
+  bool followed = false;    ///< an outer level of grad or jvp followed a result
   int rank = 0;             ///< the highest of the first tensor argument
 };
 /// A call that a formula or a batch rule makes: its n-th to this operator.

@@ -18,14 +18,6 @@ Tensor first_for_all(const Tensor& t) {
   if (t.rank() == 0 || t.size(-1) < 2) return t;
   return expand(slice(t, -1, 0, 1), t.sizes());
 }
-/// The value without what outer levels of grad and jvp know of it.
-Tensor detached(const Tensor& t) {
-  const TensorImpl* impl = t.impl();
-  if (!impl->extra || !(impl->keys >> kFirstLevelKey)) return t;
-  const auto* w = static_cast<const Wrapper*>(impl->extra);
-  const Transform* transform = dispatch_state().levels[w->key - kFirstLevelKey].transform;
-  return transform && transform->name() != "vmap" ? detached(w->value) : t;
-}
 
 const Tensor* first_tensor(const Op& op, const Values& args) {
   for (const uint8_t i : op.tensor_params)
@@ -130,8 +122,7 @@ bool has_kind(const Op& op, ParamKind kind) {
 }
 
 bool nonzero(const Op&, const CallTraits& t) { return t.nonzero; }
-/// What a factory makes depends on no element.
-bool depends(const Op& op, const CallTraits& t) { return t.nonzero && !takes_type(op); }
+bool followed(const Op&, const CallTraits& t) { return t.nonzero && t.followed; }
 bool imaginary(const Op&, const CallTraits& t) { return t.imaginary; }
 bool like_first(const Op& op, const CallTraits& t) { return t.like_first && op.shape != ShapeClass::Factory; }
 bool two_tensors(const Op&, const CallTraits& t) { return t.pair; }
@@ -155,7 +146,7 @@ std::vector<Perturbation> call_perturbations() {
        true},
       {"first_for_all", "One entry of the last dim stands for all.", spread, results_changed<first_for_all>,
        false, true},
-      {"detached", "Outer levels do not see what the result depends on.", depends, results_changed<detached>,
+      {"detached", "Outer levels do not see what the result depends on.", followed, results_changed<detached>,
        true, true},
       {"dropped", "The call is left out: its argument stands for the result.", like_first, dropped},
       {"swapped", "The first two tensors are given in the wrong order.", two_tensors, swapped},
