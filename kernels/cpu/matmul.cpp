@@ -136,6 +136,10 @@ void cpu::matmul(const KernelCall& call) {
   if (!own || is_internal(x.dtype) || is_internal(y.dtype)) fail_dtype("matmul", out.dtype);
   const int64_t n = out.sizes[1], m = out.sizes[2], k = x.sizes[2];
   if (out.numel() == 0) return;
+  if (k == 0) {  // operands without elements have no memory to point into
+    const Scalar zero = 0;
+    return kernels::fill.cpu({{&out, 1}, {}, out.dtype, {}, {&zero, 1}});
+  }
   const Operand a = describe(x, x.dtype, exec), b = describe(y, y.dtype, exec),
                 c = describe(out, exec, out.dtype);
   std::vector<char> a_buffer, b_buffer, c_buffer;
