@@ -67,4 +67,17 @@ TEST(Scalars, WholeNumbersRoundOnceToF32) {
   EXPECT_EQ(Scalar(v).to<float>(), float(v));
   EXPECT_EQ(full({1}, v, DType::F32).item<float>(), float(v));
 }
+
+TEST(Scalars, ComplexNumbersDoNotWidenGradients) {
+  const Tensor x = complex(full({}, 1, DType::F32), full({}, 2, DType::F32));
+  const Scalar i = c128(0, 1);
+  const Function cases[] = {[&](const Tensors& a) { return Tensors{a[0] * i}; },
+                            [&](const Tensors& a) { return Tensors{add(x, a[0], i)}; },
+                            [&](const Tensors& a) { return Tensors{sub(x, a[0], -i)}; }};
+  for (const Function& f : cases) {
+    const VjpResult r = vjp(f, {x});
+    EXPECT_EQ(r.values[0].dtype(), DType::C64);
+    EXPECT_EQ(str(r.pullback({x})[0]), "c64[] 2-1j");  // x times the conjugate of i
+  }
+}
 }  // namespace
