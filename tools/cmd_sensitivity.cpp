@@ -59,12 +59,13 @@ struct Measurement {
   int op = 0;
   ToleranceUse use[4];
   bool applies[4] = {};
+  double before[4] = {-1, -1, -1, -1};  ///< seen by an earlier run, in the unit of k
 
   /// In the unit of k.
   double largest(int i) const {
     constexpr double k[4] = {kDefaultTolerance.value, kDefaultTolerance.jvp, kDefaultTolerance.vjp,
                              kDefaultTolerance.hessian};
-    return applies[i] && use[i].cases ? k[i] * use[i].largest : -1;
+    return applies[i] && use[i].cases ? std::max(before[i], k[i] * use[i].largest) : -1;
   }
 };
 
@@ -110,6 +111,16 @@ std::vector<Measurement> measure_all(const std::vector<const Op*>& ops, const Se
   for (int status = 0; wait(&status) > 0;) failed |= status != 0;
   LAMELLA_CHECK(!failed, Internal, "tolerances: a process ended early");
   return all;
+}
+
+/// What the table of this build has seen stays where it is more.
+void keep_measured(const std::vector<const Op*>& ops, std::vector<Measurement>& all) {
+  for (size_t n = 0; n < ops.size(); ++n) {
+    const MeasuredErrors& before = measured_errors(ops[n]->name);
+    const double seen[] = {before.value, before.jvp, before.vjp, before.hessian};
+    for (int i = 0; i < 4; ++i)
+      if (all[n].applies[i] && all[n].use[i].cases) all[n].before[i] = seen[i];
+  }
 }
 
 /// Rounded up: kMargin times it must cover what was seen.
@@ -215,10 +226,13 @@ int main_tolerances(int argc, char** argv) {
   app.add_option("--processes", processes, "how many at once")
       ->check(CLI::Range(1, 256))
       ->capture_default_str();
+  bool keep = false;
   app.add_option("--write", file, "also write what was seen to this file: verify/measured_errors.inc");
+  app.add_flag("--keep", keep, "count what this build's table has seen as seen");
   CLI11_PARSE(app, argc, argv);
   const std::vector<const Op*> ops = chosen(o);
-  const std::vector<Measurement> all = measure_all(ops, o.run, processes);
+  std::vector<Measurement> all = measure_all(ops, o.run, processes);
+  if (keep) keep_measured(ops, all);
   if (!file.empty()) lamella::tools::write_text(file, measured_text(ops, all));
   const int loose = print_measured(ops, all);
   std::printf("\n%d of %zu operators have a k above 4 times the largest error seen.\n", loose, ops.size());

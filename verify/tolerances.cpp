@@ -24,14 +24,9 @@ constexpr Floor kFloors[] = {
     {"abs", 0, 4, "complex, second order: as sign"},
 };
 
-/// The largest errors seen, in the units of Tolerance; -1: the law does not apply.
-struct Measured {
-  std::string_view op;
-  double value, jvp, vjp, hessian;
-};
-constexpr Measured kMeasured[] = {
+constexpr MeasuredErrors kMeasured[] = {
 #include "measured_errors.inc"
-    {"", -1, -1, -1, -1}};
+    {}};
 
 using Table = std::map<std::string_view, Tolerance>;
 
@@ -46,7 +41,7 @@ Table measured() {
   const auto lower = [](double& k, double largest) {
     if (largest >= 0) k = std::min(k, kMargin * largest);
   };
-  for (const Measured& m : kMeasured) {
+  for (const MeasuredErrors& m : kMeasured) {
     Tolerance& t = out[m.op];
     lower(t.value, m.value), lower(t.jvp, m.jvp), lower(t.vjp, m.vjp), lower(t.hessian, m.hessian);
   }
@@ -60,6 +55,13 @@ const Tolerance& tolerance(std::string_view op) {
   const Table& table = DefaultTolerances::live ? defaults : lowered;
   const auto at = table.find(op);
   return at == table.end() ? kDefaultTolerance : at->second;
+}
+
+const MeasuredErrors& measured_errors(std::string_view op) {
+  static constexpr MeasuredErrors kNone;
+  for (const MeasuredErrors& m : kMeasured)
+    if (m.op == op) return m;
+  return kNone;
 }
 
 }  // namespace lamella::verify

@@ -23,6 +23,14 @@ inline constexpr Tolerance kDefaultTolerance{};
 inline constexpr double kMargin = 4;
 const Tolerance& tolerance(std::string_view op);
 
+/// The largest errors seen when the table was written, in the units of Tolerance; -1: never measured, or the
+/// law does not apply.
+struct MeasuredErrors {
+  std::string_view op;
+  double value = -1, jvp = -1, vjp = -1, hessian = -1;
+};
+const MeasuredErrors& measured_errors(std::string_view op);
+
 /// While one lives, tolerance() gives defaults and floors alone: errors are measured against the same bounds
 /// whatever was measured before.
 class DefaultTolerances {
