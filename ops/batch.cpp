@@ -139,6 +139,29 @@ void batch_front(BatchCall& b) {
   }
 }
 
+namespace {
+/// A logical scalar promotes weakly, and equally with other scalars; with its mapped dim it would not.
+/// Integers among floating operands are heard by category alone, with and without that dim.
+bool is_weak(const BatchCall& b, int i, DType compute) {
+  const DType d = b.frame.tensor(i).dtype();
+  return b.is_mapped(i) && b.logical_rank(i) == 0 && d != compute &&
+         (is_inexact(d) || category(d) == category(compute) || promote(d, compute) != compute);
+}
+
+/// Kernels compute half types in f32, where a scalar of a wider dtype is not rounded to half before. With its
+/// mapped dim it would be: then all operands go to f32 first.
+bool scalar_meets_half(const BatchCall& b, DType compute) {
+  if (!is_half(compute)) return false;
+  bool scalar = false, half = false;
+  for (const uint8_t i : b.frame.op->tensor_params) {
+    if (b.frame.none(i) || !b.frame.tensor(i).defined()) continue;
+    scalar |= is_weak(b, i, compute);
+    half |= b.frame.tensor(i).dtype() == compute;
+  }
+  return scalar && half;
+}
+}  // namespace
+
 void batch_broadcast(BatchCall& b) {
   const Op& op = *b.frame.op;
   Rewritten r(b.frame);
@@ -147,18 +170,18 @@ void batch_broadcast(BatchCall& b) {
     if (!b.frame.none(i) && b.frame.tensor(i).defined()) rank = std::max(rank, b.logical_rank(i));
   Inferred logical;
   (op.infer ? op.infer : infer_broadcast)(b.logical, logical);
+  const bool widened = scalar_meets_half(b, logical.compute);
+  const DType unit = widened ? DType::F32 : logical.compute;
   for (const uint8_t i : op.tensor_params) {
-    if (b.frame.none(i) || !b.is_mapped(i)) continue;
-    Tensor t = b.front_padded(i, rank);
-    // A logical scalar promotes weakly, and equally with other scalars; with its mapped dim it would not.
-    // Integers among floating operands are heard by category alone, with and without that dim.
-    const bool weak = b.logical_rank(i) == 0 && t.dtype() != logical.compute &&
-                      (is_inexact(t.dtype()) || category(t.dtype()) == category(logical.compute) ||
-                       promote(t.dtype(), logical.compute) != logical.compute);
-    r.put(i, weak ? to(t, logical.compute) : t);
+    if (b.frame.none(i) || !b.frame.tensor(i).defined() || (!widened && !b.is_mapped(i))) continue;
+    const Tensor t = b.is_mapped(i) ? b.front_padded(i, rank) : b.frame.tensor(i);
+    const bool converts = is_weak(b, i, logical.compute) || (widened && t.dtype() == logical.compute);
+    r.put(i, converts ? to(t, unit) : t);
   }
   Frame lower{&op, r.args.data(), b.results, b.list};
   call(lower);
+  for (size_t k = 0; widened && k < logical.outs.size(); ++k)
+    if (b.results[k].dtype() != logical.outs[k].dtype) b.results[k] = to(b.results[k], logical.outs[k].dtype);
 }
 
 }  // namespace ops

@@ -6,8 +6,6 @@
 namespace lamella::ops {
 
 namespace {
-bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
-
 void check_parameter(const Frame& f, int i, Ints shape) {
   const Tensor& p = f.tensor(i);
   LAMELLA_CHECK(!p.defined() || Dims(p.sizes()) == Dims(shape), Shape,
