@@ -78,7 +78,13 @@ Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool ro
   Dims order;
   const uint32_t memory = dense ? 1 : d.below(4);  // as it is, mapped dim slowest, reversed, one lane for all
   for (int k = 0; k < sizes.size(); ++k) order.push_back(memory == 2 ? sizes.size() - 1 - k : k);
-  if (memory == 1) {
+  if (dense &&
+      d.options().version >= 4) {  // the example's dims as they lie, so that its lanes lie together too
+    const auto behind = [&](int64_t k) {
+      return k == dim ? INT64_MAX : example.stride(int(k < dim ? k : k - 1));
+    };
+    std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return behind(a) > behind(b); });
+  } else if (memory == 1) {
     order.erase(dim);
     order.insert(0, dim);
   }
@@ -251,15 +257,21 @@ double coarsest(const Tensors& ts) {
   return u;
 }
 
+double largest_part(const Tensors& ts) {
+  double largest = 0;
+  for (const Tensor& t : ts)
+    for (const c128& v : values_of(t))
+      for (const double part : {v.real(), v.imag()})
+        if (std::isfinite(part)) largest = std::max(largest, std::abs(part));
+  return largest;
+}
+
 std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r) {
   std::string first = differs(got, want);
   if (first.empty() || how == Agreement::Bitwise || !is_inexact(want.dtype())) return first;
   if (got.dtype() != want.dtype() || !std::ranges::equal(got.sizes(), want.sizes())) return first;
   const std::vector<c128> g = values_of(got), w = values_of(want);
-  double scale = r.least;
-  for (const c128& v : w)
-    for (const double part : {v.real(), v.imag()})
-      if (std::isfinite(part)) scale = std::max(scale, std::abs(part));
+  const double scale = std::max(r.least, largest_part({want}));
   const double factor = faulty(Fault::RoundingTooWide) ? 1000 : 1;
   const double bound = factor * r.count * std::max(r.unit, unit_roundoff(want.dtype())) * scale;
   for (size_t i = 0; i < w.size(); ++i)

@@ -59,6 +59,8 @@ struct Roundings {
 /// The largest roundoff of these, for Roundings::unit. A gradient of a wider dtype than the result's has the
 /// result's roundings: those of its directions, where a dtype= argument made the result the narrowest.
 double coarsest(const Tensors& ts);
+/// The largest finite real or imaginary part of any element.
+double largest_part(const Tensors& ts);
 /// Empty when `got` agrees with `want`; else the first difference.
 std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});
 std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r = {});
