@@ -40,12 +40,13 @@ void Case::note_dtype() const {
   stratum_of_case().set_dtype(at(chosen).dtype());
 }
 
-namespace {
 Tensor& entry(Values& args, const Case::Slot& slot) {
   Value& v = args[size_t(slot.param)];
   if (Tensors* list = std::get_if<Tensors>(&v)) return (*list)[size_t(slot.element)];
   return std::get<Tensor>(v);
 }
+
+namespace {
 
 /// See NOTE: [input spaces]: an operator on symmetric matrices is checked as a function of all matrices by
 /// way of their symmetric part, so that differences, rules and stacks speak of the same function.

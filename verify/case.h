@@ -53,6 +53,9 @@ class Case {
   std::vector<Slot> inexact_, tensors_;
 };
 
+/// The tensor in that slot.
+Tensor& entry(Values& args, const Case::Slot& slot);
+
 /// C++ that builds `args` exactly (layouts and all), as declarations a0, a1, …: the head of every printed
 /// counterexample.
 std::string cpp_declarations(const Values& args);

@@ -47,6 +47,7 @@ void add_compose_laws(std::vector<Law>&);     ///< laws_compose.cpp: 43 46 48, p
 void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 56 57
 void add_memory_laws(std::vector<Law>&);      ///< laws_memory.cpp: 4 53
 void add_write_laws(std::vector<Law>&);       ///< laws_writes.cpp: 8 59
+void add_chain_laws(std::vector<Law>&);       ///< laws_chains.cpp: 23 37 43, of programs
 
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, int version = kDecoderVersion);

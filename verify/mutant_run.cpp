@@ -182,7 +182,7 @@ void Say::trying(std::string_view id) {
   left = 4;                              // not each time: a call of the system costs as much as many cases
   const itimerval cpu{{0, 0}, {10, 0}};  // a bug may loop for ever, or wait
   setitimer(ITIMER_PROF, &cpu, nullptr);
-  alarm(120);
+  alarm(30);
 }
 
 void hunt(const Planted& p, const MutantOptions& options, Say say) {

@@ -1,0 +1,184 @@
+// Chains of operators: drawing, running and printing.
+#include "lamella/verify/chain.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lamella/ops/functions.h"
+#include "lamella/verify/lanes.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// Operators that may stand beside the one under test.
+const std::vector<const Op*>& partners() {
+  static thread_local const OpTable* of = nullptr;
+  static thread_local std::vector<const Op*> all;
+  if (of == &OpTable::current()) return all;
+  of = &OpTable::current();
+  all.clear();
+  for (const Op* op : of->rows())
+    if (op->form == OpForm::Functional && !op->has(kTestOnly) && !op->has(kRandom) && takes_tensors(*op) &&
+        op->shape != ShapeClass::Dynamic)
+      all.push_back(op);
+  return all;
+}
+
+std::vector<Case::Slot> inexact_slots(const Op& op, const Values& args) {
+  std::vector<Case::Slot> out;
+  const auto note = [&](const Tensor& t, int param, int element) {
+    if (t.defined() && is_inexact(t.dtype())) out.push_back({param, element});
+  };
+  for (const uint8_t p : op.tensor_params) {
+    if (const auto* t = std::get_if<Tensor>(&args[p])) note(*t, p, 0);
+    if (const auto* list = std::get_if<Tensors>(&args[p]))
+      for (size_t k = 0; k < list->size(); ++k) note((*list)[k], p, int(k));
+  }
+  return out;
+}
+
+/// `x` in the type of `like`: its elements in a row, from the beginning again when there are too few.
+Tensor fitted(const Tensor& x, const Tensor& like) {
+  Tensor t = is_complex(x.dtype()) && !is_complex(like.dtype()) ? real(x) : x;
+  if (t.dtype() != like.dtype()) t = to(t, like.dtype());
+  if (std::ranges::equal(t.sizes(), like.sizes())) return t;
+  const Tensor row = reshape(t, {t.numel()});
+  const Tensors rows(size_t((like.numel() + t.numel() - 1) / t.numel()), row);
+  return reshape(slice(rows.size() > 1 ? cat(rows) : row, 0, 0, like.numel()), like.sizes());
+}
+
+Tensors inexact(Tensors ts) {
+  std::erase_if(ts, [](const Tensor& t) { return !t.defined() || !is_inexact(t.dtype()); });
+  return ts;
+}
+
+Tensors run(const Step& s, const Tensors& values) {
+  Values args = s.args;
+  for (const Step::Link& l : s.links) entry(args, l.slot) = fitted(values[l.value], entry(args, l.slot));
+  if (!s.in_place) return call_boxed(*s.op, args);
+  const Tensor x = std::get<Tensor>(args[0]), base = stack(Tensors{x, x}, 0);
+  args[0] = select(base, 0, 1);
+  call_boxed(*s.in_place, args);
+  return {base};
+}
+
+}  // namespace
+
+bool small_numbers(const Tensors& ts) {
+  for (const Tensor& t : ts) {
+    bool small = true;
+    visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+      using T = typename Tag::type;
+      const auto part = [&](double v) { small &= std::abs(v) <= 4096 && std::floor(v * 16) == v * 16; };
+      const T* const data = static_cast<const T*>(t.raw_data());
+      each_element(t, [&](int64_t i) {
+        if constexpr (is_complex_type<T>) part(double(data[i].real())), part(double(data[i].imag()));
+        else part(double(data[i]));
+      });
+    });
+    if (!small) return false;
+  }
+  return true;
+}
+
+Chain::Chain(Case& c) : inputs_(c.values(c.inexact())) {
+  std::erase_if(inputs_, [](const Tensor& t) { return t.numel() == 0; });
+  if (inputs_.empty()) return;
+  values_ = inputs_;
+  const uint32_t steps = 1 + c.draw.below(8), own = c.draw.below(steps);
+  for (uint32_t s = 0; s < steps; ++s) {
+    const bool added = add(c, s == own);
+    if (s == own && !added) return;
+  }
+  valid_ = true;
+}
+
+bool Chain::add(Case& c, bool own) {
+  Step step{&c.op, c.args, {}};
+  if (!own) {
+    step.op = partners()[c.draw.below(uint32_t(partners().size()))];
+    step.args = canonical(*step.op, step.op->samples(c.draw));
+  }
+  const std::vector<Case::Slot> slots = inexact_slots(*step.op, step.args);
+  for (size_t k = 0; k < slots.size(); ++k) {
+    if (k > 0 && c.draw.one_in(4)) continue;
+    const size_t value = own && c.draw.flag() == 0 ? k : c.draw.below(uint32_t(values_.size()));
+    step.links.push_back({slots[k], value % values_.size()});
+  }
+  if (step.links.empty()) return false;
+  const bool in_place = c.draw.one_in(3) && step.links[0].slot.param == 0;
+  if (in_place) step.in_place = OpTable::current().find(step.op->name + "_");
+  Tensors results;
+  if (status_of([&] { results = run(step, values_); }).raised || !small_numbers(results)) return false;
+  for (const Tensor& t : results)
+    if (t.numel() == 0 || t.numel() > 64) return false;
+  results = inexact(results);
+  values_.insert(values_.end(), results.begin(), results.end());
+  steps_.push_back(std::move(step));
+  return true;
+}
+
+bool Chain::writes() const {
+  return std::ranges::any_of(steps_, [](const Step& s) { return s.in_place != nullptr; });
+}
+
+Function Chain::function() const {
+  return [this](const Tensors& xs) {
+    Tensors values = xs, all;
+    for (const Step& s : steps_) {
+      const Tensors results = run(s, values), next = inexact(results);
+      values.insert(values.end(), next.begin(), next.end());
+      all.insert(all.end(), results.begin(), results.end());
+    }
+    return all;
+  };
+}
+
+Function Chain::smooth_function() const {
+  return [f = function()](const Tensors& xs) { return inexact(f(xs)); };
+}
+
+namespace {
+constexpr const char* kHelpers = R"(  const auto fitted = [](const Tensor& x, const Tensor& like) {
+    Tensor t = is_complex(x.dtype()) && !is_complex(like.dtype()) ? real(x) : x;
+    if (t.dtype() != like.dtype()) t = to(t, like.dtype());
+    if (str(Dims(t.sizes())) == str(Dims(like.sizes()))) return t;
+    const Tensor row = reshape(t, {t.numel()});
+    const Tensors rows(size_t((like.numel() + t.numel() - 1) / t.numel()), row);
+    return reshape(slice(rows.size() > 1 ? cat(rows) : row, 0, 0, like.numel()), like.sizes());
+  };
+)";
+
+/// a0, a1, ... of all tensors; which of them the slot is.
+size_t position(const Values& args, const Case::Slot& slot) {
+  size_t at = 0;
+  for (int p = 0; p < slot.param; ++p) {
+    if (const auto* t = std::get_if<Tensor>(&args[size_t(p)])) at += t->defined();
+    if (const auto* list = std::get_if<Tensors>(&args[size_t(p)])) at += list->size();
+  }
+  return at + size_t(slot.element);
+}
+
+std::string step_text(const Step& s) {
+  std::string out = "    {\n" + cpp_declarations(s.args);
+  for (const Step::Link& l : s.links) {
+    const size_t at = position(s.args, l.slot);
+    out += format("  a{} = fitted(v[{}], a{});\n", at, l.value, at);
+  }
+  if (s.in_place)
+    return out + "  const Tensor base = stack(Tensors{a0, a0}, 0);\n  a0 = select(base, 0, 1);\n  " +
+           cpp_call(*s.in_place, s.args) + ";\n  v.push_back(base);\n  all.push_back(base);\n    }\n";
+  return out + "  for (const Tensor& y : " + cpp_call(*s.op, s.args) +
+         ") {\n    all.push_back(y);\n    if (is_inexact(y.dtype())) v.push_back(y);\n  }\n    }\n";
+}
+}  // namespace
+
+std::string Chain::cpp() const {
+  std::string out =
+      std::string(kHelpers) + "  const Function f = [&](const Tensors& xs) {\n    Tensors v = xs, all;\n";
+  for (const Step& s : steps_) out += step_text(s);
+  return out + "    return all;\n  };\n";
+}
+
+}  // namespace lamella::verify
