@@ -28,6 +28,16 @@ struct Injection {
 };
 thread_local Injection injection;
 
+/// x + e; where that is x again, the next number beside it: an operator that must be exact has no smaller
+/// error.
+template <class R> R put_off(R x, double e) {
+  using Wide = std::conditional_t<is_half_type<R>, float, f128>;
+  const R sum = R(Wide(x) + Wide(e));
+  if (Wide(sum) != Wide(x)) return sum;
+  const double size = std::abs(double(x));
+  return R(Wide(x) + Wide(2 * size * unit_roundoff(dtype_of<R>) + smallest_number(dtype_of<R>)));
+}
+
 /// t + error, by elements; the imaginary part stays.
 Tensor off(const Tensor& t) {
   if (!t.defined() || !std::ranges::equal(t.sizes(), injection.error.sizes())) return t;
@@ -41,9 +51,8 @@ Tensor off(const Tensor& t) {
       if (e[i] == 0) continue;
       if constexpr (is_complex_type<T>) {
         using R = typename T::value_type;
-        p[i] = T(R(f128(p[i].real()) + e[i]), p[i].imag());
-      } else if constexpr (is_half_type<T>) p[i] = T(float(p[i]) + float(e[i]));
-      else if constexpr (is_floating_type<T>) p[i] = T(f128(p[i]) + e[i]);
+        p[i] = T(put_off<R>(p[i].real(), e[i]), p[i].imag());
+      } else if constexpr (is_floating_type<T>) p[i] = put_off<T>(p[i], e[i]);
     }
   });
   return out;
