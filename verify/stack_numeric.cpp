@@ -146,15 +146,12 @@ double Stack::roundoff() const {
   return u;
 }
 
-Function Stack::numeric(double scale, bool one_sided) const {
+Function Stack::numeric_shifted(double scale, bool one_sided, const Tensors& shifts) const {
   const Values args = to_reference(case_.args);
-  const Function op = [&c = case_, slots = slots_, args](const Tensors& xs) {
+  const Function op = [&c = case_, slots = slots_, args, shifts](const Tensors& xs) {
     Values full = args;
-    for (size_t k = 0; k < slots.size(); ++k) {
-      Value& v = full[size_t(slots[k].param)];
-      if (auto* ts = std::get_if<Tensors>(&v)) (*ts)[size_t(slots[k].element)] = xs[k];
-      else v = xs[k];
-    }
+    for (size_t k = 0; k < slots.size(); ++k)
+      entry(full, slots[k]) = shifts.empty() ? xs[k] : add(xs[k], shifts[k]);
     Tensors ys = call_boxed(c.op, symmetrised(c.op, std::move(full)));
     std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });
     return ys;
