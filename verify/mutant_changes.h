@@ -1,6 +1,7 @@
 // Wrong values: what planted bugs make of a right result.
 #pragma once
 
+#include "lamella/dispatch/state.h"
 #include "lamella/ops/functions.h"
 
 namespace lamella::verify {
