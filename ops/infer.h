@@ -37,7 +37,8 @@ inline const std::string& arg_name(const Frame& frame, int i) {
   return frame.op->schema.params[size_t(i)].name;
 }
 /// The functional operator's name: what error texts begin with, also for name_ and name_out.
-inline bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
 inline const std::string& op_name(const Frame& frame) { return frame.op->base->name; }
+/// Kernels compute these in f32.
+inline bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
 
 }  // namespace lamella::ops

@@ -92,7 +92,9 @@ std::vector<Measurement> measure_all(const std::vector<const Op*>& ops, const Se
   int ends[2];
   LAMELLA_CHECK(pipe(ends) == 0, Internal, "tolerances: no pipe");
   for (int p = 0; p < processes; ++p) {
-    if (fork() != 0) continue;
+    const pid_t pid = fork();
+    LAMELLA_CHECK(pid >= 0, Internal, "tolerances: no process");
+    if (pid != 0) continue;
     for (size_t i = size_t(p); i < ops.size(); i += size_t(processes)) {
       const Measurement m = measure(*ops[i], int(i), options);
       if (write(ends[1], &m, sizeof m) != ssize_t(sizeof m)) _exit(1);
@@ -148,8 +150,8 @@ std::string measured_text(const std::vector<const Op*>& ops, const std::vector<M
   return text;
 }
 
-/// Markdown: k and the largest error seen in the same unit. Returns how many operators have a k above 4 times
-/// that.
+/// Markdown: k and the largest error seen in the same unit. Returns how many operators have a k above kMargin
+/// times that.
 int print_measured(const std::vector<const Op*>& ops, const std::vector<Measurement>& all) {
   std::printf(
       "| operator | k of values | largest (cases) | k of jvp | largest (cases) | k of vjp | largest "
@@ -163,7 +165,7 @@ int print_measured(const std::vector<const Op*>& ops, const std::vector<Measurem
     bool any = false;
     for (int i = 0; i < 4; ++i) {
       const double largest = all[n].largest(i);
-      const bool above = k[i] > 4 * three_digits(largest) * (1 + 1e-9);
+      const bool above = k[i] > kMargin * three_digits(largest) * (1 + 1e-9);
       if (largest < 0) std::printf(" - | - |");
       else std::printf(" %.3g | %.3g%s (%d) |", k[i], largest, above ? " !" : "", all[n].use[i].cases);
       any |= largest >= 0 && above;
@@ -228,6 +230,7 @@ int main_tolerances(int argc, char** argv) {
       ->capture_default_str();
   bool keep = false;
   app.add_option("--write", file, "also write what was seen to this file: verify/measured_errors.inc");
+  app.get_option("--write")->excludes("--op");  // the file is the table of all operators
   app.add_flag("--keep", keep, "count what this build's table has seen as seen");
   CLI11_PARSE(app, argc, argv);
   const std::vector<const Op*> ops = chosen(o);

@@ -296,7 +296,7 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
     moved_by = std::max(moved_by, distance(s.numeric(0.5)(nudged(xs, 0x1p-40, phase)), want));
     Tensors shifts = nudged(operands, 0x1p-40, phase);
     for (size_t k = 0; k < shifts.size(); ++k) shifts[k] = sub(shifts[k], operands[k]);
-    moved_by = std::max(moved_by, distance(s.numeric_shifted(0.5, false, shifts)(xs), want));
+    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, shifts)(xs), want));
   }
   const double bound = 4 * distance(coarse, want) + 512 * s.roundoff() * (scale + moved_by * 0x1p40);
   if (bound > 0x1p-8 * scale) return Verdict::discard();  // ill-conditioned here

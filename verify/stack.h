@@ -53,13 +53,9 @@ class Stack {
   /// By transforms.
   Function function() const;
   /// By loops over lanes and difference quotients in f128 on the reference column; `scale` multiplies every
-  /// step.
-  Function numeric(double scale = 1, bool one_sided = false) const {
-    return numeric_shifted(scale, one_sided, {});
-  }
-  /// Likewise, the operator (but not what comes before and after it) at arguments moved by these constants,
-  /// one for each of operands(), all on the reference column.
-  Function numeric_shifted(double scale, bool one_sided, const Tensors& shifts) const;
+  /// step. With `shifts` (one for each of operands(), on that column) the operator, but not what comes before
+  /// and after it, is at arguments moved by these constants.
+  Function numeric(double scale = 1, bool one_sided = false, const Tensors& shifts = {}) const;
   /// What the operator is called with at the drawn point, before any layer.
   Tensors operands() const { return case_.values(slots_); }
   /// "vmap(jvp(mul))"

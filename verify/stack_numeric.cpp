@@ -146,7 +146,7 @@ double Stack::roundoff() const {
   return u;
 }
 
-Function Stack::numeric_shifted(double scale, bool one_sided, const Tensors& shifts) const {
+Function Stack::numeric(double scale, bool one_sided, const Tensors& shifts) const {
   const Values args = to_reference(case_.args);
   const Function op = [&c = case_, slots = slots_, args, shifts](const Tensors& xs) {
     Values full = args;
