@@ -1,4 +1,5 @@
-// Elementary functions at all precisions of the oracle: libm up to c128, libquadmath for f128 and c256.
+// Elementary functions at all precisions of the oracle: libm up to c128; for f128 our exp and tanh
+// (elementary128.h), libquadmath for the others and for c256.
 #pragma once
 
 #include <cmath>
@@ -6,6 +7,7 @@
 #include <quadmath.h>
 
 #include "lamella/core/dtype.h"
+#include "lamella/kernels/reference/elementary128.h"
 
 namespace lamella::kernels::reference::math {
 
@@ -20,11 +22,11 @@ inline __complex128 to_quad(const c256& z) {
 inline c256 from_quad(__complex128 q) { return {__real__ q, __imag__ q}; }
 
 using std::exp, std::log, std::sin, std::cos, std::tanh, std::sqrt, std::pow;
-inline f128 exp(f128 x) { return expq(x); }
+inline f128 exp(f128 x) { return exp128(x); }
 inline f128 log(f128 x) { return logq(x); }
 inline f128 sin(f128 x) { return sinq(x); }
 inline f128 cos(f128 x) { return cosq(x); }
-inline f128 tanh(f128 x) { return tanhq(x); }
+inline f128 tanh(f128 x) { return tanh128(x); }
 inline f128 sqrt(f128 x) { return sqrtq(x); }
 inline f128 pow(f128 x, f128 y) { return powq(x, y); }
 inline c256 exp(const c256& z) { return from_quad(cexpq(to_quad(z))); }
