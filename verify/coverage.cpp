@@ -251,9 +251,11 @@ std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int 
   return Requirements(op, coverage).all(depth);
 }
 
+bool falls_short(const Shortfall& s) { return upper_share(s.hits, s.cases) < s.required; }
+
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth) {
   std::vector<Shortfall> out = requirements(op, coverage, depth);
-  std::erase_if(out, [](const Shortfall& s) { return upper_share(s.hits, s.cases) >= s.required; });
+  std::erase_if(out, [](const Shortfall& s) { return !falls_short(s); });
   return out;
 }
 

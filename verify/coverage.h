@@ -64,8 +64,10 @@ struct Shortfall {
   uint64_t hits, cases;
   double required;
 };
-/// Requirements that `coverage` fails: even the upper end of the interval that 1 in 10^9 runs leave is below
-/// the share. A few cases prove nothing, so short runs have none.
+/// Whether even the upper end of the interval that 1 in 10^9 runs leave is below the share. A few cases prove
+/// nothing, so short runs fall short of nothing.
+bool falls_short(const Shortfall& s);
+/// Requirements that `coverage` fails.
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth);
 /// Every share an operator needs, met or not.
 std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int depth);

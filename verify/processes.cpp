@@ -91,6 +91,8 @@ struct Child {
   int pipe = -1;
   int index = 0;
   Position* position = nullptr;
+  uint64_t seen = 0;  ///< its number of cases, and since when it is that
+  double since = 0;
   std::string received;
   Report last, earlier;  ///< of this process, and of those it replaces
 };
@@ -120,8 +122,8 @@ class Processes {
     while (alive()) {
       receive();
       if (stop_ && !told_) tell_all(SIGINT);
-      if (elapsed() > options_.seconds + kGrace + (stop_ ? -options_.seconds + stopped_at_ : 0))
-        tell_all(SIGKILL);
+      if (elapsed() > (stop_ ? stopped_at_ : options_.deadline()) + kGrace) tell_all(SIGKILL);
+      if (options_.cases) end_stuck();
       if (progress_) progress_(now());
     }
     Report all;
@@ -153,6 +155,7 @@ class Processes {
     int ends[2];
     LAMELLA_CHECK(::pipe(ends) == 0, Usage, "verify: no pipe: {}", std::strerror(errno));
     c.received.clear();
+    c.since = elapsed();
     c.pid = ::fork();
     LAMELLA_CHECK(c.pid >= 0, Usage, "verify: no process: {}", std::strerror(errno));
     if (c.pid == 0) {
@@ -167,6 +170,7 @@ class Processes {
     RunOptions mine = options_;
     mine.seconds = std::max(0.0, options_.seconds - elapsed());
     Worker worker(mine, c.index, c.position);
+    worker.resume(c.earlier);
     for (const auto& [op, law] : skipped_) worker.skip(op, law);
     const auto send = [&] {
       const std::string text = encode(worker.report());
@@ -245,7 +249,17 @@ class Processes {
     Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];
     ++t.cases, ++t.failures;
     skipped_.emplace_back(at.op, at.law);
-    if (!stop_ && options_.seconds - elapsed() > 0.2 && skipped_.size() < kMostCrashes) start(c);
+    if (!stop_ && options_.deadline() - elapsed() > 0.2 && skipped_.size() < kMostCrashes) start(c);
+  }
+
+  /// Where no time is set, a check that does not end is seen by the count that stands still.
+  void end_stuck() {
+    for (Child& c : children_) {
+      if (c.pid <= 0) continue;
+      const uint64_t now = c.position->cases + c.position->index;
+      if (now != c.seen) c.seen = now, c.since = elapsed();
+      if (elapsed() - c.since > kGrace) ::kill(c.pid, SIGKILL);
+    }
   }
 
   void tell_all(int signal) {

@@ -90,6 +90,14 @@ Worker::Worker(const RunOptions& options, int index, Position* position)
 
 double Worker::elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
+void Worker::resume(const Report& earlier) {
+  for (Pair& p : pairs_) {
+    const auto at = earlier.tallies.find({p.op->name, std::string(p.law->id)});
+    if (at == earlier.tallies.end()) continue;
+    p.next += (at->second.cases + at->second.discards) * uint64_t(options_.processes);
+  }
+}
+
 void Worker::skip(int op_index, int law_index) {
   for (Pair& p : pairs_)
     if (p.op_index == op_index && p.law_index == law_index) p.retired = true;
@@ -113,8 +121,8 @@ void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& sto
   do {
     if (position_) *position_ = {p.op_index, p.law_index, p.next, cases_, failures_};
     const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next);
+    const bool observe = mix(p.next + 1) % kObservedEvery == 0;  // the same cases in any number of processes
     p.next += uint64_t(options_.processes);
-    const bool observe = p.next / uint64_t(options_.processes) % kObservedEvery == 0;
     Observation seen;
     observed() = observe ? &seen : nullptr;
     stratum_of_case() = {};
@@ -127,7 +135,7 @@ void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& sto
       keep(p, choices, v);
       break;
     }
-  } while (spent < seconds && !stop && ++tries < 256);
+  } while (spent < seconds && !stop && !done(p) && ++tries < 256);
   p.tally.seconds += spent;
 }
 
@@ -144,7 +152,8 @@ void Worker::count(Pair& p, const Verdict& v) {
   p.tally.strata.add(s, 1, v.kind == Verdict::Fail);
   if (v.kind != Verdict::Fail || faulty(Fault::FailuresNotCounted)) return;
   ++p.tally.failures, ++failures_;
-  if (p.tally.failures >= 10) p.retired = true;  // known to be broken: the time is better spent elsewhere
+  if (p.tally.failures >= 10 && !options_.cases)
+    p.retired = true;  // known to be broken: the time is better spent elsewhere
 }
 
 /// Shrinks the first failure of each kind of a pair. Shrinking takes at most a third of the time as a whole.
@@ -166,8 +175,8 @@ void Worker::keep(Pair& p, const Choices& choices, const Verdict& v) {
 /// whose cases nest two or more transforms come first while fewer than 35 % of all cases so far do.
 void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
   for (Pair& p : pairs_) {
-    if (stop || elapsed() >= options_.seconds) break;
-    if (!p.retired) work(p, 0, stop);
+    if (stop || elapsed() >= options_.deadline()) break;
+    if (!p.retired && !done(p)) work(p, 0, stop);
   }
   std::vector<Pair*> queues[3];  // oracle, deep, shallow
   for (Pair& p : pairs_)
@@ -175,14 +184,14 @@ void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<voi
   size_t next[3] = {0, 0, 0};
   double oracle_seconds = 0, last = elapsed();
   const double begin = last;
-  while (!stop && elapsed() < options_.seconds) {
+  while (!stop && elapsed() < options_.deadline()) {
     int q = 2;
     if (oracle_seconds < 0.35 * (elapsed() - begin)) q = 0;
     else if (double(deep_) < 0.35 * double(cases_)) q = 1;
     for (int k = 0; k < 3 && queues[q].empty(); ++k) q = (q + 1) % 3;
     if (queues[q].empty()) break;
     Pair*& p = queues[q][next[q]++ % queues[q].size()];
-    if (p->retired) {
+    if (p->retired || done(*p)) {
       p = queues[q].back();
       queues[q].pop_back();
       continue;

@@ -45,6 +45,11 @@ struct RunOptions {
   uint64_t seed = 0;
   int processes = 1;
   int shard = 0, shards = 1;  ///< only the pairs of shard `shard`, counted from 0
+  /// If not 0: so many cases of each pair, discards too, however long that takes. What is counted then
+  /// depends neither on the time nor on the number of processes or shards.
+  uint64_t cases = 0;
+  /// Until when, in seconds of the run: years if cases are counted.
+  double deadline() const { return cases ? 1e9 : seconds; }
 };
 
 /// The choices of case `index`: reproducible from these four alone.
@@ -63,8 +68,8 @@ struct Progress {
   uint64_t cases, failures;
 };
 
-/// Runs until the time is over or `stop` is set. A check that crashes or hangs ends its process, is reported
-/// as a failure, and the others go on without it.
+/// Runs until the time is over, all cases are done or `stop` is set. A check that crashes or hangs ends its
+/// process, is reported as a failure, and the others go on without it.
 Report run(const RunOptions& options, const volatile std::sig_atomic_t& stop,
            const std::function<void(const Progress&)>& progress = {});
 

@@ -19,6 +19,8 @@ class Worker {
   Worker(const RunOptions& options, int index, Position* position);
   void run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot);
   Report report() const;
+  /// Goes on behind what another process with this index has counted.
+  void resume(const Report& earlier);
   /// Leaves a pair out.
   void skip(int op_index, int law_index);
 
@@ -36,6 +38,8 @@ class Worker {
   double elapsed() const;
   void work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop);
   void count(Pair& p, const Verdict& v);
+  /// The pair has had all its cases.
+  bool done(const Pair& p) const { return options_.cases && p.next >= options_.cases; }
   void keep(Pair& p, const Choices& choices, const Verdict& v);
 
   const RunOptions& options_;
