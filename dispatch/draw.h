@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 4;
+inline constexpr int kDecoderVersion = 5;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -45,6 +45,7 @@ struct DrawOptions {
   int max_exponent = 60;   ///< wide values lie within 2^±this, less in narrow dtypes
   bool mixed = true;       ///< further operands may have another dtype, or share another's storage
   bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
+  int depth = 4;           ///< deepest stack of transforms
   int version = kDecoderVersion;
   std::vector<std::string>* parts = nullptr;  ///< if set: what each word chose, in order
 };

@@ -89,6 +89,7 @@ enum Property : uint32_t {
   kTestOnly = 1u << 7,       ///< plumbing between columns and test operators: left out of listings and laws
   kExactOut = 1u << 9,  ///< out= must have the result's very dtype (as PyTorch's, for operators that pick or
                         ///< move elements)
+  kUnspecified = 1u << 10,  ///< the elements of the result are whatever they are
   kSymmetricInput =
       1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
 };

@@ -275,7 +275,7 @@ void define_sized() {
                 .composite = run_empty,
                 .jvp = by_composition(),
                 .vjp = by_composition(),
-                .properties = kNoOut,
+                .properties = kNoOut | kUnspecified,
                 .samples = empty_samples,
                 .doc = "A tensor on the CPU whose elements are unspecified; of bool, false."});
   OpTable::add({.schema = "full(Size size, Scalar fill_value, *, DType? dtype=None) -> Tensor",
@@ -340,7 +340,7 @@ void define_like() {
        .launch = launch_empty,
        .jvp = not_differentiable(kConstant),
        .vjp = not_differentiable(kConstant),
-       .properties = kNoInPlace | kNoOut,
+       .properties = kNoInPlace | kNoOut | kUnspecified,
        .samples = empty_like_samples,
        .doc = "Unspecified elements (of bool: false) in x's shape, device and (unless given) dtype."});
   OpTable::add({.schema = "full_like(Tensor x, Scalar value, *, DType? dtype=None) -> Tensor",

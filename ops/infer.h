@@ -38,7 +38,5 @@ inline const std::string& arg_name(const Frame& frame, int i) {
 }
 /// The functional operator's name: what error texts begin with, also for name_ and name_out.
 inline const std::string& op_name(const Frame& frame) { return frame.op->base->name; }
-/// Kernels compute these in f32.
-inline bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
 
 }  // namespace lamella::ops

@@ -1,5 +1,6 @@
 // Threads that call under different stacks while another registers and replaces operators.
 #include <atomic>
+#include <chrono>
 #include <gtest/gtest.h>
 #include <thread>
 
@@ -31,11 +32,12 @@ OpDef definition(std::string_view schema, CompositeFn body) {
 }
 
 /// Replaces what the others call, by a body that computes the same, and adds operators.
-void keep_registering(const std::atomic<bool>& stop) {
-  for (int i = 0; i < kRegistrations && !stop; ++i) {
+void keep_registering(std::atomic<int>& registered, const std::atomic<bool>& stop) {
+  for (int i = 0; !stop; ++i) {
     OpTable::replace(definition("twice(Tensor x) -> Tensor", i % 2 ? doubled : added));
     if (i % 4 == 0) OpTable::add(definition(format("registered_{}(Tensor x) -> Tensor", i), doubled));
-    std::this_thread::yield();
+    ++registered;
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   }
 }
 
@@ -90,12 +92,14 @@ TEST(Threads, CallUnderStacksWhileOneRegisters) {
   for (int k = 0; k < kThreads; ++k) work.emplace_back(k);
   std::vector<std::string> wrong(kThreads);
   std::atomic<bool> stop{false};
-  std::thread registrar([&] { keep_registering(stop); });
+  std::atomic<int> registered{0};
+  std::thread registrar([&] { keep_registering(registered, stop); });
   std::vector<std::thread> threads;
   for (int k = 0; k < kThreads; ++k)
     threads.emplace_back([&, k] {
       try {
-        for (int round = 0; round < kRounds && wrong[size_t(k)].empty(); ++round)
+        const auto more = [&](int round) { return round < kRounds || registered < kRegistrations; };
+        for (int round = 0; more(round) && wrong[size_t(k)].empty(); ++round)
           wrong[size_t(k)] = one_round(work[size_t(k)], round, shared);
       } catch (const std::exception& e) { wrong[size_t(k)] = e.what(); }
     });
@@ -104,6 +108,7 @@ TEST(Threads, CallUnderStacksWhileOneRegisters) {
   registrar.join();
   for (const std::string& w : wrong) EXPECT_EQ(w, "");
   EXPECT_GE(work[0].functions.size(), 4u);
+  EXPECT_GE(registered, kRegistrations);  // all of them beside the callers
 }
 
 /// Tensors made on one thread and let go on another, both ways, while their makers go on or have ended.

@@ -132,7 +132,8 @@ class Vmap final : public Interpreter {
     try {
       lamella::call(lower);
     } catch (const Error&) { return false; }  // the long way raises it in the shapes of a lane
-    const bool same = mapped->contiguous && result.is_contiguous();
+    // Without elements every tensor counts as contiguous, whatever its strides say.
+    const bool same = mapped->contiguous && result.numel() > 0 && result.is_contiguous();
     f.results[0] = same ? wrap_as(std::move(result), *mapped) : wrap_result(std::move(result));
     return true;
   }

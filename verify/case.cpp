@@ -93,6 +93,17 @@ Values Case::with(const std::vector<Slot>& slots, const Tensors& xs) const {
 
 Tensor Case::direction(const Tensor& like) { return draw.tensor(Dims(like.sizes()), like.dtype()); }
 
+const Op& Case::partner(const std::vector<const Op*>& among) {
+  const uint32_t at = draw.below(uint32_t(among.size()));
+  const bool given = partners.size() < given_partners.size();
+  partners.push_back(given ? given_partners[partners.size()] : among[at]->name);
+  if (!given) return *among[at];
+  const auto known = std::ranges::find(among, partners.back(), [](const Op* o) { return o->name; });
+  LAMELLA_CHECK(known != among.end(), Value, "the case needs operator \"{}\", which is not in the table",
+                partners.back());
+  return **known;
+}
+
 std::vector<Case::Slot> Case::subset(const std::vector<Slot>& slots) {
   const uint32_t w = draw.word();
   std::vector<Slot> out;

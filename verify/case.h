@@ -44,6 +44,11 @@ class Case {
 
   /// Tensor with the sizes and dtype of `like`, drawn: tangents and cotangents.
   Tensor direction(const Tensor& like);
+  /// An operator of `among`, by name: a record that names it means the same case whatever is registered
+  /// later. Error value when a recorded one is not among them.
+  const Op& partner(const std::vector<const Op*>& among);
+  std::vector<std::string> partners;        ///< drawn so far
+  std::vector<std::string> given_partners;  ///< of a record: to be taken first
   /// A non-empty subset of `slots`.
   std::vector<Slot> subset(const std::vector<Slot>& slots);
 

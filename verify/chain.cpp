@@ -53,13 +53,40 @@ Tensors inexact(Tensors ts) {
   return ts;
 }
 
+/// Keys of the levels that know some of these.
+uint64_t levels_of(const Values& args) {
+  uint64_t keys = 0;
+  const auto note = [&](const Tensor& t) {
+    if (t.defined()) keys |= t.keys();
+  };
+  for (const Value& v : args) {
+    if (const auto* t = std::get_if<Tensor>(&v)) note(*t);
+    if (const auto* list = std::get_if<Tensors>(&v))
+      for (const Tensor& t : *list) note(t);
+  }
+  return keys >> kFirstLevelKey;
+}
+
+/// What a level knows cannot be written to a tensor with views that it does not know, and is refused. Where
+/// every level knows the tensor, it must be written to.
+void write(const Op& op, const Values& args, const Tensor& base) {
+  try {
+    call_boxed(op, args);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::Level && (levels_of(args) & ~levels_of({base})) == 0)
+      fail(ErrorCode::Internal,
+           "a write was refused, though all levels know the tensor: " + std::string(e.what()));
+    throw;
+  }
+}
+
 Tensors run(const Step& s, const Tensors& values) {
   Values args = s.args;
   for (const Step::Link& l : s.links) entry(args, l.slot) = fitted(values[l.value], entry(args, l.slot));
   if (!s.in_place) return call_boxed(*s.op, args);
   const Tensor x = std::get<Tensor>(args[0]), base = stack(Tensors{x, x}, 0);
   args[0] = select(base, 0, 1);
-  call_boxed(*s.in_place, args);
+  write(*s.in_place, args, base);
   return {base};
 }
 
@@ -87,6 +114,8 @@ Chain::Chain(Case& c) : inputs_(c.values(c.inexact())) {
   if (inputs_.empty()) return;
   values_ = inputs_;
   const uint32_t steps = 1 + c.draw.below(8), own = c.draw.below(steps);
+  if (c.draw.options().version >= 5)
+    for (uint32_t k = 1 + c.draw.below(5); k > 0; --k) pool_.push_back(&c.partner(partners()));
   for (uint32_t s = 0; s < steps; ++s) {
     const bool added = add(c, s == own);
     if (s == own && !added) return;
@@ -97,7 +126,7 @@ Chain::Chain(Case& c) : inputs_(c.values(c.inexact())) {
 bool Chain::add(Case& c, bool own) {
   Step step{&c.op, c.args, {}};
   if (!own) {
-    step.op = partners()[c.draw.below(uint32_t(partners().size()))];
+    step.op = pool_.empty() ? &c.partner(partners()) : pool_[c.draw.below(uint32_t(pool_.size()))];
     step.args = canonical(*step.op, step.op->samples(c.draw));
   }
   const std::vector<Case::Slot> slots = inexact_slots(*step.op, step.args);
@@ -178,7 +207,12 @@ std::string Chain::cpp() const {
   std::string out =
       std::string(kHelpers) + "  const Function f = [&](const Tensors& xs) {\n    Tensors v = xs, all;\n";
   for (const Step& s : steps_) out += step_text(s);
-  return out + "    return all;\n  };\n";
+  return out + "    return all;\n  };\n" + R"(  const Function f0 = [&](const Tensors& xs) {
+    Tensors ys = f(xs);
+    std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });
+    return ys;
+  };
+)";
 }
 
 }  // namespace lamella::verify

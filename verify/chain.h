@@ -31,11 +31,13 @@ class Chain {
   Function function() const;
   /// Likewise, with integer and bool results left out.
   Function smooth_function() const;
-  /// Declares `f`, a Function, as C++.
+  /// Declares `f`, a Function, as C++; and `f0`, the smooth one.
   std::string cpp() const;
 
  private:
   bool add(Case& c, bool own);
+
+  std::vector<const Op*> pool_;  ///< what the other steps may call: few of all, so that they meet again
 
   Tensors inputs_;
   std::vector<Step> steps_;

@@ -97,7 +97,12 @@ void observe_point(bool smooth) {
   if (Observation* const o = observed()) o->note(smooth ? Feature::Smooth : Feature::Kink);
 }
 
-void Coverage::add(const Observation& o, int depth, bool draws_stacks) {
+void Coverage::add_depth(int depth) {
+  if (depth < 1) return;
+  ++deep_cases, ++depths[std::min(size_t(depth), kDepths - 1)];
+}
+
+void Coverage::add(const Observation& o) {
   ++cases;
   constexpr uint32_t kOfElements = 1u << int(Feature::RankZero) | 1u << int(Feature::Strided) |
                                    1u << int(Feature::Offset);  // required of cases with elements alone
@@ -106,8 +111,6 @@ void Coverage::add(const Observation& o, int depth, bool draws_stacks) {
   for (size_t f = 0; f < kFeatures; ++f) features[f] += seen >> f & 1;
   if (o.mapped_of) ++mapped[o.mapped_of][o.mapped & 7];
   if (o.traced_of) ++traced[o.traced_of][o.traced & 7];
-  deep_cases += draws_stacks;
-  if (draws_stacks) ++depths[std::min(size_t(depth), kDepths - 1)];
 }
 
 namespace {

@@ -59,7 +59,7 @@ std::optional<DrawnFunction> draw_function(Case& c) {
   }
   if (smooth && kind >= 2) {
     const Stack s(
-        c, {.min_depth = 1, .max_depth = settings().depth, .captures = c.draw.flag(), .max_cost = 1e9});
+        c, {.min_depth = 1, .max_depth = c.draw.options().depth, .captures = c.draw.flag(), .max_cost = 1e9});
     if (s.valid()) return DrawnFunction{s.function(), s.inputs(), s.cpp(), s.depth()};
   }
   if (kind == 0)

@@ -88,28 +88,29 @@ std::string call_text(const Law& law, const Op& op, const Choices& choices, cons
 }
 }  // namespace
 
-Verdict run_check(const Law& law, const Op& op, const Choices& choices, int version) {
+Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding) {
   const StateBefore before;
   Verdict verdict;
   DrawOptions options = law.options;
-  options.version = version;
+  options.version = decoding.version, options.depth = decoding.depth;
   size_t used = 0;
+  std::vector<std::string> partners;
   try {
     Case c(op, choices, options);
     observe_arguments(c);
+    c.given_partners = decoding.partners;
     used = c.draw.used();
     try {
       verdict = law.check(c);
     } catch (const std::exception& e) {
       if (!faulty(Fault::ExceptionsPass)) verdict = Verdict::fail(std::string("raised: ") + e.what());
     }
-    used = c.draw.used();
+    used = c.draw.used(), partners = c.partners;
   } catch (const std::exception& e) { verdict = Verdict::fail(std::string("raised: ") + e.what()); }
   if (faulty(Fault::DiscardsPass) && verdict.kind == Verdict::Discard) verdict = Verdict::pass();
-  verdict.used = used;
+  verdict.used = used, verdict.partners = std::move(partners);
   if (std::string change = before.changed(); !change.empty() && !faulty(Fault::StateNotCompared)) {
-    verdict = Verdict::fail(change, verdict.program, verdict.depth);
-    verdict.used = used;
+    verdict.kind = Verdict::Fail, verdict.message = change;
     dispatch_state().depth = before.state.depth;  // the next check starts afresh
     dispatch_state().exclude = before.state.exclude;
     dispatch_state().modes = before.state.modes;
@@ -146,6 +147,15 @@ std::vector<bool> named_dims(const Case& c, int rank) {
 
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
 bool stays_on_device(const Op& op) { return takes_tensors(op) && op.schema.find("device") < 0; }
+size_t inexact_arguments(const Op& op) {
+  size_t most = 0;
+  for (uint32_t i = 0; i < 16; ++i) {
+    Choices words(32);
+    for (uint32_t k = 0; k < words.size(); ++k) words[k] = (k + 1) * (i * 0x9E3779B9u) >> 3;
+    most = std::max(most, Case(op, words, {.dtypes = kInexact}).inexact().size());
+  }
+  return most;
+}
 bool has_jvp(const Op& op) {
   return takes_tensors(op) && op.no_jvp.empty() && (op.composite || !op.jvp.empty());
 }

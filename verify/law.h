@@ -12,10 +12,11 @@ struct Verdict {
   std::string program;  ///< body of main() of a C++ program that shows the failure; built only for Fail
   int depth = 0;        ///< transforms nested in this check
   size_t used = 0;      ///< words of the choices that were read; set by run_check
-  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth, 0}; }
-  static Verdict discard() { return {Discard, {}, {}, 0, 0}; }
+  std::vector<std::string> partners = {};  ///< operators that the case drew from the table; set by run_check
+  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth, 0, {}}; }
+  static Verdict discard() { return {Discard, {}, {}, 0, 0, {}}; }
   static Verdict fail(std::string message, std::string program = {}, int depth = 0) {
-    return {Fail, std::move(message), std::move(program), depth, 0};
+    return {Fail, std::move(message), std::move(program), depth, 0, {}};
   }
 };
 
@@ -49,8 +50,22 @@ void add_memory_laws(std::vector<Law>&);      ///< laws_memory.cpp: 4 53
 void add_write_laws(std::vector<Law>&);       ///< laws_writes.cpp: 8 59
 void add_chain_laws(std::vector<Law>&);       ///< laws_chains.cpp: 23 37 43, of programs
 
+/// What the user chose for the whole run.
+struct Settings {
+  int depth = 4;  ///< deepest stack of transforms that laws draw
+};
+Settings& settings();
+
+/// All that gives a vector of choices its meaning, beside the law and the operator.
+struct Decoding {
+  int version = kDecoderVersion;
+  int depth = settings().depth;
+  std::vector<std::string> partners =
+      {};  ///< as Case::partner drew them; the words decide where none is left
+};
+
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
-Verdict run_check(const Law& law, const Op& op, const Choices& choices, int version = kDecoderVersion);
+Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding = {});
 
 /// What went wrong, without the numbers: "raises shape", "type", "nan", "value", "state". One operator, law
 /// and kind is one bug until shown otherwise.
@@ -69,14 +84,9 @@ struct Shrunk {
 struct ShrinkLimits {
   int milliseconds = 2000, executions = 160, explaining = 40;
 };
+/// For choices that failed.
 Shrunk shrink(const Law& law, const Op& op, Choices choices, ShrinkLimits limits = {},
-              int version = kDecoderVersion);
-
-/// What the user chose for the whole run.
-struct Settings {
-  int depth = 3;  ///< deepest stack of transforms that laws draw
-};
-Settings& settings();
+              const Decoding& decoding = {});
 
 /// Has derivative rules in this direction, or gets them from the operators it calls.
 bool has_jvp(const Op& op);
@@ -86,6 +96,8 @@ bool takes_tensors(const Op& op);
 inline bool is_view(const Op& op) { return op.is_view(); }
 /// Likewise, and the results stay there: the oracle can run it.
 bool stays_on_device(const Op& op);
+/// The most floating and complex tensors that a case of it has.
+size_t inexact_arguments(const Op& op);
 
 /// Program text: "declarations; got = …; want = …;" and both printed. `more` follows the declarations of the
 /// arguments.

@@ -329,13 +329,13 @@ Verdict check_stack(Case& c, const Stack::Options& options) {
   return d.empty() ? Verdict::pass(s.depth()) : judge(c, s, got);
 }
 
-int deepest() { return settings().depth; }
-Verdict any_stack(Case& c) { return check_stack(c, {.max_depth = deepest()}); }
+int deepest(const Case& c) { return c.draw.options().depth; }
+Verdict any_stack(Case& c) { return check_stack(c, {.max_depth = deepest(c)}); }
 Verdict captures(Case& c) {
-  return check_stack(c, {.min_depth = std::min(2, deepest()), .max_depth = deepest(), .captures = true});
+  return check_stack(c, {.min_depth = std::min(2, deepest(c)), .max_depth = deepest(c), .captures = true});
 }
 Verdict no_confusion(Case& c) {
-  return check_stack(c, {.min_depth = std::min(2, deepest()), .max_depth = deepest(), .shares = true});
+  return check_stack(c, {.min_depth = std::min(2, deepest(c)), .max_depth = deepest(c), .shares = true});
 }
 
 }  // namespace

@@ -220,11 +220,7 @@ Verdict chunks_agree(Case& c) {
 }
 
 bool either_way(const Op& op) { return has_jvp(op) || has_vjp(op); }
-bool of_several(const Op& op) {
-  const bool list =
-      op.tensor_params.size() == 1 && op.schema.params[op.tensor_params[0]].kind == ParamKind::TensorList;
-  return either_way(op) && (list || op.tensor_params.size() > 1);
-}
+bool of_several(const Op& op) { return either_way(op) && inexact_arguments(op) > 1; }
 bool batchable(const Op& op) {
   return !op.has(kRandom) && takes_tensors(op) && op.shape != ShapeClass::Dynamic;
 }

@@ -78,7 +78,7 @@ std::string lanes_differ(const std::vector<RandomLevel>& levels, size_t k, const
 Verdict random_modes(Case& c) {
   if (const int key = c.op.schema.find("key"); key >= 0) c.args[size_t(key)] = Value{};
   std::vector<RandomLevel> levels;  // outermost first
-  const int depth = 1 + int(c.draw.below(uint32_t(settings().depth) + 1));
+  const int depth = 1 + int(c.draw.below(uint32_t(c.draw.options().depth) + 1));
   bool refused = false;
   for (int k = 0; k < depth; ++k) {
     const uint32_t w = c.draw.below(9);  // an error in one level of nine: most stacks run

@@ -138,7 +138,7 @@ std::string ask(const Registry& registry, int which) {
 
 Verdict table_is_a_map(Case& c) {
   const std::vector<const Op*> all = all_operators();
-  const Op& other = *all[c.draw.below(uint32_t(all.size()))];
+  const Op& other = c.partner(all);
   watched[0].op = &c.op, watched[1].op = &other;
   watched[0].args = c.args;
   watched[1].args = Case(other, {}, {.tame = true}).args;

@@ -100,7 +100,7 @@ Verdict schema_reads_back(Case& c) {
 }
 
 bool pointwise(const Op& op) {
-  return op.shape == ShapeClass::Broadcast && takes_tensors(op) && !op.has(kRandom);
+  return op.shape == ShapeClass::Broadcast && takes_tensors(op) && !op.has(kRandom) && !op.has(kUnspecified);
 }
 bool pointwise_on_device(const Op& op) { return pointwise(op) && stays_on_device(op); }
 bool every(const Op&) { return true; }

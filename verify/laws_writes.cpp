@@ -154,29 +154,34 @@ Verdict writes_are_functional(Case& c) {
   return d.empty() ? Verdict::pass(depth) : Verdict::fail(d, write_program(c, w), depth);
 }
 
-bool has_out(const Op& op) { return form_of(op, OpForm::Out) && takes_tensors(op) && !op.has(kRandom); }
+/// Whether some result may lie in the memory of an argument: it has the same dtype.
+bool has_out_of_own_dtype(const Op& op) {
+  if (!form_of(op, OpForm::Out) || op.has(kRandom)) return false;
+  for (uint32_t i = 0; i < 16; ++i) {
+    const Case c(op, {i % 4, i / 4, 2, 0, 1}, {.max_numel = 16});
+    Tensors ys;
+    if (c.tensors().empty() || status_of([&] { ys = call_boxed(op, c.args); }).raised) continue;
+    for (const Case::Slot& s : c.tensors())
+      if (c.at(s).dtype() == ys[0].dtype()) return true;
+  }
+  return false;
+}
 
-/// An argument whose elements lie one further than those of the target.
+/// The target begins some elements behind the beginning of an argument, and before its end.
 Verdict overlap_is_refused(Case& c) {
   const Op& form = *form_of(c.op, OpForm::Out);
-  const Case::Slot slot =
-      c.tensors().empty() ? Case::Slot{} : c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
-  if (c.tensors().empty() || c.op.schema.params[size_t(slot.param)].kind != ParamKind::Tensor)
-    return Verdict::discard();
+  if (c.tensors().empty()) return Verdict::discard();
+  const Case::Slot slot = c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
   const Tensor x = c.at(slot);
   const int64_t shift = 1 + int64_t(c.draw.below(2));
-  if (x.numel() <= shift) return Verdict::discard();
-  const Tensor memory = make_tensor(Dims{x.numel() + shift}, x.dtype());
-  const Tensor from = make_view_unchecked(memory, x.sizes(), contiguous_strides(x.sizes()), 0);
-  const Tensor target = make_view_unchecked(memory, x.sizes(), contiguous_strides(x.sizes()), shift);
-  const size_t item = size_t(itemsize(x.dtype()));
-  std::memcpy(from.raw_data(), plain_copy(x).raw_data(), size_t(x.numel()) * item);
-  std::memcpy(static_cast<char*>(memory.raw_data()) + size_t(x.numel()) * item, from.raw_data(),
-              size_t(shift) * item);
-  Values args = c.with({slot}, {from});
   Tensor plain;
-  if (status_of([&] { plain = call_boxed(c.op, args)[0]; }).raised) return Verdict::discard();
-  if (plain.dtype() != x.dtype() || !std::ranges::equal(plain.sizes(), x.sizes())) return Verdict::discard();
+  if (status_of([&] { plain = call_boxed(c.op, c.args)[0]; }).raised) return Verdict::discard();
+  if (plain.dtype() != x.dtype() || plain.numel() == 0 || x.numel() <= shift) return Verdict::discard();
+  const Tensor memory = zeros({std::max(x.numel(), plain.numel() + shift)}, x.dtype());
+  const Tensor from = make_view_unchecked(memory, x.sizes(), contiguous_strides(x.sizes()), 0);
+  const Tensor target = make_view_unchecked(memory, plain.sizes(), contiguous_strides(plain.sizes()), shift);
+  std::memcpy(from.raw_data(), plain_copy(x).raw_data(), size_t(x.numel()) * size_t(itemsize(x.dtype())));
+  Values args = c.with({slot}, {from});
   const Tensor before = plain_copy(memory);
   args.insert(args.begin(), target);
   const Status s = status_of([&] { call_boxed(form, args); });
@@ -205,7 +210,7 @@ void add_write_laws(std::vector<Law>& laws) {
                   "out= that shares a part of an argument's memory raises overlap and writes nothing.",
                   {.max_numel = 16},
                   false,
-                  has_out,
+                  has_out_of_own_dtype,
                   overlap_is_refused});
 }
 

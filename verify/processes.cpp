@@ -244,7 +244,7 @@ class Processes {
     crash.message = what + format(" (case {})", at.index);
     crash.program = program;
     crash.kind = what;
-    crash.blob = to_blob({std::string(law.id), op.name, choices, kDecoderVersion});
+    crash.blob = to_blob(record_of(law, op, choices, {}));
     crashes_.failures.push_back(std::move(crash));
     Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];
     ++t.cases, ++t.failures;

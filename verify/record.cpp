@@ -2,7 +2,9 @@
 #include "lamella/verify/record.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <utility>
 
@@ -56,13 +58,36 @@ std::string until_zero(std::string_view bytes, size_t& at) {
 }
 }  // namespace
 
+Record record_of(const Law& law, const Op& op, Choices choices, const Verdict& verdict) {
+  Record r{std::string(law.id), op.name, std::move(choices), {}};
+  r.decoding.partners = verdict.partners;
+  return r;
+}
+
+namespace {
+constexpr int kDepthKept = 5;  ///< the first version of records that say their depth and partners
+constexpr int kDepthBefore = 3;
+
+std::string spaced(const std::vector<std::string>& names) {
+  std::string out;
+  for (const std::string& n : names) out += (out.empty() ? "" : " ") + n;
+  return out;
+}
+std::vector<std::string> split(const std::string& names) {
+  std::istringstream in(names);
+  return {std::istream_iterator<std::string>(in), {}};
+}
+}  // namespace
+
 std::string to_blob(const Record& r) {
   std::string bytes = r.law + '\0' + r.op + '\0';
+  if (r.decoding.version >= kDepthKept)
+    bytes += std::to_string(r.decoding.depth) + '\0' + spaced(r.decoding.partners) + '\0';
   for (uint32_t w : r.choices) {  // seven bits a byte, low ones first
     for (; w >= 128; w >>= 7) bytes += char(w | 128);
     bytes += char(w);
   }
-  return format("LC{}.", r.version) + base64(bytes + checksum(bytes));
+  return format("LC{}.", r.decoding.version) + base64(bytes + checksum(bytes));
 }
 
 Record from_blob(std::string_view blob) {
@@ -80,10 +105,15 @@ Record from_blob(std::string_view blob) {
       !bytes.empty() && checksum(std::string_view(bytes).substr(0, bytes.size() - 1)) == bytes.back(), Value,
       "replay: the blob is damaged");
   Record r;
-  r.version = version;
+  r.decoding.version = version;
+  r.decoding.depth = kDepthBefore;
   size_t at = 0;
   r.law = until_zero(bytes, at);
   r.op = until_zero(bytes, at);
+  if (version >= kDepthKept) {
+    r.decoding.depth = std::atoi(until_zero(bytes, at).c_str());
+    r.decoding.partners = split(until_zero(bytes, at));
+  }
   uint32_t word = 0, shift = 0;
   for (; at + 1 < bytes.size(); ++at) {
     word |= uint32_t(uint8_t(bytes[at]) & 127) << shift;
@@ -99,14 +129,17 @@ std::string to_file_text(const Record& r, const std::string& message, const std:
   std::string out;
   std::istringstream lines(message + "\n\n" + program);
   for (std::string line; std::getline(lines, line);) out += line.empty() ? "#\n" : "# " + line + "\n";
-  out += "law " + r.law + "\noperator " + r.op + format("\nversion {}\nchoices", r.version);
+  out += "law " + r.law + "\noperator " + r.op + format("\nversion {}", r.decoding.version);
+  if (r.decoding.version >= kDepthKept) out += format("\ndepth {}", r.decoding.depth);
+  if (!r.decoding.partners.empty()) out += "\npartners " + spaced(r.decoding.partners);
+  out += "\nchoices";
   for (const uint32_t w : r.choices) out += " " + std::to_string(w);
   return out + "\n";
 }
 
 Record read_record(const std::filesystem::path& path) {
   Record r;
-  r.version = 1;
+  r.decoding.version = 1, r.decoding.depth = kDepthBefore;
   std::ifstream file(path);
   LAMELLA_CHECK(file.good(), Value, "cannot read {}", path.string());
   for (std::string line; std::getline(file, line);) {
@@ -115,7 +148,9 @@ Record read_record(const std::filesystem::path& path) {
     words >> key;
     if (key == "law") words >> r.law;
     if (key == "operator") words >> r.op;
-    if (key == "version") words >> r.version;
+    if (key == "version") words >> r.decoding.version;
+    if (key == "depth") words >> r.decoding.depth;
+    if (key == "partners") r.decoding.partners = {std::istream_iterator<std::string>(words), {}};
     if (key != "choices") continue;
     for (uint32_t w; words >> w;) r.choices.push_back(w);
   }
@@ -136,7 +171,7 @@ Verdict replay(const Record& r) {
   LAMELLA_CHECK(law, Value, "replay: there is no law \"{}\"", r.law);
   const Op* const op = OpTable::current().find(r.op);
   LAMELLA_CHECK(op && op->base->samples, Value, "replay: there is no operator \"{}\" with samples", r.op);
-  return run_check(*law, *op->base, r.choices, r.version);
+  return run_check(*law, *op->base, r.choices, r.decoding);
 }
 
 }  // namespace lamella::verify

@@ -105,7 +105,6 @@ void Worker::skip(int op_index, int law_index) {
 
 namespace {
 constexpr uint64_t kObservedEvery = 4;  ///< counting features of every case would cost a tenth of the rate
-bool draws_stacks(const Law& law) { return law.number == 46; }
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& p : parts) out += (out.empty() ? "" : ", ") + p;
@@ -129,7 +128,11 @@ void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& sto
     const Verdict v = run_check(*p.law, *p.op, choices);
     observed() = nullptr;
     count(p, v);
-    if (observe && v.kind != Verdict::Discard) coverage_[p.op->name].add(seen, v.depth, draws_stacks(*p.law));
+    if (v.kind != Verdict::Discard) {
+      Coverage& coverage = coverage_[p.op->name];
+      coverage.add_depth(v.depth);
+      if (observe) coverage.add(seen);
+    }
     spent = std::chrono::duration<double>(Clock::now() - begin).count();
     if (v.kind == Verdict::Fail) {
       keep(p, choices, v);
@@ -167,12 +170,13 @@ void Worker::keep(Pair& p, const Choices& choices, const Verdict& v) {
   shrinking_ += std::chrono::duration<double>(Clock::now() - begin).count();
   const Verdict& shown = s.verdict.kind == Verdict::Fail ? s.verdict : v;  // a flaky one may pass again
   p.found.push_back({p.op->name, std::string(p.law->id), shown.message, shown.program, shown.depth, kind,
-                     to_blob({std::string(p.law->id), p.op->name, s.choices, kDecoderVersion}),
-                     joined(s.free), s.flaky, s.executions, s.milliseconds});
+                     to_blob(record_of(*p.law, *p.op, s.choices, shown)), joined(s.free), s.flaky,
+                     s.executions, s.milliseconds});
 }
 
 /// NOTE: [shares] Laws that need the oracle are slow and get a fixed share of the time. Of the rest, pairs
-/// whose cases nest two or more transforms come first while fewer than 35 % of all cases so far do.
+/// whose cases nest two or more transforms come first while fewer than 35 % of all cases so far do, but the
+/// others have a fifth of the time.
 void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
   for (Pair& p : pairs_) {
     if (stop || elapsed() >= options_.deadline()) break;
@@ -182,12 +186,13 @@ void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<voi
   for (Pair& p : pairs_)
     queues[p.law->oracle ? 0 : p.tally.deep || p.law->group == "compose" ? 1 : 2].push_back(&p);
   size_t next[3] = {0, 0, 0};
-  double oracle_seconds = 0, last = elapsed();
+  double seconds[3] = {0, 0, 0}, last = elapsed();
   const double begin = last;
   while (!stop && elapsed() < options_.deadline()) {
     int q = 2;
-    if (oracle_seconds < 0.35 * (elapsed() - begin)) q = 0;
-    else if (double(deep_) < 0.35 * double(cases_)) q = 1;
+    const double spent = elapsed() - begin;
+    if (seconds[0] < 0.35 * spent) q = 0;
+    else if (double(deep_) < 0.35 * double(cases_) && seconds[2] > 0.2 * spent) q = 1;
     for (int k = 0; k < 3 && queues[q].empty(); ++k) q = (q + 1) % 3;
     if (queues[q].empty()) break;
     Pair*& p = queues[q][next[q]++ % queues[q].size()];
@@ -198,7 +203,7 @@ void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<voi
     }
     const double before = elapsed();
     work(*p, q == 0 ? 0.004 : 0.001, stop);
-    if (q == 0) oracle_seconds += elapsed() - before;
+    seconds[q] += elapsed() - before;
     if (snapshot && elapsed() - last > 1) {
       last = elapsed();
       snapshot();

@@ -34,19 +34,20 @@ namespace {
 
 class Reducer {
  public:
-  Reducer(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, int version)
-      : law_(law), op_(op), limits_(limits), version_(version), begin_(Clock::now()) {
+  Reducer(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, const Decoding& decoding)
+      : law_(law), op_(op), limits_(limits), decoding_(decoding), begin_(Clock::now()) {
     best_.choices = std::move(choices);
   }
 
   Shrunk run() {
     best_.verdict = check(best_.choices);
+    best_.flaky = best_.verdict.kind != Verdict::Fail;  // it failed when it was found
     kind_ = failure_kind(best_.verdict);
-    for (int again = 0; again < 3 && !best_.flaky && best_.verdict.kind == Verdict::Fail; ++again) {
+    for (int again = 0; again < 3 && !best_.flaky; ++again) {
       const Verdict v = check(best_.choices);
       best_.flaky = v.kind != best_.verdict.kind || v.message != best_.verdict.message;
     }
-    if (best_.verdict.kind == Verdict::Fail && !best_.flaky) {
+    if (!best_.flaky) {
       cut(best_.choices, best_.verdict);
       reduce();
       explain();
@@ -62,7 +63,7 @@ class Reducer {
 
   Verdict check(const Choices& choices) {
     ++best_.executions;
-    return run_check(law_, op_, choices, version_);
+    return run_check(law_, op_, choices, decoding_);
   }
   bool fails_alike(const Verdict& v) const { return v.kind == Verdict::Fail && failure_kind(v) == kind_; }
 
@@ -150,7 +151,7 @@ class Reducer {
   std::vector<std::string> parts() const {
     std::vector<std::string> out;
     DrawOptions options = law_.options;
-    options.version = version_;
+    options.version = decoding_.version, options.depth = decoding_.depth;
     options.parts = &out;
     try {
       Case c(op_, best_.choices, options);
@@ -182,7 +183,7 @@ class Reducer {
   const Law& law_;
   const Op& op_;
   ShrinkLimits limits_;
-  int version_;
+  Decoding decoding_;
   Clock::time_point begin_;
   std::string kind_;
   std::unordered_set<uint64_t> seen_;
@@ -191,8 +192,8 @@ class Reducer {
 
 }  // namespace
 
-Shrunk shrink(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, int version) {
-  return Reducer(law, op, std::move(choices), limits, version).run();
+Shrunk shrink(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, const Decoding& decoding) {
+  return Reducer(law, op, std::move(choices), limits, decoding).run();
 }
 
 }  // namespace lamella::verify

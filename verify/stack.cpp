@@ -96,6 +96,21 @@ Function Stack::program(Function op) const {
   };
 }
 
+namespace {
+/// Swarm: each stack has only some of the transforms, so that runs of one kind are as likely as mixtures.
+std::vector<Layer::Kind> draw_kinds(Draw& d) {
+  const uint32_t some = d.options().version >= 5 ? 1 + d.below(15) : 15;
+  std::vector<Layer::Kind> out;
+  for (const Layer::Kind k : {Layer::Vmap, Layer::Jvp, Layer::Vjp, Layer::Grad})
+    if (some >> int(k) & 1) out.push_back(k);
+  return out;
+}
+std::vector<Layer::Kind> without_vmap(std::vector<Layer::Kind> kinds) {
+  std::erase(kinds, Layer::Vmap);
+  return kinds.empty() ? std::vector{Layer::Jvp, Layer::Vjp, Layer::Grad} : kinds;
+}
+}  // namespace
+
 Stack::Stack(Case& c, const Options& o) : case_(c), slots_(c.inexact()), max_cost_(o.max_cost) {
   Draw& d = c.draw;
   if (slots_.size() > 2) slots_ = {slots_[d.below(uint32_t(slots_.size() - 1))], slots_.back()};
@@ -106,11 +121,12 @@ Stack::Stack(Case& c, const Options& o) : case_(c), slots_(c.inexact()), max_cos
   if (status_of([&] { results_ = program(c.smooth_function(slots_))(inputs_); }).raised) return;
   if (results_.empty()) return;
   const int depth = int(d.range(o.min_depth, o.max_depth));
-  static constexpr Layer::Kind kKinds[] = {Layer::Vmap, Layer::Jvp, Layer::Vjp, Layer::Grad};
+  const std::vector<Layer::Kind> kinds = draw_kinds(d), derivatives = without_vmap(kinds);
   for (int k = 0; k < depth; ++k) {
     if (o.shares && k == 1) draw_layer(d, o, Layer::Share);
     const bool forced = o.shares && k < 2;  // a derivative on either side of what is shared
-    draw_layer(d, o, kKinds[forced ? 1 + d.below(3) : d.below(4)]);
+    const std::vector<Layer::Kind>& from = forced ? derivatives : kinds;
+    draw_layer(d, o, from[d.below(uint32_t(from.size()))]);
   }
   note_stratum();
 }
@@ -130,7 +146,8 @@ int Stack::depth() const {
 }
 
 void Stack::draw_vmap(Draw& d, const Options&, Layer& layer) {
-  layer.size = 1 + int64_t(d.below(3));
+  constexpr int64_t kSizes[] = {1, 2, 3, 2, 3, 7};  // a loop over no lanes says nothing of values
+  layer.size = d.options().version >= 5 ? kSizes[d.below(6)] : 1 + int64_t(d.below(3));
   layer.capture = d.flag();
   const Batch b = draw_batch(d, inputs_, layer.active, layer.size, may_rotate(case_), case_.op.is_view());
   layer.in_dims = b.in_dims;

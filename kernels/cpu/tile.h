@@ -15,7 +15,6 @@ inline constexpr int64_t kTile =
 inline constexpr int64_t kSquare = 32;
 inline constexpr int64_t kMaxItem = 16;
 
-inline constexpr bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
 /// The dtype the arithmetic of `compute` runs in: f32 for f16 and bf16.
 inline constexpr DType exec_dtype(DType compute) { return is_half(compute) ? DType::F32 : compute; }
 
