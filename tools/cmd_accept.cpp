@@ -1,17 +1,17 @@
 // `lamella accept`: writes the texts that expect tests got into their sources.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 #include <map>
-#include <unistd.h>
 
 #include "lamella/core/check.h"
 #include "lamella/verify/inline_text.h"
 
+#include "command_line.h"
 #include "commands.h"
+#include "whole_file.h"
 
 namespace {
 namespace fs = std::filesystem;
@@ -26,19 +26,6 @@ std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   LAMELLA_CHECK(in, Usage, "cannot read {}", path.string());
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// All or nothing: a reader sees the old file or the new one.
-void write(const fs::path& path, const std::string& text) {
-  const fs::path fresh = path.string() + lamella::format(".{}.new", getpid());
-  {
-    std::ofstream out(fresh, std::ios::binary);
-    out << text;
-    LAMELLA_CHECK(out.flush(), Usage, "cannot write {}", fresh.string());
-  }
-  std::error_code none;
-  fs::permissions(fresh, fs::status(path).permissions(), none);
-  fs::rename(fresh, path);
 }
 
 /// By source file, in the order of lines.
@@ -90,7 +77,7 @@ class Acceptance {
     const std::string source = fs::exists(path) ? read(path) : std::string();
     const lamella::verify::AcceptedTexts result = lamella::verify::accept_texts(source, chosen);
     for (size_t i = 0; i < chosen.size(); ++i) report(*of[i], result.refused[i]);
-    if (!dry_run_ && result.source != source) write(path, result.source);
+    if (!dry_run_ && result.source != source) lamella::tools::write_whole_file(path, result.source);
   }
 
   /// What was neither accepted nor outdated stays pending.
@@ -128,7 +115,7 @@ class Acceptance {
 
   void keep(const fs::path& from, const std::string& rest) {
     if (rest.empty()) fs::remove(from);
-    else write(from, rest);
+    else lamella::tools::write_whole_file(from, rest);
   }
 
   bool interactive_, dry_run_, quit_ = false;
@@ -138,13 +125,14 @@ class Acceptance {
 }  // namespace
 
 int main_accept(int argc, char** argv) {
-  CLI::App app("Writes the texts that expect tests got into their sources", "lamella accept");
+  lamella::tools::CommandLine app("Writes the texts that expect tests got into their sources",
+                                  "lamella accept");
   std::string folder = LAMELLA_PENDING_DIR;
   bool interactive = false, dry_run = false;
   app.add_flag("--interactive", interactive, "show each difference and ask");
   app.add_flag("--dry-run", dry_run, "show what would be accepted; change nothing");
-  app.add_option("--pending", folder, "folder of the records that tests left")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--pending", folder, "folder of the records that tests left");
+  app.read(argc, argv);
   const auto pending = pending_in(folder);
   Acceptance acceptance(interactive, dry_run);
   for (const auto& [file, records] : pending) acceptance.file(file, records);

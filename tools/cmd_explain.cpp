@@ -1,15 +1,15 @@
 // `lamella explain`: where every operator of an expression goes, and why.
-#include <CLI/CLI.hpp>
 #include <iostream>
 
 #include "lamella/dispatch/trace.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/expression.h"
 
+#include "command_line.h"
 #include "commands.h"
 
 int main_explain(int argc, char** argv) {
-  CLI::App app(
+  lamella::tools::CommandLine app(
       "Evaluates an expression and prints, for every operator, each argument's keys, the thread's masks and "
       "the chosen kernel",
       "lamella explain");
@@ -20,7 +20,7 @@ int main_explain(int argc, char** argv) {
       ->required();
   app.add_option("--shapes", shapes, "variables: x=8x3 y=3 (s= is rank 0)")->expected(1, 64);
   app.add_option("--dtype", dtype_name, "dtype of the variables");
-  CLI11_PARSE(app, argc, argv);
+  app.read(argc, argv);
   lamella::DType dtype;
   LAMELLA_CHECK(lamella::parse_dtype(dtype_name, dtype), Usage, "--dtype: there is no dtype \"{}\"",
                 dtype_name);

@@ -1,16 +1,17 @@
 // `lamella museum`: historical bugs of other libraries, planted again; which law finds each, and how soon.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <unistd.h>
 
 #include "lamella/verify/museum/museum.h"
 
+#include "command_line.h"
 #include "commands.h"
+#include "progress.h"
+#include "whole_file.h"
 
 namespace {
 using namespace lamella;
@@ -140,7 +141,8 @@ void print(const MuseumResult& r, bool whole) {
 }  // namespace
 
 int main_museum(int argc, char** argv) {
-  CLI::App app("Plants historical bugs of other libraries and shows which law finds each", "lamella museum");
+  tools::CommandLine app("Plants historical bugs of other libraries and shows which law finds each",
+                         "lamella museum");
   MuseumOptions options;
   std::vector<std::string> ids;
   std::string json_path, page, current;
@@ -150,20 +152,23 @@ int main_museum(int argc, char** argv) {
   app.add_option("--write", page, "write the table of all exhibits to FILE");
   app.add_option("--check", current, "fail unless the table in FILE lists exactly the museum's exhibits");
   app.add_option("--seed", options.seed, "seed of the drawn cases");
-  app.add_option("--cases", options.cases, "most cases a law");
+  app.add_option("--cases", options.cases, "most cases a law")->check(CLI::Range(1, 1000000000));
   app.add_flag("--all-laws", options.all_laws, "go on after the first law that finds the bug");
-  CLI11_PARSE(app, argc, argv);
+  app.read(argc, argv);
   const auto begin = std::chrono::steady_clock::now();
+  const std::vector<const Exhibit*> exhibits = chosen(ids);
   std::vector<MuseumResult> results;
-  for (const Exhibit* e : chosen(ids)) {
+  tools::Countdown progress(exhibits.size());
+  for (const Exhibit* e : exhibits) {
     results.push_back(visit(*e, options));
+    progress.clear();
     if (json_path != "-") print(results.back(), !ids.empty());
+    progress.step(std::string(e->id));
   }
   const nlohmann::ordered_json out = as_json(results);
   const size_t shown = out["shown"];
-  if (json_path == "-") std::cout << out.dump(1) << '\n';
-  else if (!json_path.empty()) std::ofstream(json_path) << out.dump(1) << '\n';
-  if (!page.empty()) std::ofstream(page) << document(results);
+  if (!json_path.empty()) tools::write_output(json_path, out.dump(1) + "\n");
+  if (!page.empty()) tools::write_whole_file(page, document(results));
   if (json_path != "-") {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     std::printf("%zu of %zu exhibits red with the bug and green without, %.1f s\n", shown, results.size(),

@@ -1,25 +1,22 @@
 // `lamella mutate`: plants bugs and lists which law notices which.
-#include <CLI/CLI.hpp>
 #include <chrono>
-#include <csignal>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <unistd.h>
 
 #include "lamella/verify/calibration.h"
 #include "lamella/verify/mutant_table.h"
 
+#include "command_line.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "plugin.h"
+#include "progress.h"
 #include "whole_file.h"
 
 namespace {
 using namespace lamella::verify;
-
-volatile std::sig_atomic_t stop_requested = 0;
-void on_interrupt(int) { stop_requested = 1; }
 
 struct Asked {
   MutantOptions run;
@@ -152,36 +149,30 @@ std::vector<Planted> chosen(const Asked& o) {
 
 /// Runs them, with a line for each that did not die (for all of them if `verbose`).
 std::vector<MutantResult> run_all(const Asked& o, const std::vector<Planted>& planted) {
-  size_t done = 0, survivors = 0;
-  const auto begin = std::chrono::steady_clock::now();
-  const auto progress = [&](const MutantResult& r) {
-    const double s = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-    std::cerr << lamella::format("{} of {}, {} survive, {} s more: {}", done, planted.size(), survivors,
-                                 int(s / double(done) * double(planted.size() - done)), r.id)
-              << std::flush;
-  };
+  size_t survivors = 0;
+  lamella::tools::Countdown progress(planted.size());
   return run_mutants(planted, o.run, [&](const MutantResult& r) {
-    ++done;
     survivors += !r.killed() && !r.equivalent;
-    if (isatty(2)) std::cerr << "\r\033[K";
+    progress.clear();
     if (o.json != "-" && (o.verbose || !r.killed())) print_line(r);
     if (o.json != "-" && o.verbose)
       for (const Kill& k : r.kills) std::printf("    %s: %s\n", k.law.c_str(), k.message.c_str());
-    if (!isatty(2)) return;
-    if (done < planted.size()) progress(r);
+    progress.step(r.id, lamella::format("{} survive, ", survivors));
   });
 }
 
-void add_options(CLI::App& app, Asked& o) {
+void add_options(lamella::tools::CommandLine& app, Asked& o) {
   app.add_option("--op", o.ops, "operators to plant bugs in (default: all, and the harness)");
   app.add_option("--group", o.groups, "rule, batch, dispatch, kernel, harness (default: all)");
   app.add_option("--mutant", o.ids, "ids of the mutants to plant");
   app.add_option("--sample", o.sample, "so many of them, chosen by --seed");
   app.add_option("--seed", o.run.seed, "seed of the sample and of the drawn cases");
   app.add_option("--law", o.run.laws, "ids of the laws to ask (default: all)");
-  app.add_option("--processes", o.run.processes, "planted bugs looked at at once");
-  app.add_option("--budget", o.run.cpu_ms, "milliseconds of processor time for the laws, a mutant");
-  app.add_option("--at-least", o.at_least, "part of the mutants, equivalent ones aside, that must be killed");
+  app.add_option("--processes", o.run.processes, "planted bugs looked at at once")->check(CLI::Range(1, 256));
+  app.add_option("--budget", o.run.cpu_ms, "milliseconds of processor time for the laws, a mutant")
+      ->check(lamella::tools::positive());
+  app.add_option("--at-least", o.at_least, "share of the mutants, equivalent ones aside, that must be killed")
+      ->check(lamella::tools::number_in(0, 1));
   app.add_option("--json", o.json, "write {mutants, killed, survivors, ...} to FILE (- for standard output)");
   app.add_option("--load", o.plugins, "shared library that defines operators, mutants or perturbations");
   app.add_option("--write-laws", o.write_laws, "rewrite the last column of the table of laws in FILE");
@@ -193,13 +184,13 @@ void add_options(CLI::App& app, Asked& o) {
 }  // namespace
 
 int main_mutate(int argc, char** argv) {
-  CLI::App app(
+  lamella::tools::CommandLine app(
       "Plants bugs in rules, batch rules, the dispatcher, kernels and the harness, and lists which law "
       "notices which",
       "lamella mutate");
   Asked o;
   add_options(app, o);
-  CLI11_PARSE(app, argc, argv);
+  app.read(argc, argv);
   for (const std::string& file : o.plugins) lamella::tools::load_plugin(file);
   const auto begin = std::chrono::steady_clock::now();
   if (!o.check_laws.empty()) return check_laws(o, all_planted(o.ops));
@@ -210,19 +201,16 @@ int main_mutate(int argc, char** argv) {
     std::printf("%zu mutants\n", planted.size());
     return 0;
   }
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
+  const volatile std::sig_atomic_t& stop_requested = lamella::tools::stop_on_signals();
   o.run.stop = &stop_requested;
   const std::vector<MutantResult> results = run_all(o, planted);
-  if (stop_requested && isatty(2)) std::cerr << "\r\033[K";
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  const nlohmann::ordered_json out = as_json(results, seconds);
-  if (o.json == "-") std::cout << out.dump(1) << '\n';
-  else print_summary(results, seconds);
+  nlohmann::ordered_json out = as_json(results, seconds);
+  out["interrupted"] = stop_requested != 0;
+  if (o.json != "-") print_summary(results, seconds);
   if (stop_requested && o.json != "-")
     std::printf("interrupted after %zu of %zu mutants\n", results.size(), planted.size());
-  if (!o.json.empty() && o.json != "-") lamella::tools::write_whole_file(o.json, out.dump(1) + "\n");
+  if (!o.json.empty()) lamella::tools::write_output(o.json, out.dump(1) + "\n");
   if (!o.write_laws.empty()) {
     const std::string text = with_column(read_text(o.write_laws), witnesses(results));
     lamella::tools::write_whole_file(o.write_laws, text);

@@ -1,13 +1,13 @@
 // `lamella ops`: the operator table, for people and as JSON.
-#include <CLI/CLI.hpp>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/draw.h"
 
+#include "command_line.h"
 #include "commands.h"
+#include "whole_file.h"
 
 namespace {
 using lamella::Op;
@@ -49,13 +49,13 @@ std::vector<std::string> dtypes(const Op& op) {
 }  // namespace
 
 int main_ops(int argc, char** argv) {
-  CLI::App app("Lists the operators of the table", "lamella ops");
+  lamella::tools::CommandLine app("Lists the operators of the table", "lamella ops");
   std::string json_path;
   bool schemas = false, all = false;
   app.add_option("--json", json_path, "write the list as JSON to FILE (- for standard output)");
   app.add_flag("--schemas", schemas, "print the schemas of functional operators alone");
   app.add_flag("--all", all, "list in-place and out= forms too");
-  CLI11_PARSE(app, argc, argv);
+  app.read(argc, argv);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Op* op : lamella::OpTable::current().rows()) {
     if (op->has(lamella::kTestOnly) || (op->form != lamella::OpForm::Functional && !all)) continue;
@@ -77,7 +77,6 @@ int main_ops(int argc, char** argv) {
                       {"batch", batch_text(*op)},
                       {"doc", op->doc}});
   }
-  if (json_path == "-") std::cout << list.dump(1) << '\n';
-  else if (!json_path.empty()) std::ofstream(json_path) << list.dump(1) << '\n';
+  if (!json_path.empty()) lamella::tools::write_output(json_path, list.dump(1) + "\n");
   return 0;
 }

@@ -1,14 +1,15 @@
 // `lamella reference`: cases computed by PyTorch and NumPy's ULP sets, run and compared.
-#include <CLI/CLI.hpp>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 
 #include "lamella/core/check.h"
 
+#include "command_line.h"
 #include "commands.h"
 #include "reference_run.h"
 #include "tar_zst.h"
+#include "whole_file.h"
 
 namespace {
 using namespace lamella::tools;
@@ -88,7 +89,7 @@ nlohmann::ordered_json json_report(const std::map<std::string, Tally>& tallies) 
 }  // namespace
 
 int main_reference(int argc, char** argv) {
-  CLI::App app("Runs cases computed elsewhere and compares", "lamella reference");
+  CommandLine app("Runs cases computed elsewhere and compares", "lamella reference");
   std::string path, json_path, exceptions_path;
   RunOptions options;
   bool verbose = false;
@@ -101,9 +102,7 @@ int main_reference(int argc, char** argv) {
   app.add_option("--exceptions", exceptions_path,
                  "a file of reasoned exceptions instead of tools/reference_exceptions.json as built in");
   app.add_flag("--verbose,-v", verbose, "every failure, and operators that are not implemented");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& e) { return app.exit(e) ? 2 : 0; }
+  app.read(argc, argv);
   std::map<std::string, Tally> tallies;
   Exceptions exceptions = exceptions_path.empty()
                               ? Exceptions(kReferenceExceptions, "reference_exceptions.json")
@@ -117,7 +116,6 @@ int main_reference(int argc, char** argv) {
   LAMELLA_CHECK(!tallies.empty(), Usage, "reference: \"{}\" has no cases{}", path,
                 options.operators.empty() ? "" : " of the operators asked for");
   if (json_path != "-") print_report(tallies, exceptions, verbose);
-  if (json_path == "-") std::cout << json_report(tallies).dump(1) << '\n';
-  else if (!json_path.empty()) write_file(json_path, json_report(tallies).dump(1) + "\n");
+  if (!json_path.empty()) write_output(json_path, json_report(tallies).dump(1) + "\n");
   return total_of(tallies).failed ? 1 : 0;
 }

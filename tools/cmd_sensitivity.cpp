@@ -1,8 +1,8 @@
 // `lamella sensitivity`: how many errors of a known size the laws see; `lamella tolerances`: how much of its
 // tolerance each operator needs.
-#include <CLI/CLI.hpp>
 #include <cmath>
 #include <iostream>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +12,10 @@
 #include "lamella/verify/sensitivity.h"
 #include "lamella/verify/tolerances.h"
 
+#include "command_line.h"
 #include "commands.h"
-#include "run_json.h"
+#include "progress.h"
+#include "whole_file.h"
 
 namespace {
 using namespace lamella;
@@ -25,11 +27,11 @@ struct CalibrationOptions {
   double target = 99;
 };
 
-void add_options(CLI::App& app, CalibrationOptions& o) {
+void add_options(tools::CommandLine& app, CalibrationOptions& o) {
   app.add_option("--op", o.ops, "operators (default: all)")->delimiter(',');
-  app.add_option("--cases", o.run.cases, "cases of each operator and law")->capture_default_str();
-  app.add_option("--most-seconds", o.run.seconds, "for each operator and law")->capture_default_str();
-  app.add_option("--seed", o.run.seed, "seed of the cases")->capture_default_str();
+  app.add_option("--cases", o.run.cases, "cases of each operator and law")->check(CLI::Range(1, 1000000000));
+  app.add_option("--most-seconds", o.run.seconds, "for each operator and law")->check(tools::positive());
+  app.add_option("--seed", o.run.seed, "seed of the cases");
 }
 
 std::vector<const Op*> chosen(const CalibrationOptions& o) {
@@ -95,6 +97,7 @@ std::vector<Measurement> measure_all(const std::vector<const Op*>& ops, const Se
     const pid_t pid = fork();
     LAMELLA_CHECK(pid >= 0, Internal, "tolerances: no process");
     if (pid != 0) continue;
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // who asks the parent to stop means all
     for (size_t i = size_t(p); i < ops.size(); i += size_t(processes)) {
       const Measurement m = measure(*ops[i], int(i), options);
       if (write(ends[1], &m, sizeof m) != ssize_t(sizeof m)) _exit(1);
@@ -104,9 +107,10 @@ std::vector<Measurement> measure_all(const std::vector<const Op*>& ops, const Se
   close(ends[1]);
   std::vector<Measurement> all(ops.size());
   Measurement m;
-  for (size_t done = 0; read(ends[0], &m, sizeof m) == ssize_t(sizeof m); ++done) {
+  tools::Countdown progress(ops.size());
+  while (read(ends[0], &m, sizeof m) == ssize_t(sizeof m)) {
     all[size_t(m.op)] = m;
-    std::fprintf(stderr, "%zu of %zu: %s\n", done + 1, ops.size(), ops[size_t(m.op)]->name.c_str());
+    progress.step(ops[size_t(m.op)]->name);
   }
   close(ends[0]);
   bool failed = false;
@@ -178,19 +182,22 @@ int print_measured(const std::vector<const Op*>& ops, const std::vector<Measurem
 }  // namespace
 
 int main_sensitivity(int argc, char** argv) {
-  CLI::App app(
+  tools::CommandLine app(
       "Puts an error of FACTOR times the law's own bound into one entry of results, tangents and cotangents "
       "of every operator, through a replaced row of the table, and counts how many the laws see. The second "
       "number: errors of FACTOR times k roundings of the entry itself",
       "lamella sensitivity");
   CalibrationOptions o;
   add_options(app, o);
-  app.add_option("--factor", o.run.factor, "error, in bounds")->capture_default_str();
-  app.add_option("--target", o.target, "percent that must be seen, per operator")->capture_default_str();
-  CLI11_PARSE(app, argc, argv);
+  app.add_option("--factor", o.run.factor, "error, in bounds")->check(tools::positive());
+  app.add_option("--target", o.target, "percent that must be seen, per operator")
+      ->check(tools::number_in(0, 100));
+  app.read(argc, argv);
   int below = 0, cases = 0, caught = 0;
   std::printf("%-24s %-24s %-24s %-24s\n", "percent seen (cases)", "values", "jvp", "vjp");
-  for (const Op* op : chosen(o)) {
+  const std::vector<const Op*> ops = chosen(o);
+  tools::Countdown progress(ops.size());
+  for (const Op* op : ops) {
     int op_cases = 0, op_caught = 0;
     std::string line, missed;
     for (const std::string_view id : bounded_laws()) {
@@ -204,9 +211,11 @@ int main_sensitivity(int argc, char** argv) {
       if (s.caught < s.cases) missed += format(" {} case {}", id, s.missed);
     }
     const bool good = percent(op_caught, op_cases) >= o.target;
+    progress.clear();
     std::printf("%-24s%s%s%s\n", op->name.c_str(), line.c_str(),
                 good ? "" : " BELOW TARGET:", missed.c_str());
     std::fflush(stdout);
+    progress.step(op->name);
     below += !good, cases += op_cases, caught += op_caught;
   }
   std::printf("%d of %d errors of %g bounds seen (%.2f %%); %d operators below %g %%\n", caught, cases,
@@ -215,7 +224,7 @@ int main_sensitivity(int argc, char** argv) {
 }
 
 int main_tolerances(int argc, char** argv) {
-  CLI::App app(
+  tools::CommandLine app(
       "Prints, as Markdown, each operator's k and the largest error seen in the same unit (k is in roundings "
       "times condition); ! where k is more than 4 times that. Errors are measured against the default k's, "
       "whatever the table says",
@@ -225,18 +234,16 @@ int main_tolerances(int argc, char** argv) {
   std::string file;
   int processes = 2;
   add_options(app, o);
-  app.add_option("--processes", processes, "how many at once")
-      ->check(CLI::Range(1, 256))
-      ->capture_default_str();
+  app.add_option("--processes", processes, "how many at once")->check(CLI::Range(1, 256));
   bool keep = false;
   app.add_option("--write", file, "also write what was seen to this file: verify/measured_errors.inc");
   app.get_option("--write")->excludes("--op");  // the file is the table of all operators
   app.add_flag("--keep", keep, "count what this build's table has seen as seen");
-  CLI11_PARSE(app, argc, argv);
+  app.read(argc, argv);
   const std::vector<const Op*> ops = chosen(o);
   std::vector<Measurement> all = measure_all(ops, o.run, processes);
   if (keep) keep_measured(ops, all);
-  if (!file.empty()) lamella::tools::write_text(file, measured_text(ops, all));
+  if (!file.empty()) tools::write_whole_file(file, measured_text(ops, all));
   const int loose = print_measured(ops, all);
   std::printf("\n%d of %zu operators have a k above 4 times the largest error seen.\n", loose, ops.size());
   return 0;

@@ -1,19 +1,19 @@
 // `lamella verify`: every operator against every law, for a while, in several processes.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
-#include <csignal>
 #include <dlfcn.h>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <unistd.h>
 
 #include "lamella/ops/all.h"
 #include "lamella/verify/runner.h"
 
+#include "command_line.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "plugin.h"
+#include "progress.h"
 #include "run_json.h"
 #include "verify_more.h"
 #include "whole_file.h"
@@ -24,14 +24,11 @@ using namespace lamella;
 using namespace lamella::verify;
 using nlohmann::json;
 
-volatile std::sig_atomic_t stop_requested = 0;
-void on_interrupt(int) { stop_requested = 1; }
-
 struct VerifyOptions {
   std::vector<std::string> ops, laws, plugins;
   int depth = 3, processes = 2;
   double time = 60;
-  uint64_t seed = 0;
+  uint64_t seed = 0, cases = 0;
   std::string json_file, corpus, blob, explained;
   std::string junit_file, shard = "0/1";
   bool list = false, compile = false;
@@ -110,27 +107,23 @@ void print_list() {
   std::cout << '\n';
 }
 
-/// One line that is drawn over itself, on a terminal only.
-class ProgressBar {
- public:
-  explicit ProgressBar(double seconds) : seconds_(seconds), visible_(::isatty(STDERR_FILENO)) {}
-  void operator()(const Progress& p) const {
-    if (!visible_) return;
-    constexpr int kWidth = 40;
-    const int done = std::clamp(int(kWidth * p.seconds / seconds_), 0, kWidth);
-    std::fprintf(stderr, "\r[%s%s] %4.0f s  %llu checks  %llu failed ",
-                 std::string(size_t(done), '#').c_str(), std::string(size_t(kWidth - done), '.').c_str(),
-                 p.seconds, static_cast<unsigned long long>(p.cases),
-                 static_cast<unsigned long long>(p.failures));
-  }
-  void clear() const {
-    if (visible_) std::fprintf(stderr, "\r%*s\r", 90, "");
-  }
+/// How many cases a run with --cases will draw.
+uint64_t cases_in(const verify::RunOptions& options) {
+  uint64_t pairs = 0;
+  for (const Op* op : options.ops)
+    for (const Law* law : options.laws)
+      pairs += law->applies(*op) && in_shard(*op, *law, options.shard, options.shards);
+  return pairs * options.cases;
+}
 
- private:
-  double seconds_;
-  bool visible_;
-};
+/// By the clock, or by the cases if they are counted.
+std::string bar_text(const Progress& p, double seconds, uint64_t cases) {
+  constexpr int kWidth = 40;
+  const double share = cases ? double(p.cases) / double(cases) : p.seconds / seconds;
+  const size_t done = size_t(kWidth * std::clamp(share, 0.0, 1.0));
+  return format("[{}{}] {} s  {} checks  {} failed ", std::string(done, '#'),
+                std::string(size_t(kWidth) - done, '.'), int(p.seconds), p.cases, p.failures);
+}
 
 std::string group_of(const std::string& law_id) {
   const Law* law = find_law(law_id);
@@ -225,6 +218,7 @@ double plain_rate(const Report& report) {
 json to_json(const Report& report, const VerifyOptions& o) {
   json out{{"checks", report.total().cases},
            {"seed", o.seed},
+           {"cases", o.cases},
            {"failures", json::array()},
            {"operators", json::object()}};
   for (const verify::Failure& f : report.failures)
@@ -258,6 +252,9 @@ int verify_all(const VerifyOptions& o) {
     for (const Law* law : chosen_laws(only, from_plugins)) lamella::tools::explain_law(*law);
     return 0;
   }
+  LAMELLA_CHECK(o.json_file != "-" || o.junit_file != "-", Usage,
+                "--json - and --junit - would be mixed: give one of them a file");
+  const tools::TextAside aside(o.json_file == "-" || o.junit_file == "-");
   settings().depth = o.depth;
   if (!o.blob.empty()) return lamella::tools::replay_blob(o.blob, o.compile);
   const size_t known = o.corpus.empty() ? 0 : lamella::tools::replay_corpus(o.corpus);
@@ -268,19 +265,20 @@ int verify_all(const VerifyOptions& o) {
                                        o.seed,
                                        o.processes,
                                        shard.index,
-                                       shard.of};
-  struct sigaction action {};
-  action.sa_handler = on_interrupt;
-  ::sigaction(SIGINT, &action, nullptr);
+                                       shard.of,
+                                       o.cases};
+  const volatile std::sig_atomic_t& stop_requested = tools::stop_on_signals();
   std::cout.flush();
-  const ProgressBar bar(o.time);
-  const Report report = run(run_options, stop_requested, bar);
-  bar.clear();
+  tools::ProgressLine line;
+  const uint64_t planned = cases_in(run_options);
+  const Report report =
+      run(run_options, stop_requested, [&](const Progress& p) { line.show(bar_text(p, o.time, planned)); });
+  line.clear();
   print_failures(report, o.compile);
   if (!o.corpus.empty()) lamella::tools::store_failures(o.corpus, report);
   print_table(report);
   print_rates(report);
-  const bool covered = lamella::tools::print_self_check(report, run_options.ops, o.depth);
+  lamella::tools::print_self_check(report, run_options.ops, o.depth);
   const verify::Tally total = report.total();
   std::printf(
       "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "
@@ -291,19 +289,14 @@ int verify_all(const VerifyOptions& o) {
   std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
               run_options.laws.size(), static_cast<unsigned long long>(o.seed),
               stop_requested ? ", interrupted" : "", report.failures.size());
-  if (!o.json_file.empty() || !o.junit_file.empty()) {
-    json out = to_json(report, o);
-    tools::describe_run(out, report, run_options, o.depth);
-    out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth);
-    if (!o.json_file.empty())
-      tools::write_whole_file(o.json_file, out.dump(1, ' ', false, json::error_handler_t::replace) + "\n");
-    if (!o.junit_file.empty()) tools::write_whole_file(o.junit_file, tools::junit_xml(out));
-  }
-  if (!report.failures.empty() || known > 0) return 1;
-  if (!covered && shard.of == 1 && o.laws.empty()) {  // else only some laws of an operator were asked
-    std::fprintf(stderr, "lamella verify: the cases do not cover what they must\n");
-    return 1;
-  }
+  json out = to_json(report, o);
+  tools::describe_run(out, report, run_options, o.depth);
+  out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth);
+  out["interrupted"] = stop_requested != 0;
+  if (!o.json_file.empty()) tools::write_json(o.json_file, out);
+  if (!o.junit_file.empty()) tools::write_output(o.junit_file, tools::junit_xml(out));
+  const bool missed = tools::says_what_is_missed(out, "verify");
+  if (!report.failures.empty() || known > 0 || missed) return 1;
   if (total.cases > 0 || stop_requested || shard.of > 1) return 0;
   std::fprintf(stderr, "lamella verify: no law applies to what was chosen\n");
   return 2;
@@ -314,25 +307,30 @@ int verify_all(const VerifyOptions& o) {
 int main_verify(int argc, char** argv) {
   VerifyOptions o;
   o.seed = uint64_t(std::chrono::system_clock::now().time_since_epoch().count()) / 1000 % 1000000000;
-  CLI::App app{
+  tools::CommandLine app(
       "Checks operators against the laws (docs/laws.md) on drawn cases; prints counterexamples as C++ "
-      "programs."};
-  app.name("lamella verify");
+      "programs.",
+      "lamella verify");
   app.add_option("--op", o.ops, "operators to check (default: all; with --load: those of the plug-ins)")
       ->delimiter(',');
   app.add_option("--law", o.laws,
                  "laws to check, by id, number or group (default: all; with --load of laws alone: those)")
       ->delimiter(',');
-  app.add_option("--depth", o.depth, "deepest stack of transforms")
-      ->check(CLI::Range(1, 8))
-      ->capture_default_str();
-  app.add_option("--time", o.time, "seconds to run")->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--seed", o.seed, "seed of all cases (default: from the clock)");
-  app.add_option("--processes", o.processes, "processes to run in")
-      ->check(CLI::Range(1, 64))
-      ->capture_default_str();
-  app.add_option("--json", o.json_file, "also write the report to this file");
-  app.add_option("--junit", o.junit_file, "also write the report as JUnit XML to this file");
+  app.add_option("--depth", o.depth, "deepest stack of transforms")->check(CLI::Range(1, 8));
+  app.add_option("--time", o.time, "seconds to run")->check(tools::positive());
+  app.add_option(
+         "--cases", o.cases,
+         "instead: so many cases of each operator and law, discards too; the same seed then gives the "
+         "same counts, in one process or many, whole or in shards")
+      ->check(CLI::Range(uint64_t(1), uint64_t(1) << 40))
+      ->default_str("")
+      ->excludes("--time");
+  app.add_option("--seed", o.seed, "seed of all cases (default: from the clock)")->default_str("");
+  app.add_option("--processes", o.processes, "processes to run in")->check(CLI::Range(1, 64));
+  app.add_option(
+      "--json", o.json_file,
+      "also write the report to this file (- for standard output; what is printed goes to stderr)");
+  app.add_option("--junit", o.junit_file, "also write the report as JUnit XML to this file (-: likewise)");
   CLI::Option* seed = app.get_option("--seed");
   app.add_option("--shard", o.shard, "i/n: only part i of n (0 <= i < n), for `lamella merge`")->needs(seed);
   app.add_option("--load", o.plugins, "shared library that defines operators or laws (docs/laws.md)");
@@ -341,13 +339,6 @@ int main_verify(int argc, char** argv) {
   app.add_option("--replay", o.blob, "run the case of this blob again, and nothing else");
   app.add_option("--explain-law", o.explained, "what a law says, to whom it applies and how cases are drawn");
   app.add_flag("--compile", o.compile, "compile and run each counterexample before it is shown");
-  try {
-    app.parse(argc, argv);
-    return verify_all(o);
-  } catch (const CLI::ParseError& e) {
-    return app.exit(e) == 0 ? 0 : 2;
-  } catch (const std::runtime_error& e) {  // SetUpError, or an Error of what was given
-    std::cerr << "lamella verify: " << e.what() << '\n';
-    return 2;
-  }
+  app.read(argc, argv);
+  return verify_all(o);
 }

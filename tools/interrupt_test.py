@@ -29,13 +29,13 @@ def group_members(group):
     return found
 
 
-def interrupted(command, seconds, group=False, folder=None):
-    """Its exit status and output when SIGINT comes after so many seconds."""
+def interrupted(command, seconds, group=False, folder=None, sent=signal.SIGINT):
+    """Its exit status and output when a signal comes after so many seconds."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
                                start_new_session=True)
     time.sleep(seconds)
     if process.poll() is None:
-        (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+        (os.killpg if group else os.kill)(process.pid, sent)
     out, err = process.communicate(timeout=MOST_SECONDS)
     patience = time.monotonic() + 10  # children get the signal too, and end in their own time
     while group_members(process.pid) and time.monotonic() < patience:
@@ -46,15 +46,21 @@ def interrupted(command, seconds, group=False, folder=None):
 
 def check_verify(program, folder):
     path = os.path.join(folder, "verify.json")
-    for group in (False, True):
+    endings = [(sent, group) for sent in (signal.SIGINT, signal.SIGTERM) for group in (False, True)]
+    for sent, group in endings:
         status, out, err = interrupted(
-            [program, "verify", "--time", "60", "--op", "add,sin", "--seed", "1", "--json", path], 2, group)
-        assert status == 0, (status, out, err)
+            [program, "verify", "--time", "60", "--op", "add,sin", "--seed", "1", "--json", path], 2, group,
+            sent=sent)
+        assert status == 0, (sent, status, out, err)
         assert "interrupted: 0 failures" in out, out
         assert "state_restored" in out and "cases/s" in out, out
         with open(path, encoding="utf-8") as stream:
             report = json.load(stream)
         assert report["checks"] > 0 and "add" in report["operators"], report
+        assert report["interrupted"] is True, sent
+        merged = subprocess.run([program, "merge", path], capture_output=True, text=True, check=False)
+        assert merged.returncode == 1 and "was interrupted" in merged.stderr, merged.stderr
+        os.remove(path)
     status, out, err = interrupted([program, "verify", "--time", "60", "--op", "add"], 0.01)
     assert status in (0, -signal.SIGINT), (status, out, err)  # negative: it had not begun
     assert "no law applies" not in err, err
@@ -62,11 +68,20 @@ def check_verify(program, folder):
 
 def check_mutate(program, folder):
     path = os.path.join(folder, "mutate.json")
-    status, out, _ = interrupted([program, "mutate", "--op", "add", "--json", path], 1, True)
-    assert status in (0, 1, -signal.SIGINT), (status, out)
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as stream:
-            json.load(stream)
+    for sent, group in ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGTERM, True)):
+        status, out, _ = interrupted([program, "mutate", "--op", "add", "--json", path], 2, group, sent=sent)
+        assert status in (0, 1, -sent), (status, out)
+        if os.path.exists(path):
+            with open(path, encoding="utf-8") as stream:
+                assert json.load(stream)["interrupted"] is True
+            os.remove(path)
+
+
+def check_calibration(program):
+    """What has no report ends at once, and its processes with it."""
+    for command in ("tolerances", "sensitivity", "museum"):
+        status, _, _ = interrupted([program, command], 0.7, sent=signal.SIGTERM)
+        assert status == -signal.SIGTERM, (command, status)
 
 
 def is_whole(path):
@@ -104,6 +119,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         check_verify(program, folder)
         check_mutate(program, folder)
+        check_calibration(program)
         check_full_disk(program, folder)
         if len(sys.argv) > 2:
             check_reference(program, folder, os.path.abspath(sys.argv[2]))

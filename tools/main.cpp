@@ -1,11 +1,14 @@
 // The program `lamella`: one command per file, this one chooses.
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <iostream>
 
 #include "lamella/core/check.h"
 
+#include "command_line.h"
 #include "commands.h"
+#include "whole_file.h"
 
 namespace {
 struct Command {
@@ -33,27 +36,38 @@ constexpr Command kCommands[] = {
 void usage(std::FILE* out) {
   std::fputs("usage: lamella COMMAND [options]\n\ncommands:\n", out);
   for (const Command& c : kCommands) std::fprintf(out, "  %-11s %s\n", c.name, c.help);
-  std::fputs("\nlamella COMMAND --help shows the options of a command.\n", out);
+  std::fputs("\nlamella COMMAND --help shows the options of a command; lamella --version its version.\n",
+             out);
+}
+
+int run(const Command& c, int argc, char** argv) {
+  try {
+    return c.run(argc, argv);
+  } catch (const lamella::tools::Exit& e) { return e.status; } catch (const std::exception& e) {
+    std::cerr << "lamella " << c.name << ": " << e.what() << '\n';
+    return 2;
+  }
 }
 }  // namespace
 
 int main(int argc, char** argv) {
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grew too large is an error to report, not the end
   if (argc < 2) {
     usage(stderr);
     return 2;
   }
   if (!std::strcmp(argv[1], "--help") || !std::strcmp(argv[1], "-h") || !std::strcmp(argv[1], "help")) {
     usage(stdout);
-    return 0;
+    return lamella::tools::output_arrived("help") ? 0 : 2;
+  }
+  if (!std::strcmp(argv[1], "--version")) {
+    std::puts("lamella " LAMELLA_VERSION);
+    return lamella::tools::output_arrived("--version") ? 0 : 2;
   }
   for (const Command& c : kCommands) {
     if (std::strcmp(argv[1], c.name)) continue;
-    try {
-      return c.run(argc - 1, argv + 1);
-    } catch (const std::exception& e) {
-      std::cerr << "lamella " << c.name << ": " << e.what() << '\n';
-      return 2;
-    }
+    const int status = run(c, argc - 1, argv + 1);
+    return lamella::tools::output_arrived(c.name) ? status : 2;
   }
   std::fprintf(stderr, "lamella: there is no command \"%s\"\n\n", argv[1]);
   usage(stderr);

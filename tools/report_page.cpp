@@ -88,6 +88,7 @@ void write_summary(Markup& out, const json& run) {
   if (run["shard"]["of"] != 1)
     fact(out, "shards",
          run["shard"]["of"].dump() + (missing.empty() ? ", all here" : ", without " + missing));
+  if (run.value("interrupted", false)) fact(out, "interrupted", "yes: it was to run longer");
   out.close().raw("\n");
 }
 

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "whole_file.h"
+
 namespace lamella::tools {
 
 using namespace verify;
@@ -48,6 +50,7 @@ void describe_run(json& out, const Report& report, const RunOptions& options, in
   out["depth"] = depth;
   out["shard"] = {{"of", options.shards}, {"parts", {options.shard}}};
   out["seconds"] = report.seconds;
+  out["all_laws"] = options.laws.size() == laws().size();
   out["laws"] = json::array();
   for (const Law* law : options.laws) out["laws"].push_back(law_json(*law));
   for (const Op* op : options.ops)
@@ -65,19 +68,8 @@ void describe_run(json& out, const Report& report, const RunOptions& options, in
                  {"per_second", double(total.cases) / std::max(total.seconds, 1e-9)}};
 }
 
-void write_text(const std::string& path, const std::string& text) {
-  if (path == "-") {
-    std::cout << text << std::flush;
-    return;
-  }
-  std::ofstream file(path, std::ios::binary);
-  file << text;
-  file.close();
-  LAMELLA_CHECK(file, Usage, "cannot write {}", path);
-}
-
 void write_json(const std::string& path, const json& value) {
-  write_text(path, value.dump(1, ' ', false, json::error_handler_t::replace) + '\n');
+  write_output(path, value.dump(1, ' ', false, json::error_handler_t::replace) + '\n');
 }
 
 json read_json(const std::string& path) {
@@ -121,6 +113,8 @@ std::string wrong_with(const json& run) {
   for (const char* key : {"checks", "seed", "depth", "format"})
     if (!is_count(run, key)) return std::string("no count \"") + key + "\"";
   if (run["format"] != 1) return "a format that this program does not know";
+  for (const char* key : {"interrupted", "all_laws"})
+    if (run.contains(key) && !run[key].is_boolean()) return std::string("\"") + key + "\" is no truth value";
   if (!is_text(run, "version")) return "no \"version\"";
   if (!run.contains("seconds") || !run["seconds"].is_number()) return "no \"seconds\"";
   if (!run.contains("shard") || !is_count(run["shard"], "of") || !run["shard"]["parts"].is_array() ||
@@ -149,6 +143,35 @@ std::string wrong_with(const json& run) {
 void check_run(const json& run, const std::string& path) {
   const std::string wrong = wrong_with(run);
   LAMELLA_CHECK(wrong.empty(), Usage, "{}: not a report of lamella verify --json: {}", path, wrong);
+}
+
+std::vector<std::string> missed_coverage(const json& run) {
+  std::vector<std::string> out;
+  const bool whole = run["shard"]["parts"].size() == run["shard"]["of"].get<size_t>();
+  if (!whole || !run.value("all_laws", false) || !run.contains("coverage")) return out;
+  for (const auto& [op, c] : run["coverage"].items()) {
+    std::string missed;
+    for (const json& what : c.value("missed", json::array()))
+      missed += (missed.empty() ? op + ": " : ", ") + what.get<std::string>();
+    if (!missed.empty()) out.push_back(missed);
+  }
+  return out;
+}
+
+bool says_what_is_missed(const json& run, const char* who) {
+  const std::vector<std::string> missed = missed_coverage(run);
+  if (missed.empty()) return false;
+  std::cerr << "lamella " << who << ": the cases do not cover what they must\n";
+  for (const std::string& m : missed) std::cerr << "  " << m << '\n';
+  return true;
+}
+
+std::vector<std::string> why_incomplete(const json& run) {
+  std::vector<std::string> out;
+  const size_t of = run["shard"]["of"], have = run["shard"]["parts"].size();
+  if (have < of) out.push_back(format("{} of {} shards are missing", of - have, of));
+  if (run.value("interrupted", false)) out.emplace_back("a run was interrupted");
+  return out;
 }
 
 std::vector<std::pair<std::string, std::string>> gaps_of(const json& run) {

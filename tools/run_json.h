@@ -34,10 +34,15 @@ nlohmann::json merge_runs(const std::vector<nlohmann::json>& runs, const std::ve
 /// JUnit XML: a suite for each operator, a test case for each law, failures with their programs.
 std::string junit_xml(const nlohmann::json& run);
 
+/// "add: ties, smooth" for each operator whose cases miss what coverage requires. None where that cannot be
+/// judged: some of the laws or shards alone.
+std::vector<std::string> missed_coverage(const nlohmann::json& run);
+/// Names them on stderr, for command `who`. Whether there are any.
+bool says_what_is_missed(const nlohmann::json& run, const char* who);
+/// "2 of 3 shards are missing", "a run was interrupted": why a report is not that of a whole run.
+std::vector<std::string> why_incomplete(const nlohmann::json& run);
+
 /// Pairs (operator, law) that apply and had no case.
 std::vector<std::pair<std::string, std::string>> gaps_of(const nlohmann::json& run);
-
-/// Writes a whole file, or standard output for "-". Error usage when it cannot.
-void write_text(const std::string& path, const std::string& text);
 
 }  // namespace lamella::tools

@@ -1,6 +1,7 @@
 // Putting reports of `lamella verify` together.
 #include <algorithm>
-#include <set>
+
+#include "lamella/verify/coverage.h"
 
 #include "run_json.h"
 
@@ -13,6 +14,9 @@ void check_alike(const json& a, const std::string& a_path, const json& b, const 
   for (const char* key : {"version", "seed", "depth"})
     LAMELLA_CHECK(a[key] == b[key], Usage, "{} has {} {}, {} has {}: reports of different runs do not add up",
                   a_path, key, a[key].dump(), b_path, b[key].dump());
+  const json a_cases = a.value("cases", json(0)), b_cases = b.value("cases", json(0));
+  LAMELLA_CHECK(a_cases == b_cases, Usage, "{} has {} cases of each pair, {} has {} (0: by the clock)",
+                a_path, a_cases.dump(), b_path, b_cases.dump());
   LAMELLA_CHECK(a["shard"]["of"] == b["shard"]["of"], Usage, "{} is of {} shards, {} of {}", a_path,
                 a["shard"]["of"].dump(), b_path, b["shard"]["of"].dump());
 }
@@ -26,8 +30,8 @@ void add_counts(json& into, const json& from) {
   }
 }
 
-/// Coverage of one operator: {cases, features, required: [{what, hits, cases, share}], missed: [what]}. What
-/// one shard missed is missed only if the sum of all falls short too.
+/// Coverage of one operator: {cases, features, required: [{what, hits, cases, share}], missed: [what]}.
+/// Missed is what the sum of all falls short of, by the same judgement as in one run.
 void add_coverage(json& into, const json& from) {
   if (into.is_null()) {
     into = from;
@@ -44,14 +48,11 @@ void add_coverage(json& into, const json& from) {
       for (const char* key : {"hits", "cases"})
         if (!first) sum[key] = sum.value(key, uint64_t(0)) + r.value(key, uint64_t(0));
     }
-  std::set<std::string> missed;
-  for (const json* side : {static_cast<const json*>(&into), &from})
-    for (const json& what : side->value("missed", json::array())) missed.insert(what.get<std::string>());
   into["required"] = json::array(), into["missed"] = json::array();
   for (const auto& [what, r] : required) {
     into["required"].push_back(r);
-    if (missed.count(what) &&
-        double(r.value("hits", 0)) < r.value("share", 0.0) * double(r.value("cases", 0)))
+    if (verify::falls_short(
+            {what, r.value("hits", uint64_t(0)), r.value("cases", uint64_t(0)), r.value("share", 0.0)}))
       into["missed"].push_back(what);
   }
 }
@@ -75,6 +76,8 @@ void add_run(json& into, const json& from, const std::string& path) {
   for (const json& law : from["laws"])
     if (std::find(into["laws"].begin(), into["laws"].end(), law) == into["laws"].end())
       into["laws"].push_back(law);
+  into["interrupted"] = into.value("interrupted", false) || from.value("interrupted", false);
+  into["all_laws"] = into.value("all_laws", false) && from.value("all_laws", false);
   into["seconds"] = std::max(into["seconds"].get<double>(), from["seconds"].get<double>());
   if (!from.contains("coverage")) return;
   for (const auto& [op, c] : from["coverage"].items()) add_coverage(into["coverage"][op], c);

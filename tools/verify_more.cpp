@@ -2,12 +2,13 @@
 #include "verify_more.h"
 
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "lamella/verify/mutant_table.h"
 #include "lamella/verify/record.h"
+
+#include "whole_file.h"
 
 namespace lamella::tools {
 
@@ -56,8 +57,8 @@ void store_failures(const std::string& directory, const Report& report) {
     std::string name = f.op + "-" + f.law + "-" + f.kind;
     std::replace_if(
         name.begin(), name.end(), [](char c) { return !std::isalnum(uint8_t(c)) && c != '-'; }, '_');
-    std::ofstream(std::filesystem::path(directory) / (name + ".txt"))
-        << to_file_text(from_blob(f.blob), f.message, f.program);
+    write_whole_file(std::filesystem::path(directory) / (name + ".txt"),
+                     to_file_text(from_blob(f.blob), f.message, f.program));
   }
 }
 

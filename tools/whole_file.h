@@ -1,4 +1,4 @@
-// Writing files that are there as a whole or not at all.
+// Output that is there as a whole or not at all.
 #pragma once
 
 #include <string>
@@ -7,7 +7,23 @@
 namespace lamella::tools {
 
 /// Writes beside `path` and renames, so that neither an interrupt nor a full disk leaves half a file; what
-/// was there before stays until then. Devices and pipes are written to directly. Error usage.
+/// was there before stays until then, and its permissions after. Devices and pipes are written to directly.
+/// Error usage.
 void write_whole_file(const std::string& path, std::string_view bytes);
+
+/// A whole file, or standard output for "-". Error usage when it cannot.
+void write_output(const std::string& path, std::string_view bytes);
+
+/// Whether everything that was printed has arrived; says so on stderr, as `who`, if not.
+bool output_arrived(const char* who);
+
+/// While one lives, what is printed goes to stderr: `-` was given as the file of the data, which
+/// write_output() still sends to standard output.
+class TextAside {
+ public:
+  explicit TextAside(bool aside);
+  ~TextAside();
+  TextAside(const TextAside&) = delete;
+};
 
 }  // namespace lamella::tools

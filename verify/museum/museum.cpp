@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -158,6 +159,7 @@ MuseumResult visit(const Exhibit& exhibit, const MuseumOptions& options) {
   const pid_t child = fork();
   LAMELLA_CHECK(child >= 0, Usage, "museum: no process");
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // who asks the parent to stop means both
     close(ends[0]);
     int status = 0;
     try {

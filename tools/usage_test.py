@@ -1,0 +1,170 @@
+#!/usr/bin/env python3
+"""Shows that the program refuses what makes no sense, and that its output is there as a whole or not at all.
+
+usage: usage_test.py PROGRAM FOLDER_OF_PLUGINS
+"""
+import json
+import os
+import pty
+import re
+import resource
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, PLUGINS = "", ""
+REFUSED = {  # arguments: what stderr says
+    "": "usage:",
+    "nonsense": "no command",
+    "verify --time nan": "not a number above 0",
+    "verify --time inf": "not a number above 0",
+    "verify --time 0": "not a number above 0",
+    "verify --cases 0": "not in range",
+    "verify --cases 3 --time 2": "excludes",
+    "verify --seed -1": "negative",
+    "verify --processes 0": "not in range",
+    "verify --op nowhere": "no operator",
+    "verify --json - --junit -": "mixed",
+    "mutate --processes -1": "not in range",
+    "mutate --at-least 7": "from 0 to 1",
+    "mutate --at-least nan": "from 0 to 1",
+    "mutate --budget nan": "above 0",
+    "mutate --sample -1": "negative",
+    "mutate --nonsense": "--nonsense",
+    "tolerances --nonsense": "--nonsense",
+    "tolerances --op add --write x": "excludes",
+    "tolerances --most-seconds nan": "above 0",
+    "sensitivity --factor nan": "above 0",
+    "sensitivity --target 200": "from 0 to 100",
+    "museum --cases -1": "not in range",
+    "museum --id nowhere": "no exhibit",
+    "ops --nonsense": "--nonsense",
+    "explain": "required",
+    "report": "required",
+    "merge": "required",
+    "merge absent.json": "cannot be read",
+    "reference": "required",
+    "accept --nonsense": "--nonsense",
+}
+EXHIBIT = ["museum", "--id", "lanes_squeezed", "--cases", "1"]
+
+
+def run(*arguments, **options):
+    options = {"capture_output": True, "text": True, "check": False, **options}
+    return subprocess.run([PROGRAM, *arguments], **options)
+
+
+def run_on_terminal(*arguments):
+    """Status, standard output and what a terminal shows as stderr."""
+    main, terminal = pty.openpty()
+    with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=terminal) as process:
+        os.close(terminal)
+        out, shown = process.stdout.read(), b""
+        try:
+            while piece := os.read(main, 4096):
+                shown += piece
+        except OSError:  # Linux says so when the other end is closed
+            pass
+    os.close(main)
+    return process.returncode, out, shown.decode()
+
+
+class Usage(unittest.TestCase):
+    def test_refuses(self):
+        for arguments, says in REFUSED.items():
+            done = run(*arguments.split())
+            self.assertEqual(done.returncode, 2, (arguments, done.stdout[:500], done.stderr))
+            self.assertIn(says, done.stderr, arguments)
+
+    def test_tells_version_and_defaults(self):
+        self.assertRegex(run("--version").stdout, r"^lamella \d+\.\d+\.\d+\n$")
+        shown = run("mutate", "--help").stdout
+        self.assertRegex(shown, r"--at-least [^\n]*=0\.97\b")
+        self.assertRegex(shown, r"--budget [^\n]*=1000\b")
+        for command in re.findall(r"^  (\w+) ", run("--help").stdout, re.MULTILINE):
+            done = run(command, "--help")
+            self.assertEqual(done.returncode, 0, command)
+            self.assertNotIn("=[]", done.stdout, command)
+
+    def test_data_go_to_standard_output_alone(self):
+        small = ["verify", "--op", "tanh", "--law", "1", "--cases", "3", "--seed", "1"]
+        done = run(*small, "--json", "-")
+        self.assertEqual(json.loads(done.stdout)["checks"], 3, done.stderr)
+        self.assertIn("0 failures", done.stderr)
+        self.assertTrue(run(*small, "--junit", "-").stdout.startswith("<?xml"))
+
+    def test_progress_on_a_terminal(self):
+        few = ["--op", "tanh,sign,exp", "--cases", "2", "--most-seconds", "1"]
+        for arguments in (["sensitivity", *few, "--target", "0"], ["tolerances", *few],
+                          ["museum", "--id", "lanes_squeezed,rank_not_checked", "--cases", "1"]):
+            _, out, shown = run_on_terminal(*arguments)
+            self.assertRegex(shown, r"1 of \d, \d+ s more: ", (arguments, out))
+            self.assertNotIn(" s more", run(*arguments).stderr)
+
+
+class WholeOutput(unittest.TestCase):
+    """Where each command writes, and what happens when it cannot."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.report = self.path("run.json")
+        done = run("verify", "--op", "tanh", "--cases", "3", "--seed", "1", "--json", self.report)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.writing = [["report", self.report, "-o"], ["merge", self.report, "-o"],
+                        ["merge", self.report, "-o", self.path("m.json"), "--junit"],
+                        ["ops", "--json"], [*EXHIBIT, "--json"], [*EXHIBIT, "--write"],
+                        ["tolerances", "--cases", "1", "--most-seconds", "0.001", "--write"]]
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def test_keeps_the_old_file_when_the_disk_is_full(self):
+        target = self.path("target")
+
+        def small_files():
+            resource.setrlimit(resource.RLIMIT_FSIZE, (64, 64))
+
+        for arguments in self.writing:
+            with open(target, "w", encoding="utf-8") as stream:
+                stream.write("old")
+            os.chmod(target, 0o640)
+            done = run(*arguments, target, preexec_fn=small_files)
+            self.assertEqual(done.returncode, 2, (arguments, done.stderr))
+            self.assertIn("cannot write", done.stderr)
+            with open(target, encoding="utf-8") as stream:
+                self.assertEqual(stream.read(), "old", arguments)
+            self.assertFalse([name for name in os.listdir(self.folder) if name.endswith(".partial")])
+        link = self.path("link")
+        os.symlink(target, link)
+        self.assertEqual(run("ops", "--json", link).returncode, 0)
+        with open(target, encoding="utf-8") as stream:
+            self.assertTrue(os.path.islink(link) and json.load(stream))
+        self.assertEqual(os.stat(target).st_mode & 0o777, 0o640)
+
+    def test_says_when_a_device_is_full(self):
+        for arguments in self.writing:
+            done = run(*arguments, "/dev/full")
+            self.assertEqual((done.returncode, "cannot write" in done.stderr), (2, True), arguments)
+        listings = [["ops"], ["ops", "--json", "-"], ["--help"], ["--version"], ["verify", "--list"],
+                    ["verify", "--help"], ["mutate", "--list", "--op", "tanh"], ["doctor"], EXHIBIT,
+                    ["explain", "sin(x)", "--shapes", "x=3"], ["report", self.report, "-o", "-"],
+                    ["merge", self.report]]
+        for arguments in listings:
+            with open("/dev/full", "w", encoding="utf-8") as full:
+                done = run(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
+            self.assertEqual((done.returncode, "cannot write" in done.stderr), (2, True), arguments)
+
+    def test_corpus(self):
+        broken = ["verify", "--load", os.path.join(PLUGINS, "my_operator_broken.so"), "--cases", "20",
+                  "--seed", "1", "--corpus", self.path("corpus")]
+        self.assertEqual(run(*broken).returncode, 1)
+        kept = os.listdir(self.path("corpus"))
+        self.assertTrue(kept and all(name.endswith(".txt") for name in kept), kept)
+
+
+if __name__ == "__main__":
+    PROGRAM, PLUGINS = os.path.abspath(sys.argv.pop(1)), os.path.abspath(sys.argv.pop(1))
+    unittest.main()
