@@ -26,7 +26,7 @@ using nlohmann::json;
 
 struct VerifyOptions {
   std::vector<std::string> ops, laws, plugins;
-  int depth = 3, processes = 2;
+  int depth = settings().depth, processes = 2;
   double time = 60;
   uint64_t seed = 0, cases = 0;
   std::string json_file, corpus, blob, explained;

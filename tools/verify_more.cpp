@@ -19,10 +19,11 @@ int replay_blob(const std::string& blob, bool compile) {
   const Record r = from_blob(blob);
   const Verdict v = replay(r);
   static constexpr const char* kKinds[] = {"passes", "is discarded", "FAILS"};
-  std::printf("%s, law %s, decoder version %d: %s\n", r.op.c_str(), r.law.c_str(), r.version, kKinds[v.kind]);
+  std::printf("%s, law %s, decoder version %d: %s\n", r.op.c_str(), r.law.c_str(), r.decoding.version,
+              kKinds[v.kind]);
   if (v.kind != Verdict::Fail) {
     DrawOptions options = find_law(r.law)->options;
-    options.version = r.version;
+    options.version = r.decoding.version, options.depth = r.decoding.depth;
     const Case c(*OpTable::current().find(r.op)->base, r.choices, options);
     std::printf("\n%s  %s;\n", cpp_declarations(c.args).c_str(), cpp_call(c.op, c.args).c_str());
     return 0;
