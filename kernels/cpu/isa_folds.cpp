@@ -1,4 +1,6 @@
 // Contiguous runs folded to one value, and softmax of one row. Compiled once per LAMELLA_BACKEND.
+#include <cmath>
+
 #include "lamella/kernels/cpu/vector_math.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
@@ -59,6 +61,22 @@ template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n
   exp_line<T>()(out, ins, n);
 }
 
+// The first of n numbers that is x, in blocks whose search is a reduction; n if none is (x is NaN).
+template <class T> int64_t first_equal(const T* a, T x, int64_t n) {
+  constexpr int64_t kBlock = 64;
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    int found = 0;
+    for (int64_t j = 0; j < kBlock; ++j) found |= a[i + j] == x;
+    if (found) break;
+  }
+  while (i < n && a[i] != x) ++i;
+  return i;
+}
+
+/// NOTE: [logarithm of softmax's sum] log sum exp(x - greatest) is log1p of the sum without one greatest
+/// element. The sum with it is rounded near 1 where that element outweighs the rest; its result there, minus
+/// that logarithm, would be right to a roundoff of 1 and not of itself.
 template <class T> void softmax_row(void* out, const void* in, int64_t n, bool log) {
   constexpr int64_t kChunk = 512;
   T* o = static_cast<T*>(out);
@@ -70,13 +88,15 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
     for (int64_t i = 0; i < n; ++i) o[i] = o[i] / total;
     return;
   }
+  const int64_t greatest = first_equal(a, most, n);
   T chunk[kChunk], total = 0;
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = n - i < kChunk ? n - i : kChunk;
     exp_of_difference(chunk, a + i, most, count);
+    if (i <= greatest && greatest < i + count) chunk[greatest - i] = 0;
     total += fold_block<T, Add>(chunk, count);
   }
-  const T log_total = log_of(total);
+  const T log_total = std::log1p(total) + (most - most);  // NaN where the greatest is infinite
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) o[i] = (a[i] - most) - log_total;
 }

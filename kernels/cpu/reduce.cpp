@@ -1,18 +1,15 @@
 // sum, prod, amax, amin: along the reduced dims when those are the close ones, tile by tile across them
 // otherwise.
 #include <cstring>
-#include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/cascade.h"
 
 namespace lamella::kernels {
 namespace {
 
 // Below this many terms an output tile is built term by term: the cost of starting a fold would dominate.
 constexpr int64_t kFewTerms = 16;
-// Terms added in a row before partial sums are paired: equal terms round the same way, half a roundoff a
-// term.
-constexpr int64_t kRun = 8;
 
 struct Reduction {
   const char* name;
@@ -24,48 +21,6 @@ struct Reduction {
   IterPlan reduced;  // operand: in
   TileReader reader;
   TileWriter writer;
-};
-
-// Partial results like digits of a binary counter: slot i holds the result of 2^i pushes. The error of a sum
-// grows with the logarithm of the number of pushes.
-class Cascade {
- public:
-  Cascade(LineFn line, int64_t slot_bytes, int64_t count)
-      : line_(line), slot_bytes_(slot_bytes), count_(count) {}
-
-  /// Takes the partial at slot(depth()).
-  void push() {
-    for (uint64_t carry = pushed_++; carry & 1; carry >>= 1) fold_top();
-    ++depth_;
-  }
-  void finish() {
-    while (depth_ > 1) {
-      --depth_;
-      fold_top();
-      ++depth_;
-    }
-  }
-  int depth() const { return depth_; }
-  char* slot(int i) {
-    if (slots_.size() < size_t((i + 1) * slot_bytes_)) slots_.resize(size_t((i + 1) * slot_bytes_));
-    return slots_.data() + i * slot_bytes_;
-  }
-  void reset(int64_t count) { pushed_ = 0, depth_ = 0, count_ = count; }
-
- private:
-  // slot(depth) is folded into the one below it.
-  void fold_top() {
-    --depth_;
-    char* into = slot(depth_);
-    const void* ins[] = {into, into + slot_bytes_};
-    line_(into, ins, count_);
-  }
-
-  LineFn line_;
-  int64_t slot_bytes_, count_;
-  int depth_ = 0;
-  uint64_t pushed_ = 0;
-  std::vector<char> slots_;
 };
 
 // One output at a time; `fold` runs along the reduced dims.
@@ -95,7 +50,7 @@ void reduce_along(Reduction& r) {
 void reduce_across(Reduction& r) {
   const int64_t item = itemsize(r.exec);
   const int64_t slot_bytes = kTile * item;
-  const int64_t run = r.op == Op::add && is_inexact(r.exec) ? kRun : r.reduced.numel;
+  const int64_t run = r.op == Op::add && is_inexact(r.exec) ? kTermsInARow : r.reduced.numel;
   Cascade cascade(r.line, slot_bytes, 0);
   for_each_block(r.kept, choose_block(r.kept), [&](char* const* at, int64_t n0, int64_t n1) {
     const int64_t n = n0 * n1, s0 = r.kept.stride(1, 0), s1 = r.kept.stride(1, 1);

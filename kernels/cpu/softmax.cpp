@@ -1,15 +1,16 @@
 // softmax and log_softmax along a dim: the row text of the instruction set where rows are gapless, three
 // passes over tiles of neighbouring lines otherwise.
+#include <algorithm>
+#include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/cascade.h"
 
 namespace lamella::kernels {
 namespace {
-
-// Terms added in a row before they join the total: the error of a sum of n terms is that of 128 + n / 128.
-constexpr int64_t kRun = 128;
 
 struct Softmax {
   DType exec;
@@ -26,43 +27,64 @@ void apply(Op op, DType exec, char* out, const char* a, const char* b, int64_t n
   find_body(op, exec)(out, ins, n);
 }
 
-// The statistics of a tile of lines: their greatest elements and their sums of exp(x - greatest).
+// The statistics of a tile of lines: their greatest elements and, in the cascade's lowest slot, their sums of
+// exp(x - greatest), for `log` without the first greatest element: see NOTE: [logarithm of softmax's sum].
 struct Statistics {
   alignas(64) char most[kTile * sizeof(double)];
-  alignas(64) char total[kTile * sizeof(double)];
+  bool left_out[kTile];
+  Cascade sums;
 };
 
-template <class Read> void gather_statistics(const Softmax& s, Statistics& stats, int64_t n, Read&& read) {
-  alignas(64) char work[kTile * sizeof(double)], run[kTile * sizeof(double)];
-  const size_t bytes = size_t(n * itemsize(s.exec));
-  std::memcpy(stats.most, read(0), bytes);
-  for (int64_t i = 1; i < s.size; ++i) apply(Op::maximum, s.exec, stats.most, stats.most, read(i), n);
-  std::memset(stats.total, 0, bytes);
-  std::memset(run, 0, bytes);
-  for (int64_t i = 0; i < s.size; ++i) {
-    apply(Op::sub, s.exec, work, read(i), stats.most, n);
-    apply(Op::exp, s.exec, work, work, nullptr, n);
-    apply(Op::add, s.exec, run, run, work, n);
-    if ((i + 1) % kRun != 0 && i + 1 != s.size) continue;
-    apply(Op::add, s.exec, stats.total, stats.total, run, n);
-    std::memset(run, 0, bytes);
+/// d = x - greatest becomes -inf, whose exp is 0, where it is the first 0 of its line.
+template <class T> void leave_out_first(T* d, bool* done, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) {
+    const bool first = d[j] == 0 && !done[j];
+    d[j] = first ? -std::numeric_limits<T>::infinity() : d[j];
+    done[j] |= first;
   }
 }
 
+template <class T> void log_of_sums(T* sums, const T* most, int64_t n) {
+  for (int64_t j = 0; j < n; ++j) sums[j] = std::log1p(sums[j]) + (most[j] - most[j]);
+}
+
+template <class Read> void gather_statistics(const Softmax& s, Statistics& stats, int64_t n, Read&& read) {
+  const size_t bytes = size_t(n * itemsize(s.exec));
+  std::memcpy(stats.most, read(0), bytes);
+  for (int64_t i = 1; i < s.size; ++i) apply(Op::maximum, s.exec, stats.most, stats.most, read(i), n);
+  std::fill_n(stats.left_out, n, false);
+  stats.sums.reset(n);
+  alignas(64) char work[kTile * sizeof(double)];
+  for (int64_t i = 0; i < s.size; ++i) {
+    char* const run = stats.sums.slot(stats.sums.depth());
+    char* const term = i % kTermsInARow == 0 ? run : work;
+    apply(Op::sub, s.exec, term, read(i), stats.most, n);
+    if (s.log && s.exec == DType::F32) leave_out_first(reinterpret_cast<float*>(term), stats.left_out, n);
+    else if (s.log) leave_out_first(reinterpret_cast<double*>(term), stats.left_out, n);
+    apply(Op::exp, s.exec, term, term, nullptr, n);
+    if (term == work) apply(Op::add, s.exec, run, run, work, n);
+    if ((i + 1) % kTermsInARow == 0 || i + 1 == s.size) stats.sums.push();
+  }
+  stats.sums.finish();
+}
+
 void softmax_across(Softmax& s) {
-  for_each_block(s.lines, choose_block(s.lines), [&s](char* const* at, int64_t n0, int64_t n1) {
+  Statistics stats{.sums = {find_body(Op::add, s.exec), kTile * itemsize(s.exec), 0}};
+  for_each_block(s.lines, choose_block(s.lines), [&](char* const* at, int64_t n0, int64_t n1) {
     const int64_t n = n0 * n1;
     const auto read = [&](int64_t i) {
       return s.reader.read(at[1] + i * s.in_step, s.lines.stride(1, 0), s.lines.stride(1, 1), n0, n1);
     };
-    Statistics stats;
     gather_statistics(s, stats, n, read);
-    if (s.log) apply(Op::log, s.exec, stats.total, stats.total, nullptr, n);
+    char *const most = stats.most, *const total = stats.sums.slot(0);
+    if (s.log && s.exec == DType::F32)
+      log_of_sums(reinterpret_cast<float*>(total), reinterpret_cast<const float*>(most), n);
+    else if (s.log) log_of_sums(reinterpret_cast<double*>(total), reinterpret_cast<const double*>(most), n);
     char* work = s.writer.buffer();
     for (int64_t i = 0; i < s.size; ++i) {
-      apply(Op::sub, s.exec, work, read(i), stats.most, n);
+      apply(Op::sub, s.exec, work, read(i), most, n);
       if (!s.log) apply(Op::exp, s.exec, work, work, nullptr, n);
-      apply(s.log ? Op::sub : Op::div, s.exec, work, work, stats.total, n);
+      apply(s.log ? Op::sub : Op::div, s.exec, work, work, total, n);
       s.writer.write(at[0] + i * s.out_step, s.lines.stride(0, 0), s.lines.stride(0, 1), n0, n1, work);
     }
   });

@@ -40,6 +40,14 @@ template <class Wide> Wide sum_of_exp(const std::vector<Wide>& line, Wide shift)
   return sum;
 }
 
+/// log sum exp(x - shift), shift the greatest element: right relative to itself, also where the others are
+/// far less than that one. NaN for an infinite shift.
+template <class Wide> Wide log_sum_of_exp(std::vector<Wide> line, Wide shift) {
+  if (shift - shift != 0) return shift - shift;
+  line.erase(std::find(line.begin(), line.end(), shift));
+  return math::log1p(sum_of_exp(line, shift));
+}
+
 /// 0 .. n-1 in the order of their keys; equal keys keep their order, ascending or descending.
 template <class W> std::vector<int64_t> stable_order(const std::vector<W>& keys, bool descending) {
   std::vector<int64_t> order(keys.size());
@@ -62,8 +70,8 @@ void softmax(const KernelCall& call) {
 
 void log_softmax(const KernelCall& call) {
   map_lines(call, "log_softmax", []<class Wide>(std::vector<Wide>& line) {
-    const Wide shift = greatest(line), sum = sum_of_exp(line, shift);
-    for (Wide& x : line) x = (x - shift) - math::log(sum);
+    const Wide shift = greatest(line), log_sum = log_sum_of_exp(line, shift);
+    for (Wide& x : line) x = (x - shift) - log_sum;
   });
 }
 

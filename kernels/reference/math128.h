@@ -21,9 +21,10 @@ inline __complex128 to_quad(const c256& z) {
 }
 inline c256 from_quad(__complex128 q) { return {__real__ q, __imag__ q}; }
 
-using std::exp, std::log, std::sin, std::cos, std::tanh, std::sqrt, std::pow;
+using std::exp, std::log, std::log1p, std::sin, std::cos, std::tanh, std::sqrt, std::pow;
 inline f128 exp(f128 x) { return exp128(x); }
 inline f128 log(f128 x) { return logq(x); }
+inline f128 log1p(f128 x) { return log1pq(x); }
 inline f128 sin(f128 x) { return sinq(x); }
 inline f128 cos(f128 x) { return cosq(x); }
 inline f128 tanh(f128 x) { return tanh128(x); }
