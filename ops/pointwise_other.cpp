@@ -111,10 +111,28 @@ Tensor clamp_wrt_max(const Tensor& t, const Tensor& x, const Tensor& min, const 
   return where(min.defined() ? logical_or(above, le(max, min)) : above, t, zeros_like(t));
 }
 
+/// A rule on what clamp compares: x and its bounds in the dtype of all three. Two of them alone may have
+/// another one: -3 of i64 is no number of u64.
+template <class Rule> Tensor as_compared(Rule rule, const Tensor& t, Tensor x, Tensor min, Tensor max) {
+  std::vector<const Tensor*> all;
+  for (const Tensor* each : {&x, &min, &max})
+    if (each->defined()) all.push_back(each);
+  const DType compute = result_type(all);
+  for (Tensor* each : {&x, &min, &max})
+    if (each->defined() && each->dtype() != compute) *each = to(*each, compute);
+  return rule(t, x, min, max);
+}
+
 std::vector<Formula> clamp_rules() {
-  const auto x = [](Tensor t, Tensor x, Tensor min, Tensor max) { return clamp_wrt_x(t, x, min, max); };
-  const auto low = [](Tensor t, Tensor x, Tensor min, Tensor max) { return clamp_wrt_min(t, x, min, max); };
-  const auto high = [](Tensor t, Tensor x, Tensor min, Tensor max) { return clamp_wrt_max(t, x, min, max); };
+  const auto x = [](Tensor t, Tensor x, Tensor min, Tensor max) {
+    return as_compared(clamp_wrt_x, t, x, min, max);
+  };
+  const auto low = [](Tensor t, Tensor x, Tensor min, Tensor max) {
+    return as_compared(clamp_wrt_min, t, x, min, max);
+  };
+  const auto high = [](Tensor t, Tensor x, Tensor min, Tensor max) {
+    return as_compared(clamp_wrt_max, t, x, min, max);
+  };
   const auto all = saves("x", "min", "max");
   return {wrt("x", all, x), wrt("min", all, low), wrt("max", all, high)};
 }
