@@ -23,6 +23,9 @@ inline constexpr f128 kInfinity = std::numeric_limits<double>::infinity();
 /// worst entry, both numbers in hex and decimal, and the bound.
 std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound);
 
+/// Bounds that are all larger by `more`.
+Tensor plus(const Tensor& bound, double more);
+
 /// One call of outside(): what it compared, and the largest |got - want| / bound of its finite parts.
 struct Comparison {
   Tensor got, want, bound;
@@ -43,6 +46,8 @@ class Recording {
 
 /// Unit roundoff of a dtype's arithmetic plus one output rounding: 2^-53, 2^-24, 2^-11, 2^-8; 0 for integers.
 double unit_roundoff(DType d);
+/// The dtype of the largest unit roundoff among these.
+DType coarsest_dtype(const Tensors& ts);
 /// The smallest positive number of a floating or complex dtype, and the largest one.
 double smallest_number(DType d);
 double largest_number(DType d);

@@ -90,14 +90,14 @@ Verdict layout_is_invisible(Case& c) {
 
 /// Everything about a tensor that a functional operator may not change: header, version, all bytes of the
 /// storage.
-struct Snapshot {
+struct StoredBytes {
   Tensor tensor;
   Dims sizes, strides;
   int64_t offset;
   uint32_t version;
   std::string bytes;
 
-  explicit Snapshot(const Tensor& t)
+  explicit StoredBytes(const Tensor& t)
       : tensor(t),
         sizes(t.sizes()),
         strides(t.strides()),
@@ -117,7 +117,7 @@ struct Snapshot {
 };
 
 Verdict arguments_unchanged(Case& c) {
-  std::vector<Snapshot> before;
+  std::vector<StoredBytes> before;
   for (const Case::Slot& s : c.tensors()) before.emplace_back(c.at(s));
   const std::string program = cpp_declarations(c.args);  // as they are before
   call_boxed(c.op, c.args);

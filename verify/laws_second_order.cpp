@@ -102,7 +102,7 @@ Verdict second_derivatives_agree(Case& c) {
   const Tolerance& tol = tolerance(c.op.name);
   Reals exact(v.size());
   const Matrix noise = oracle.hessian_noise(u);
-  Bounds bounds(v.size(), tol.hessian * s.u * tol.derivative_floor * total(u) * total(v));
+  Bounds bounds(v.size(), tol.hessian * s.u * derivative_floor(c) * total(u) * total(v));
   for (size_t i = 0; i < v.size(); ++i)
     for (size_t j = 0; j < v.size(); ++j) {
       exact[i] += h(i, j) * v[j];
@@ -115,7 +115,11 @@ Verdict second_derivatives_agree(Case& c) {
     for (const Tensor& g : n.product) {
       want.push_back(unflatten(exact, at, g));
       if (!finite({narrow(want.back(), g.dtype())})) return Verdict::discard();  // beyond the dtype of g
-      const std::string d = outside(g, want.back(), unflatten(bounds, bound_at, g, 1));
+      const Tensor bound = unflatten(bounds, bound_at, g, 1);
+      std::string d = outside(g, want.back(), bound);
+      if (!d.empty())
+        d = outside(g, want.back(),
+                    plus(bound, oracle.lost_to_underflow(g.dtype(), 2) * (1 + total(u)) * (1 + total(v))));
       if (difference.empty()) difference = d;
     }
     if (!difference.empty())

@@ -140,12 +140,11 @@ Tensor Shaken::shake(const Tensor& t, double size) {
   return out;
 }
 
-/// Adds what an operator may be off in absolute terms: its value, and its slope by a linear function.
+/// Adds what the slope of an operator may be off in absolute terms, by a linear function.
 Tensor Shaken::shift(const Tensor& y, const Tolerance& tol, f128 operand_sum) {
   if (!is_inexact(y.dtype())) return y;
   Reals flat = flatten({y});
-  for (f128& part : flat)
-    part += size_ * (tol.value_floor * noise() + tol.derivative_floor * noise() * operand_sum);
+  for (f128& part : flat) part += size_ * tol.derivative_floor * noise() * operand_sum;
   size_t at = 0;
   const Tensor wide = unflatten(flat, at, y);
   return y.device() == Device::Reference ? wide : narrow(wide, y.dtype());
@@ -180,7 +179,7 @@ void Shaken::call(Frame& frame, int key) {
       for (const f128 v : flatten({*t})) operand_sum += noise() * v;
   }
   Tensors ys = call_boxed(op, args);
-  if (tol.derivative_floor > 0 || tol.value_floor > 0)
+  if (tol.derivative_floor > 0)
     for (Tensor& y : ys) y = shift(y, tol, operand_sum);
   give(frame, std::move(ys));
 }

@@ -17,14 +17,14 @@ DType widen(DType d) { return is_complex(d) ? DType::C256 : is_floating(d) ? DTy
 
 /// The real parts of a contiguous f128 or c256 tensor lie in a row in both.
 f128* parts(const Tensor& t) { return static_cast<f128*>(t.raw_data()); }
-size_t part_count(const Tensor& t) { return size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1); }
-
 f128 step_for(f128 x, int exponent) { return ldexpq(fmaxq(1, fabsq(x)), exponent); }
 
 /// +1 or -1, fixed: sign patterns of the perturbations that estimate sensitivities.
 int sign_of(size_t sample, size_t i) { return ((i + 1) * 0x9E3779B97F4A7C15u >> (20 + sample)) & 1 ? 1 : -1; }
 f128 unit_noise(size_t sample, size_t i) {
-  const uint64_t z = ((i + 3) * (sample + 5) * 0xD1B54A32D192ED03u) ^ ((i + 1) * 0x9E3779B97F4A7C15u);
+  uint64_t z = (sample + 5) * 0xD1B54A32D192ED03u + (i + 1) * 0x9E3779B97F4A7C15u;  // splitmix64
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   return f128(int64_t(z >> 11) - (int64_t{1} << 52)) * 0x1p-52;
 }
 
@@ -34,6 +34,8 @@ constexpr size_t kSamples = 4;
 constexpr int kNearbyExponent = -30, kNearbyStep = -48;
 
 }  // namespace
+
+size_t part_count(const Tensor& t) { return size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1); }
 
 Tensor to_reference(const Tensor& t) {
   Tensor out = make_tensor(t.sizes(), widen(t.dtype()), Device::Reference);
@@ -186,12 +188,6 @@ Oracle::Oracle(const Case& c, std::vector<Case::Slot> slots) : op_(c.op) {
 
 Tensors Oracle::forward() const { return reference_forward(op_, symmetrised(op_, args_)); }
 
-Reals Oracle::reach() {
-  Reals x = x_;
-  for (f128& v : x) v = fmaxq(1, fabsq(v));
-  return evaluate(x);
-}
-
 Reals Oracle::evaluate(const Reals& x) {
   size_t at = 0;
   for (const Tensor& t : inputs_) {
@@ -201,34 +197,9 @@ Reals Oracle::evaluate(const Reals& x) {
   return flatten(forward());
 }
 
-Bounds Oracle::value_bounds(double u) {
-  Bounds out(y_.size());
-  for (size_t i = 0; i < y_.size(); ++i) out[i] = double(fabsq(y_[i]));
-  const f128 step = 8 * f128(u);
-  // One result per element: all elements of a tensor may move at once.
-  const bool elementwise = op_.shape == ShapeClass::Broadcast;
-  size_t begin = 0;
-  for (const Tensor& t : inputs_) {
-    const size_t end = begin + part_count(t);
-    const size_t stride = elementwise ? (is_complex(t.dtype()) ? 2 : 1) : 0;
-    for (size_t j = begin; j < (elementwise ? begin + std::min(stride, end - begin) : end); ++j)
-      for (const int sign : {1, -1}) {
-        Reals x = x_;
-        for (size_t k = j; k < end; k += elementwise ? stride : end) { x[k] += sign * step * x_[k]; }
-        const Reals y = evaluate(x);
-        for (size_t i = 0; i < y.size(); ++i) out[i] += double(fabsq(y[i] - y_[i])) / (16 * u);
-      }
-    begin = end;
-  }
-  for (double& b : out)
-    if (std::isnan(b)) b = HUGE_VAL;
-  make_normwise(out, values_);
-  return out;
-}
-
 /// Complex arithmetic is right relative to the modulus, not to each part. Factorisations and solves are
 /// stable as a whole, not entry by entry: a large entry next to a zero one leaves its roundoff there.
-void Oracle::make_normwise(Bounds& bounds, const Tensors& of) const {
+template <class Numbers> void Oracle::make_normwise(Numbers& bounds, const Tensors& of) const {
   if (normwise(op_) && !bounds.empty())
     bounds.assign(bounds.size(), *std::max_element(bounds.begin(), bounds.end()));
   size_t at = 0;
@@ -240,6 +211,9 @@ void Oracle::make_normwise(Bounds& bounds, const Tensors& of) const {
     at += part_count(t);
   }
 }
+
+template void Oracle::make_normwise(Bounds&, const Tensors&) const;
+template void Oracle::make_normwise(Reals&, const Tensors&) const;
 
 Matrix Oracle::jacobian_at(const Reals& x, int step_exponent) {
   Matrix m{y_.size(), active_, Reals(y_.size() * active_)};
@@ -263,18 +237,24 @@ const Matrix& Oracle::jacobian() {
 
 bool Oracle::smooth_within(int step_exponent) {
   if (!op_.has(kKinks) && !op_.has(kDiscontinuous)) return true;
-  Reals at = x_;
-  for (size_t j = 0; j < x_.size(); ++j) {
+  // Along each part, and along all of them at once: min(max(x, a), b) with x = a = b bends only where x and a
+  // fall together.
+  for (size_t j = 0; j < x_.size() + kSamples; ++j) {
+    const bool all = j >= x_.size();
+    const auto moved = [&](f128 by) {
+      Reals at = x_;
+      for (size_t i = all ? 0 : j; i < (all ? at.size() : j + 1); ++i)
+        at[i] += by * step_for(x_[i], step_exponent) * (j > x_.size() ? sign_of(j - x_.size(), i) : 1);
+      return evaluate(at);
+    };
     // Second differences at h and h/4: they scale by 1/4 per step where f is smooth. First ones, which a jump
     // through its own middle (sign at 0) multiplies by 4: there the second ones vanish.
     std::vector<Reals> bends, slopes;
-    f128 h = step_for(x_[j], step_exponent);
+    f128 h = step_for(all ? 1 : x_[j], step_exponent);
     for (int k = 0; k < 2; ++k, h /= 4) {
-      at[j] = x_[j] + h;
-      Reals bend = evaluate(at), slope = bend;
-      at[j] = x_[j] - h;
-      const Reals left = evaluate(at);
-      at[j] = x_[j];
+      const f128 by = k ? 0.25 : 1;
+      Reals bend = moved(by), slope = bend;
+      const Reals left = moved(-by);
       for (size_t i = 0; i < y_.size(); ++i) {
         slope[i] = fabsq(slope[i] - left[i]) / h;
         bend[i] = fabsq(bend[i] + left[i] - 2 * y_[i]) / h;
@@ -293,11 +273,13 @@ bool Oracle::smooth_within(int step_exponent) {
   return true;
 }
 
-std::pair<Matrix, Matrix> Oracle::hull() {
+std::pair<Matrix, Matrix> Oracle::hull(size_t samples) {
   Matrix low, high;
-  for (size_t s = 0; s < 8; ++s) {
+  for (size_t s = 0; s < samples; ++s) {  // in pairs of opposite points: no tie is broken to one side only
     Reals x = x_;
-    for (size_t i = 0; i < x.size(); ++i) x[i] += unit_noise(s, i) * step_for(x_[i], kNearbyExponent);
+    const int side = s % 2 ? -1 : 1;
+    for (size_t i = 0; i < x.size(); ++i)
+      x[i] += side * unit_noise(s / 2, i) * step_for(x_[i], kNearbyExponent);
     const Matrix m = jacobian_at(x, kNearbyStep);
     if (s == 0) low = high = m;
     for (size_t e = 0; e < m.entries.size(); ++e) {
@@ -340,6 +322,7 @@ Reals Oracle::magnitudes() {
     out[i] = fabsq(y_[i]);
     for (size_t j = 0; j < m.columns; ++j) out[i] += fabsq(m(i, j) * x_[j]);
   }
+  make_normwise(out, values_);
   return out;
 }
 
@@ -465,13 +448,24 @@ Matrix Oracle::hessian_noise(const Reals& u) {
   const Reals size = magnitudes();
   f128 total = 0;
   for (size_t k = 0; k < size.size(); ++k) total += size[k] * fabsq(u[k]);
+  // The stencils' points lie up to two steps away: results there are no smaller than those steps make them,
+  // also where x and f(x) are 0.
+  const Matrix& m = jacobian();
+  Reals steps(active_);
+  for (size_t j = 0; j < active_; ++j) {
+    Reals moved(size.size());
+    for (size_t k = 0; k < moved.size(); ++k) moved[k] = fabsq(m(k, j)) * step_for(x_[j], kSecondStep + 1);
+    make_normwise(moved, values_);
+    for (size_t k = 0; k < moved.size(); ++k) steps[j] += moved[k] * fabsq(u[k]);
+  }
   // Where the step is too long for the function, twice the step shows it.
   Matrix out = weighted(combined(1), u);
   const Matrix finer = hessian(u);
   for (size_t i = 0; i < active_; ++i)
     for (size_t j = 0; j < active_; ++j) {
       const f128 area = step_for(x_[i], kSecondStep) * step_for(x_[j], kSecondStep);
-      const f128 roundoff = ldexpq(2 * total / area, -109);  // 17/12 of the short stencil's
+      const f128 roundoff =
+          ldexpq(2 * (total + steps[i] + steps[j]) / area, -109);  // 17/12 of the short stencil's
       out.entries[i * active_ + j] = fabsq(out(i, j) - finer(i, j)) + roundoff;
     }
   return out;

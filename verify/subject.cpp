@@ -5,6 +5,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
+#include "lamella/verify/tolerances.h"
 
 namespace lamella::verify {
 
@@ -56,6 +57,15 @@ double total(const Reals& v) {
   f128 sum = 0;
   for (const f128 x : v) sum += fabsq(x);
   return double(sum);
+}
+
+double derivative_floor(const Case& c) {
+  const Tolerance& tol = tolerance(c.op.name);
+  const int by = tol.floor_times.empty() ? -1 : c.op.schema.find(tol.floor_times);
+  f128 largest = 1;
+  if (by >= 0 && !is_none(c.args[size_t(by)]))
+    for (const f128 v : flatten({std::get<Tensor>(c.args[size_t(by)])})) largest = fmaxq(largest, fabsq(v));
+  return tol.derivative_floor * double(largest);
 }
 
 Tensors narrowed(const Tensors& wide, const Tensors& like) {

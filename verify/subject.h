@@ -23,6 +23,8 @@ bool finite(const Tensors& ts);
 Tensors directions(Case& c, const Tensors& like);
 /// Sum of magnitudes.
 double total(const Reals& v);
+/// The operator's floor of derivatives for these arguments, per unit of its directions.
+double derivative_floor(const Case& c);
 Tensors narrowed(const Tensors& wide, const Tensors& like);
 
 /// "jvp(f, {a0}, {t0})" and "vjp(f, {a0})".

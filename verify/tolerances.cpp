@@ -11,28 +11,41 @@ namespace {
 /// Operators whose results or derivatives are right to roundoff, and not relative to a result that cancelled.
 struct Floor {
   std::string_view op;
-  double value, derivative;
+  double derivative;
   std::string_view reason;
+  std::string_view times = {};
 };
 constexpr Floor kFloors[] = {
-    {"tanh", 0, 2, "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
-    {"softmax", 0, 1, "u - sum(u*y) cancels where one y is close to 1"},
-    {"log_softmax", 2, 1, "the logarithm of a sum close to 1 is right to u; so is u - exp(y)*sum(u)"},
-    {"layer_norm", 0, 4, "the parts of the cotangent along 1 and along y are taken out by subtraction"},
-    {"native_layer_norm", 0, 4, "as layer_norm"},
-    {"sign", 0, 4, "complex: the radial part of a direction is taken out by subtraction"},
-    {"abs", 0, 4, "complex, second order: as sign"},
+    {"tanh", 2, "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
+    {"softmax", 1, "u - sum(u*y) cancels where one y is close to 1"},
+    {"log_softmax", 1, "u - exp(y)*sum(u) cancels likewise"},
+    {"layer_norm", 4, "of the cotangent times weight the parts along 1 and along y are subtracted", "weight"},
+    {"native_layer_norm", 4, "as layer_norm", "weight"},
+    {"sign", 4, "complex: the radial part of a direction is taken out by subtraction"},
+    {"abs", 4, "complex, second order: as sign"},
 };
 
 constexpr MeasuredErrors kMeasured[] = {
 #include "measured_errors.inc"
     {}};
 
+/// NOTE: [additions] Operators that add their terms one after another. An addition is off by u times the
+/// partial sum P, and 2 |P| <= |y| + sum |terms|, which is the least that the condition can be: n additions
+/// need k of n / 2, and one more for the terms themselves. Fewer are made where terms are products of two
+/// inputs.
+struct Additions {
+  std::string_view op;
+  double per_input;
+};
+constexpr Additions kAdditions[] = {{"cumsum", 1}, {"scatter_add", 1}, {"index_add", 1}, {"mm", 0.5},
+                                    {"bmm", 0.5},  {"mv", 0.5},        {"matmul", 0.5}};
+
 using Table = std::map<std::string_view, Tolerance>;
 
 Table floors() {
   Table out;
-  for (const Floor& f : kFloors) out[f.op].value_floor = f.value, out[f.op].derivative_floor = f.derivative;
+  for (const Floor& f : kFloors) out[f.op].derivative_floor = f.derivative, out[f.op].floor_times = f.times;
+  for (const Additions& a : kAdditions) out[a.op].additions = a.per_input;
   return out;
 }
 
