@@ -146,6 +146,7 @@ Coverage Coverage::parse(const std::string& text) {
 
 namespace {
 constexpr double kDeviations = 6;  // two-sided 2e-9
+constexpr double kExpectedHits = 10;
 
 /// Upper end of Wilson's interval for a share of which `hits` in `n` were seen.
 double upper_share(uint64_t hits, uint64_t n) {
@@ -217,7 +218,7 @@ class Requirements {
     subsets("maps", c_.mapped);
     subsets("traces", c_.traced);
     for (int d = 1; d <= std::min(depth, int(Coverage::kDepths) - 1) && c_.deep_cases > 0; ++d)
-      out_.push_back({format("depth {}", d), c_.depths[size_t(d)], c_.deep_cases, 0.01});
+      out_.push_back({format("depth {}", d), c_.depths[size_t(d)], c_.deep_cases, d < 3 ? 0.01 : 0.002});
     return out_;
   }
 
@@ -254,7 +255,10 @@ std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int 
   return Requirements(op, coverage).all(depth);
 }
 
-bool falls_short(const Shortfall& s) { return upper_share(s.hits, s.cases) < s.required; }
+bool falls_short(const Shortfall& s) {
+  const bool none = s.hits == 0 && double(s.cases) * s.required >= kExpectedHits;
+  return none || upper_share(s.hits, s.cases) < s.required;
+}
 
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth) {
   std::vector<Shortfall> out = requirements(op, coverage, depth);

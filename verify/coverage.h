@@ -47,7 +47,7 @@ void observe_traced(const std::vector<Case::Slot>& of, const std::vector<Case::S
 struct Coverage {
   static constexpr size_t kDepths = 6;
   using Subsets = std::array<std::array<uint64_t, 8>, 4>;  ///< by number of tensors, by bits
-  uint64_t cases = 0, deep_cases = 0;                      ///< deep: under a transform at least
+  uint64_t cases = 0, deep_cases = 0;                      ///< deep: of laws of stacks of transforms
   std::array<uint64_t, kFeatures> features{};
   std::array<uint64_t, kDepths> depths{};
   Subsets mapped{}, traced{};
@@ -65,8 +65,8 @@ struct Shortfall {
   uint64_t hits, cases;
   double required;
 };
-/// Whether even the upper end of the interval that 1 in 10^9 runs leave is below the share. A few cases prove
-/// nothing, so short runs fall short of nothing.
+/// Whether even the upper end of the interval that 1 in 10^9 runs leave is below the share; or there is no hit
+/// at all where the share would give ten. Fewer cases prove nothing, so short runs fall short of nothing.
 bool falls_short(const Shortfall& s);
 /// Requirements that `coverage` fails.
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth);

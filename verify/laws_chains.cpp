@@ -160,9 +160,9 @@ Verdict chains_per_lane(Case& c) {
   if (!chain.valid()) return Verdict::discard();
   ChainProgram s{chain.smooth_function(), chain.inputs(), 0, "f0", chain.cpp()};
   if (!derive(c, s, forward)) return Verdict::discard();
-  if (c.draw.options().version >= 5 && c.draw.one_in(3) && !derive(c, s, c.draw.flag()))
+  if (c.draw.options().version >= 5 && c.draw.flag() && !derive(c, s, c.draw.flag()))
     return Verdict::discard();
-  return check_lanes(c, chain, s, [](Draw& d) { return d.options().version >= 5 && d.one_in(3); });
+  return check_lanes(c, chain, s, [](Draw& d) { return d.options().version >= 5 && d.flag(); });
 }
 
 /// Re<u, y>, exact for small numbers.

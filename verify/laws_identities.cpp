@@ -122,7 +122,7 @@ Reals condition_of(Identity::Side side, const XYZ& v, Reals& values) {
   values = g.values();
   Reals out(values.size());
   for (size_t s = 0; s < kManyShakes; ++s) {
-    const Reals y = g.shaken(g.point(), s);
+    const Reals y = g.shaken(g.point(), s, g.shake_size());
     for (size_t i = 0; i < y.size(); ++i)
       out[i] = fmaxq(out[i], fabsq(values[i]) + fabsq(y[i] - values[i]) / g.shake_size());
   }

@@ -44,14 +44,14 @@ class PassOn final : public Transform {
 };
 
 /// A snapshot, and what the model says its names mean.
-struct Snapshot {
+struct TableSnapshot {
   const OpTable* table;
   std::map<std::string, int> model;
 };
 
 /// What hides the published table: a pinned one, or a level, which pins the one it finds.
 struct Scope {
-  Snapshot shown;
+  TableSnapshot shown;
   std::unique_ptr<ScopedTable> table;
   std::unique_ptr<PassOn> transform;
   std::unique_ptr<Level> level;
@@ -61,7 +61,7 @@ struct Scope {
 class Registry {
  public:
   Registry() : published_before_(detail::published_table.load()), pinned_(dispatch_state().table) {
-    Snapshot first{&OpTable::current(), {}};
+    TableSnapshot first{&OpTable::current(), {}};
     for (const Watched& w : watched) first.model[w.op->name] = -1;
     snapshots_.push_back(first);
     published_ = first;
@@ -79,13 +79,13 @@ class Registry {
   }
   Registry(const Registry&) = delete;
 
-  const Snapshot& shown() const {
+  const TableSnapshot& shown() const {
     return !scopes_.empty() ? scopes_.back().shown : pinned_ ? snapshots_[0] : published_;
   }
 
   /// Registers another version of an operator: publishes a snapshot made from the one that is shown.
   void add(int which, int version) {
-    const Snapshot from = shown();
+    const TableSnapshot from = shown();
     const Op& now = *from.table->find(watched[which].op->name);
     Op* row = new Op(now);
     mine_.push_back(row);
@@ -93,17 +93,17 @@ class Registry {
     for (int key = 0; key < kKeyCount; ++key)
       if (key == int(Device::CPU) || row->composite)
         row->cells[key] = which ? cell_of<1>(version) : cell_of<0>(version);
-    Snapshot next{from.table->with(*row), from.model};
+    TableSnapshot next{from.table->with(*row), from.model};
     next.model[row->name] = version;
     snapshots_.push_back(next);
     publish(next);
   }
-  const Snapshot& any(uint32_t w) const { return snapshots_[w % snapshots_.size()]; }
-  void publish(const Snapshot& s) {
+  const TableSnapshot& any(uint32_t w) const { return snapshots_[w % snapshots_.size()]; }
+  void publish(const TableSnapshot& s) {
     OpTable::publish(s.table);
     published_ = s;
   }
-  void pin(const Snapshot& s) { scopes_.push_back({s, std::make_unique<ScopedTable>(s.table), {}, {}}); }
+  void pin(const TableSnapshot& s) { scopes_.push_back({s, std::make_unique<ScopedTable>(s.table), {}, {}}); }
   void enter() {
     Scope s{shown(), {}, std::make_unique<PassOn>(), {}};
     s.level = std::make_unique<Level>(*s.transform);
@@ -116,10 +116,10 @@ class Registry {
 
  private:
   const OpTable *published_before_, *pinned_;
-  std::vector<Snapshot> snapshots_;
+  std::vector<TableSnapshot> snapshots_;
   std::vector<const Op*> mine_;
   std::vector<Scope> scopes_;
-  Snapshot published_;
+  TableSnapshot published_;
 };
 
 /// Calls by name and by handle, and the forms: all must mean the version of the model.
