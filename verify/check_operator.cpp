@@ -2,40 +2,27 @@
 #include "lamella/verify/check_operator.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/verify/record.h"
 
 namespace lamella::verify {
 
 namespace {
 
-/// `cases` of one law; the first failure is shrunk and ends it.
-void check_law(const Law& law, const Op& op, const CheckOptions& o, Report& report) {
-  Tally& tally = report.tallies[{op.name, std::string(law.id)}];
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < o.cases; ++i) {
-    const Choices choices = choices_of(o.seed, law, op, uint64_t(i));
-    const Verdict v = run_check(law, op, choices);
-    if (v.kind == Verdict::Discard) {
-      ++tally.discards;
-      continue;
-    }
-    ++tally.cases;
-    tally.deep += v.depth >= 2;
-    if (v.kind != Verdict::Fail) continue;
-    ++tally.failures;
-    const Shrunk s = shrink(law, op, choices);
-    Failure& f = report.failures.emplace_back();
-    f.op = op.name;
-    f.law = law.id;
-    f.message = s.verdict.message;
-    f.program = s.verdict.program;
-    f.depth = s.verdict.depth;
-    break;
-  }
-  tally.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
-  report.seconds += tally.seconds;
+/// gradcheck of the case of a failure; nothing where the operator is meant for inputs of one kind alone (see
+/// NOTE: [input spaces]), or where the case cannot be checked so.
+std::optional<GradcheckReport> derivatives_of(const Op& op, const Failure& failure) {
+  const Law* law = find_law(failure.law);
+  if (!law || law->group != "derivative" || failure.blob.empty() || op.has(kSymmetricInput)) return {};
+  try {
+    const Record record = from_blob(failure.blob);
+    DrawOptions options = law->options;
+    options.version = record.decoding.version, options.depth = record.decoding.depth;
+    const Case c(op, record.choices, options);
+    return gradcheck(c.smooth_function(c.inexact()), c.values(c.inexact()),
+                     {.jvp = has_jvp(op), .vjp = has_vjp(op), .second_order = true});
+  } catch (const std::exception&) { return {}; }  // the failure has its own message
 }
 
 }  // namespace
@@ -48,12 +35,10 @@ OperatorReport check_operator(const Op& op, const CheckOptions& options) {
   for (const Law& law : laws())
     if (law.applies(*op.base)) run.laws.push_back(&law);
   out.laws = run.laws.size();
-  if (options.cases > 0) {
-    for (const Law* law : run.laws) check_law(*law, *op.base, options, out.report);
-    return out;
-  }
+  run.cases = uint64_t(std::max(0, options.cases));
   static const volatile std::sig_atomic_t kGoOn = 0;
   out.report = run_here(run, kGoOn);
+  for (const Failure& f : out.report.failures) out.derivatives.push_back(derivatives_of(*op.base, f));
   return out;
 }
 
@@ -70,8 +55,13 @@ std::string OperatorReport::text() const {
   for (const auto& [key, t] : report.tallies)
     out += format("  {} {}: {} cases, {} discarded, {} failures\n", find_law(key.second)->number, key.second,
                   t.cases, t.discards, t.failures);
-  for (const Failure& f : report.failures)
-    out += format("---- {} breaks {}\n{}\n\n{}", f.op, f.law, f.message, cpp_program(f.program));
+  if (total.cases == 0) out += "  no case was executed: nothing is known\n";
+  for (size_t k = 0; k < report.failures.size(); ++k) {
+    const Failure& f = report.failures[k];
+    out += format("---- {} breaks {}\n{}\n", f.op, f.law, f.message);
+    if (k < derivatives.size() && derivatives[k] && !derivatives[k]->passed()) out += derivatives[k]->text();
+    out += format("case {}\n\n{}", f.blob, cpp_program(f.program));
+  }
   return out;
 }
 

@@ -1,13 +1,14 @@
 // check_operator: all laws of one operator, from a program of one's own.
 #pragma once
 
+#include "lamella/verify/gradcheck.h"
 #include "lamella/verify/runner.h"
 
 namespace lamella::verify {
 
 struct CheckOptions {
   double seconds = 2;  ///< for all laws together, when `cases` is 0
-  int cases = 0;       ///< of each law that applies
+  int cases = 0;       ///< of each law that applies, discards too
   uint64_t seed = 1;
 };
 
@@ -15,7 +16,11 @@ struct OperatorReport {
   std::string op;
   size_t laws = 0;  ///< how many apply
   Report report;    ///< tallies by law, shrunk failures with their programs
-  bool passed() const { return report.failures.empty(); }
+  /// For each failure of a law of derivatives what gradcheck finds in its shrunk case: input, entry, both
+  /// numbers, bound and smoothness.
+  std::vector<std::optional<GradcheckReport>> derivatives;
+  /// Not without a case: nothing was checked then.
+  bool passed() const { return report.failures.empty() && report.total().cases > 0; }
   explicit operator bool() const { return passed(); }
   std::string text() const;
 };
