@@ -1,6 +1,8 @@
 // The public function: first order, then what the options ask for; and the report in words.
 #include "lamella/verify/gradcheck.h"
 
+#include <algorithm>
+
 #include "lamella/verify/checker.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/tolerances.h"
@@ -37,23 +39,38 @@ GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const Gradch
   LAMELLA_CHECK(options.jvp || options.vjp, Usage, "gradcheck: neither jvp nor vjp is to be checked");
   const Function g = Inexact{f};
   Tensors copies;
-  for (const Tensor& x : inputs) copies.push_back(strided_copy(x));
+  for (const Tensor& x : inputs) copies.push_back(x.defined() ? strided_copy(x) : x);
   GradcheckReport report;
   Checker first(g, copies, options, kDefaultTolerance.derivative, "", report);
   for (size_t k = 0; k < inputs.size(); ++k)
     LAMELLA_CHECK(differs(copies[k], inputs[k]).empty(), Usage, "gradcheck: the function writes to input {}",
                   k);
   report.variables = first.variables(), report.values = first.values();
-  LAMELLA_CHECK(report.variables > 0, Usage, "gradcheck: no input is floating or complex");
-  LAMELLA_CHECK(report.values > 0, Usage, "gradcheck: no result is floating or complex");
+  const bool any =
+      std::ranges::any_of(inputs, [](const Tensor& x) { return x.defined() && is_inexact(x.dtype()); });
+  LAMELLA_CHECK(any, Usage, "gradcheck: no input is floating or complex");
+  LAMELLA_CHECK(report.variables > 0, Usage, "gradcheck: the floating and complex inputs have no elements");
+  LAMELLA_CHECK(!first.results().empty(), Usage, "gradcheck: no result is floating or complex");
+  LAMELLA_CHECK(report.values > 0, Usage, "gradcheck: the floating and complex results have no elements");
   first.run();
-  if (options.batched) check_batched(g, copies, first, options, report);
+  if (options.batched && first.ran()) check_batched(g, copies, first, options, report);
   if (options.second_order && report.passed()) check_second_order(g, copies, options, report);
   return report;
 }
 
 GradcheckReport gradcheck(const UnaryFunction& f, const Tensor& input, const GradcheckOptions& options) {
   return gradcheck([&](const Tensors& xs) { return Tensors{f(xs[0])}; }, Tensors{input}, options);
+}
+
+void add_finding(GradcheckReport& report, const GradcheckOptions& options, GradcheckEntry e) {
+  if (report.wrong++ < options.most_findings) report.findings.push_back(std::move(e));
+}
+
+GradcheckEntry raised_entry(const std::string& label, const DerivativeRaised& r) {
+  GradcheckEntry e;
+  e.check = label + r.check;
+  e.raised = r.text;
+  return e;
 }
 
 std::string GradcheckEntry::text() const {

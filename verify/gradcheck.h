@@ -13,7 +13,7 @@ struct GradcheckOptions {
   bool second_order = false;  ///< also the derivatives of the pullback and of the pushforward
   bool batched = false;       ///< also: vmap of the pullback is the loop, over cotangents and over inputs
   /// Compare every entry even when random directions agree (they see an entry of 2^-40 of its row's sum no
-  /// more).
+  /// more; docs/gradcheck.md).
   bool every_entry = false;
   std::optional<OracleKind> oracle = {};  ///< default: Reference where the function runs there
   uint64_t seed = 1;                      ///< of directions
@@ -50,10 +50,11 @@ struct GradcheckReport {
   std::string text() const;
 };
 
-/// Checks jvp and vjp of f at `inputs` (floating and complex ones; others are passed on). Results that are
-/// neither floating nor complex do not count. The function must be one: two calls must give equal bits, and
-/// it may not write to its inputs (it is given copies of the same strides).
-/// Errors: usage when nothing can be differentiated; whatever f raises.
+/// Checks jvp and vjp of f at `inputs` (floating and complex ones; others and undefined ones are passed on).
+/// Results that are neither floating nor complex do not count. The function must be one: two calls must give
+/// equal bits, and it may not write to its inputs (it is given copies of the same strides). Whatever
+/// derivatives raise is a finding.
+/// Errors: usage when nothing can be differentiated; whatever f itself raises.
 GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const GradcheckOptions& options = {});
 GradcheckReport gradcheck(const UnaryFunction& f, const Tensor& input, const GradcheckOptions& options = {});
 

@@ -85,7 +85,8 @@ void map_cotangents(const VjpResult& r, Checker& first) {
 
 /// Lanes at different inputs and cotangents against one call each. Both sides are the same formula, so its
 /// own condition bounds what may differ.
-void map_inputs(const Function& f, const Split& here, const Checker& first, GradcheckReport& report) {
+void map_inputs(const Function& f, const Split& here, const Checker& first, const GradcheckOptions& options,
+                GradcheckReport& report) {
   const Function both = [&](const Tensors& all) {
     const Split split(f, here.all);
     const Tensors xs(all.begin(), all.begin() + long(split.xs.size())),
@@ -97,7 +98,7 @@ void map_inputs(const Function& f, const Split& here, const Checker& first, Grad
     Reals x = flatten(here.xs);
     for (f128& v : x) v *= factor;
     points.push_back(x);
-    cotangents.push_back(first.direction(Reals(first.values(), 1), 5 + points.size()));
+    cotangents.push_back(first.direction(first.results(), {}, 5 + points.size()));
   }
   Tensors batch = stacked(points, here.xs);
   for (const Tensor& u : stacked(cotangents, first.results())) batch.push_back(u);
@@ -112,32 +113,30 @@ void map_inputs(const Function& f, const Split& here, const Checker& first, Grad
       if (got[j] == want[j] || (got[j] != got[j] && want[j] != want[j])) continue;
       const f128 bound = kDefaultTolerance.derivative * noise[j];
       if (fabsq(got[j] - want[j]) <= bound) continue;
-      if (report.wrong++ >= 8) continue;
       GradcheckEntry e;
       e.check = format("vmap of vjp, lane {} of {}", l, points.size());
       e.input = parts[j];
       e.got = double(got[j]), e.expected = double(want[j]), e.bound = double(bound);
       e.bound_from = "roundings of the loop's own result times its condition; expected is the loop";
-      report.findings.push_back(std::move(e));
+      add_finding(report, options, std::move(e));
     }
   }
 }
 
 }  // namespace
 
-void check_batched(const Function& f, const Tensors& inputs, Checker& first, const GradcheckOptions&,
+void check_batched(const Function& f, const Tensors& inputs, Checker& first, const GradcheckOptions& options,
                    GradcheckReport& report) {
   const Split here(f, inputs);
   try {
-    map_cotangents(vjp(here, here.xs), first);
+    under_test("batched", [&] {
+      map_cotangents(vjp(here, here.xs), first);
+      first.conclude();
+      map_inputs(f, here, first, options, report);
+    });
+  } catch (const DerivativeRaised& r) {
     first.conclude();
-    map_inputs(f, here, first, report);
-  } catch (const Error& e) {
-    GradcheckEntry entry;
-    entry.check = "batched";
-    entry.raised = e.what();
-    ++report.wrong;
-    report.findings.push_back(std::move(entry));
+    add_finding(report, options, raised_entry("", r));
   }
 }
 
@@ -146,9 +145,9 @@ void check_second_order(const Function& f, const Tensors& inputs, const Gradchec
                         GradcheckReport& report) {
   GradcheckReport scratch;
   const Checker at(f, inputs, options, 1, "", scratch);
-  const Tensors us = tensors_of(at.direction(Reals(at.values(), 1), 3), at.results());
+  const Tensors us = tensors_of(at.direction(at.results(), {}, 3), at.results());
   const Split here(f, inputs);
-  const Tensors ts = tensors_of(at.direction(Reals(at.variables(), 1), 4), here.xs);
+  const Tensors ts = tensors_of(at.direction(here.xs, {}, 4), here.xs);
   const Function pulled = [&](const Tensors& xs) {
     const Split split(f, xs);
     const VjpResult r = vjp(split, split.xs);
@@ -158,17 +157,11 @@ void check_second_order(const Function& f, const Tensors& inputs, const Gradchec
     const Split split(f, xs);
     return jvp(split, split.xs, moved_beside(ts, split.xs)).tangents;
   };
-  GradcheckOptions first_only = options;
+  // The function is derivative code here: whatever it raises, or that it has no fixed values, is a finding.
   const auto check = [&](const Function& g, const char* label) {
     try {
-      Checker(g, inputs, first_only, kDefaultTolerance.second, label, report).run();
-    } catch (const Error& e) {
-      GradcheckEntry entry;
-      entry.check = label;
-      entry.raised = e.what();
-      ++report.wrong;
-      report.findings.push_back(std::move(entry));
-    }
+      under_test("", [&] { Checker(g, inputs, options, kDefaultTolerance.second, label, report).run(); });
+    } catch (const DerivativeRaised& r) { add_finding(report, options, raised_entry(label, r)); }
   };
   if (options.vjp) check(pulled, "second order, of the pullback: ");
   if (options.jvp) check(pushed, "second order, of the pushforward: ");

@@ -50,18 +50,25 @@ bool is_finite(f128 v) { return v - v == 0; }
 }  // namespace
 
 RealFunction::RealFunction(const Function& f, const Tensors& inputs, OracleKind kind)
-    : f_(f), kind_(kind), x_(flatten(inputs)), u_(0) {
+    : f_(f), kind_(kind), u_(0) {
   for (const Tensor& t : inputs) {
     inputs_.push_back(!t.defined()                              ? t
                       : kind == OracleKind::Reference           ? to_reference(t)
                       : t.is_contiguous() || overlaps_itself(t) ? plain_copy(t)
                                                                 : strided_copy(t));
     if (!t.defined() || !is_inexact(t.dtype())) continue;
+    const Reals parts = flatten({t});
+    x_.insert(x_.end(), parts.begin(), parts.end());
     u_ = std::max(u_, unit_roundoff(inputs_.back().dtype()));
     dtypes_.insert(dtypes_.end(), size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1),
                    inputs_.back().dtype());
   }
-  shake_ = std::ldexp(1, int(0.4 * std::log2(u_)));
+  set_roundoff(u_);
+}
+
+void RealFunction::set_roundoff(double u) {
+  u_ = u;
+  shake_ = std::ldexp(1, int(0.4 * std::log2(u)));
 }
 
 f128 RealFunction::representable(size_t j, f128 v) const { return round_to(dtypes_[j], v); }
@@ -84,11 +91,11 @@ Reals RealFunction::evaluate(const Reals& x) const {
 
 Reals RealFunction::operator()(const Reals& x) const { return evaluate(x); }
 
-Reals RealFunction::shaken(const Reals& x, size_t sample) const {
+Reals RealFunction::shaken(const Reals& x, size_t sample, double size) const {
   place(x);
   std::optional<ReferenceRun> there;
   if (kind_ == OracleKind::Reference) there.emplace();
-  Shaken mode(shake_, sample);
+  Shaken mode(size, sample);
   const Level level(mode);
   return flatten(f_(inputs_));
 }
@@ -105,35 +112,71 @@ const Reals& RealFunction::noise() const {
   for (size_t s = 0; s < kShakes; ++s) {
     const Reals y = shaken(x_, s);
     for (size_t i = 0; i < y.size(); ++i)
-      noise_[i] = fmaxq(noise_[i], fabsq(y_[i]) + fabsq(y[i] - y_[i]) / shake_);
+      if (is_finite(y[i])) noise_[i] = fmaxq(noise_[i], fabsq(y_[i]) + fabsq(y[i] - y_[i]) / shake_);
   }
   for (f128& v : noise_) v *= 4 * f128(u_);
   return noise_;
 }
 
-Reals central(const RealFunction& g, const Reals& direction, f128 h) {
+std::pair<Reals, Reals> sides(const RealFunction& g, const Reals& direction, f128 h) {
   Reals right = g.point(), left = right;
   for (size_t j = 0; j < right.size(); ++j)
     if (direction[j] != 0) right[j] += h * direction[j], left[j] -= h * direction[j];
-  Reals out = g(right);
-  const Reals low = g(left);
-  for (size_t i = 0; i < out.size(); ++i) out[i] = (out[i] - low[i]) / (2 * h);
-  return out;
+  return {g(right), g(left)};
 }
 
 Reals conditions(const RealFunction& g, const Reals& direction, f128 step, size_t shakes) {
   Reals right = g.point(), left = right;
   for (size_t j = 0; j < right.size(); ++j)
     if (direction[j] != 0) right[j] += step * direction[j], left[j] -= step * direction[j];
-  const Reals plain = central(g, direction, step);
+  const auto slope = [&](const Reals& a, const Reals& b) {
+    Reals out(a.size());
+    for (size_t i = 0; i < out.size(); ++i) out[i] = (a[i] - b[i]) / (2 * step);
+    return out;
+  };
+  const Reals plain = slope(g(right), g(left));
   Reals out(plain.size());
   for (size_t s = 0; s < shakes; ++s) {
-    const Reals a = g.shaken(right, s), b = g.shaken(left, s);
-    for (size_t i = 0; i < out.size(); ++i)
-      out[i] = fmaxq(out[i], fabsq((a[i] - b[i]) / (2 * step) - plain[i]) / g.shake_size());
+    double size = g.shake_size();
+    const auto moved = [&] { return slope(g.shaken(right, s, size), g.shaken(left, s, size)); };
+    Reals d = moved();
+    if (!std::ranges::all_of(d, is_finite)) size *= 0x1p-8, d = moved();  // an operand left its domain
+    for (size_t i = 0; i < out.size(); ++i) {
+      const f128 change = fabsq(d[i] - plain[i]) / size;
+      out[i] = is_finite(change) ? fmaxq(out[i], change) : kInfinity;
+    }
   }
   for (size_t i = 0; i < out.size(); ++i) out[i] += fabsq(plain[i]);
   return out;
+}
+
+Rounding rounding_of(DType d) { return {unit_roundoff(d), 4 * smallest_number(d)}; }
+Rounding coarser(Rounding a, Rounding b) { return {std::max(a.u, b.u), std::max(a.tiny, b.tiny)}; }
+
+namespace {
+/// Notes what operators leave, whatever they were given.
+class Grains : public Transform {
+ public:
+  TransformKind kind() const override { return TransformKind::Mode; }
+  std::string_view name() const override { return "grains"; }
+  void call(Frame& frame, int key) override {
+    const Op& op = *frame.op;
+    if (op.composite) return op.composite(frame);
+    const Below below(key);
+    lamella::call(frame);
+    if (op.is_view() || frame.list) return;
+    for (int k = 0; k < op.schema.n_results; ++k)
+      coarsest = coarser(coarsest, rounding_of(frame.results[k].dtype()));
+  }
+  Rounding coarsest;
+};
+}  // namespace
+
+Rounding rounding_inside(const Function& f, const Tensors& inputs) {
+  Grains mode;
+  const Level level(mode);
+  f(inputs);
+  return mode.coarsest;
 }
 
 namespace {
@@ -169,7 +212,7 @@ struct Rung {
 
 Rung read(const Ladder& l, size_t i, f128 y, f128 noise) {
   const f128 floor = noise * 4 / l.h;  // of one slope at the shortest step
-  if (l.right[0][i] == y && l.left[0][i] == y && l.right[2][i] == y && l.left[2][i] == y)
+  if (is_finite(y) && l.right[0][i] == y && l.left[0][i] == y && l.right[2][i] == y && l.left[2][i] == y)
     return {0, 2 * floor, -2 * floor, 2 * floor, Kink::Smooth};
   f128 d[3], up[3], down[3], bend[3];
   bool finite = is_finite(y);
@@ -214,8 +257,8 @@ Slope slope(const RealFunction& g, size_t j) {
   const size_t n = y.size();
   Slope out{Reals(n), Reals(n, kInfinity), Reals(n), Reals(n), std::vector<Kink>(n, Kink::NotDifferentiable),
             0};
-  const double aim = std::sqrt(g.roundoff()) * std::pow(g.roundoff(), 0.12);  // f64: 2^-33
-  for (const f128 h : steps_for(g.point()[j], g.roundoff())) {
+  const double u = g.roundoff(j), aim = std::sqrt(u) * std::pow(u, 0.12);  // f64: 2^-33
+  for (const f128 h : steps_for(g.point()[j], u)) {
     const Ladder ladder = climb(g, j, h);
     if (ladder.right_step[2] == 0 || ladder.left_step[2] == 0) break;  // below the variable's resolution
     bool enough = true;

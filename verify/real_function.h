@@ -2,9 +2,11 @@
 // each with its error and how smooth the function is there.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 
 #include "lamella/transforms/grad.h"
+#include "lamella/verify/compare.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
@@ -35,14 +37,20 @@ class RealFunction {
   const Reals& point() const { return x_; }
   const Reals& values() const;
   Reals operator()(const Reals& x) const;
-  /// Likewise with operands shaken: see NOTE: [shaking].
-  Reals shaken(const Reals& x, size_t sample) const;
+  /// Likewise with operands shaken, by shake_size() or `size`: see NOTE: [shaking].
+  Reals shaken(const Reals& x, size_t sample, double size) const;
+  Reals shaken(const Reals& x, size_t sample) const { return shaken(x, sample, shake_); }
   double shake_size() const { return shake_; }
   /// What variable j can hold.
   f128 representable(size_t j, f128 v) const;
   double roundoff() const { return u_; }
+  /// Of variable j, or of f where that is coarser.
+  double roundoff(size_t j) const { return std::max(u_, unit_roundoff(dtypes_[j])); }
+  /// f rounds so, where it is known; else it is taken to round as the coarsest input.
+  void set_roundoff(double u);
   OracleKind kind() const { return kind_; }
   /// How far each value may be off, by roundoff: the condition of the whole program, times the roundoff.
+  /// Finite where the value is: a sample that overflows or leaves the domain does not count.
   const Reals& noise() const;
 
  private:
@@ -70,10 +78,19 @@ struct Slope {
 Slope slope(const RealFunction& g, size_t j);
 
 /// sum of |g'(x) d| over what roundoff inside g may make of it: |slope| + |change of the slope when shaken| /
-/// shake size, by differences over `step`.
+/// shake size, by differences over `step`. Not finite where x +- step d has no finite value.
 inline constexpr size_t kShakes = 4;
 Reals conditions(const RealFunction& g, const Reals& direction, f128 step, size_t shakes = kShakes);
-/// (g(x + h d) - g(x - h d)) / 2h.
-Reals central(const RealFunction& g, const Reals& direction, f128 h);
+/// g(x + h d) and g(x - h d).
+std::pair<Reals, Reals> sides(const RealFunction& g, const Reals& direction, f128 h);
+
+/// What rounding to a dtype may change: relatively, and in what underflows.
+struct Rounding {
+  double u = 0, tiny = 0;
+};
+Rounding rounding_of(DType d);
+Rounding coarser(Rounding a, Rounding b);
+/// The coarsest dtype in which an operator of f leaves its result. Views do not round.
+Rounding rounding_inside(const Function& f, const Tensors& inputs);
 
 }  // namespace lamella::verify
