@@ -85,8 +85,8 @@ def main():
 
     with tempfile.TemporaryDirectory() as folder:
         clean, broken, mutants = (os.path.join(folder, name) for name in ("a.json", "b.json", "m.json"))
-        run("verify", "--op", "tanh,add,sum,where", "--cases", "40", "--seed", "7", "--json", clean)
-        run("verify", "--load", os.path.join(plugins, "my_operator_broken.so"), "--cases", "40",
+        run("verify", "--op", "tanh,add,sum,where", "--cases", "16", "--seed", "7", "--json", clean)
+        run("verify", "--load", os.path.join(plugins, "my_operator_broken.so"), "--cases", "16",
             "--seed", "1", "--json", broken, status=1)
         run("mutate", "--load", os.path.join(plugins, "my_mutant.so"), "--op", "tanh", "--sample", "12",
             "--budget", "300", "--first", "--at-least", "0", "--json", mutants)

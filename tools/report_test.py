@@ -30,7 +30,7 @@ def run(*arguments):
     return subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, errors="replace")
 
 
-def verify(name, *options, cases="40", seed="7", choice=CHOICE):
+def verify(name, *options, cases="16", seed="7", choice=CHOICE):
     done = run("verify", *choice, "--seed", seed, "--cases", cases, "--json", path_of(name), *options)
     assert done.returncode == 0, done.stdout + done.stderr
     with open(path_of(name), encoding="utf-8") as stream:
@@ -170,7 +170,7 @@ class Reports(unittest.TestCase):
 
     def test_counts_are_reproducible(self):
         cells, _ = whole = counted(self.whole)
-        self.assertEqual({cases + discards for cases, _, discards, *_ in cells.values()}, {40})
+        self.assertEqual({cases + discards for cases, _, discards, *_ in cells.values()}, {16})
         self.assertEqual(counted(self.merge("shard0.json", "shard1.json", "shard2.json")), whole)
         self.assertEqual(counted(verify("many.json", "--processes", "3")), whole)
         few = verify("few.json", "--processes", "3", cases="2")

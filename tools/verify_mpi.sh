@@ -10,11 +10,12 @@ command -v mpirun >/dev/null || { echo "verify_mpi: no mpirun (apt-get install o
 parts=$(mktemp -d)
 trap 'rm -r "$parts"' EXIT
 case " $* " in *" --seed"*) ;; *) set -- --seed "$RANDOM" "$@" ;; esac   # all ranks share it
-root=()
-[ "$(id -u)" != 0 ] || root=(--allow-run-as-root)
+options=(--oversubscribe)
+[ "$(id -u)" != 0 ] || options+=(--allow-run-as-root)
+command -v ssh >/dev/null || options+=(--mca plm isolated)   # Debian's mpirun wants it even for one machine
 # A rank that ends with 1 found failures: mpirun would end the others for it, and its report has them.
 # shellcheck disable=SC2016
-mpirun "${root[@]}" --oversubscribe -n "$ranks" bash -c '
+mpirun "${options[@]}" -n "$ranks" bash -c '
   program=$1 parts=$2
   shift 2
   "$program" verify --processes 1 "$@" --shard "$OMPI_COMM_WORLD_RANK/$OMPI_COMM_WORLD_SIZE" \
