@@ -65,8 +65,8 @@ struct Shortfall {
   uint64_t hits, cases;
   double required;
 };
-/// Whether even the upper end of the interval that 1 in 10^9 runs leave is below the share; or there is no hit
-/// at all where the share would give ten. Fewer cases prove nothing, so short runs fall short of nothing.
+/// Whether even the upper end of the interval that 1 in 10^9 runs leave is below the share; or there is no
+/// hit at all where the share would give ten. Fewer cases prove nothing, so short runs fall short of nothing.
 bool falls_short(const Shortfall& s);
 /// Requirements that `coverage` fails.
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth);
