@@ -86,6 +86,16 @@ TEST(GradcheckVerdicts, AConditionThatOverflowsAcceptsNothing) {
     }
 }
 
+TEST(GradcheckVerdicts, AnInfiniteValueHasNoSlope) {
+  for (const OracleKind kind : kBoth) {
+    const GradcheckReport r =
+        gradcheck([](const Tensor& x) { return exp(x * x); }, doubles({1e5, 0.5}), {.oracle = kind});
+    EXPECT_TRUE(r) << r.text();
+    EXPECT_GE(r.not_smooth, 1u);
+    EXPECT_EQ(r.kinks.at(0).kink, Kink::NotDifferentiable) << r.text();
+  }
+}
+
 // --- small entries beside large ones ---
 
 TEST(GradcheckVerdicts, AWrongRowOfThePullbackShowsBesideLargeOnes) {

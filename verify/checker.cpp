@@ -210,21 +210,22 @@ bool Checker::straight(const std::pair<Reals, Reals>& beside, const Reals& slope
 /// function's own dtype, which costs little; but that step of 2^-14 may leave the domain or come near a pole,
 /// so it speaks for gaps of up to 2^6 roundings of the slope itself, and beyond them the oracle does.
 bool Checker::within_condition(const Reals& got, const Reals& want, const Reals& t) const {
-  const auto within = [&](const Reals& condition, f128 most) {
-    for (size_t i = 0; i < want.size(); ++i) {
-      const f128 allowed = fminq(condition[i], most * fabsq(want[i]));
-      if (!finite_part(condition[i]) || !(fabsq(got[i] - want[i]) <= f128(units_ * coarsest_.u) * allowed))
-        return false;
+  Fast gaps(want.size()), sizes = fast(want);
+  for (size_t i = 0; i < gaps.size(); ++i) gaps[i] = std::fabs((long double)(got[i] - want[i]));
+  const long double rounding = units_ * coarsest_.u;
+  const auto within = [&](const Fast& condition, std::optional<long double> most) {
+    for (size_t i = 0; i < gaps.size(); ++i) {
+      long double c = std::fabs(condition[i]);
+      if (most) c = std::min(c, *most * std::fabs(sizes[i]));
+      if (!std::isfinite(condition[i]) || !(gaps[i] <= rounding * c)) return false;
     }
     return true;
   };
-  Reals sizes = want;
-  for (f128& v : sizes) v = fabsq(v);
   if (within(sizes, 1)) return true;
   if (own_.roundoff() == 0x1p-53)
     for (const size_t shakes : {size_t(1), kShakes})
-      if (within(conditions(own_, t, 0x1p-14, shakes), 64)) return true;
-  return within(conditions(*oracle_, t, ldexpq(1, kWideStep), kShakes), kInfinity);
+      if (within(fast(conditions(own_, t, 0x1p-14, shakes)), 64)) return true;
+  return within(fast(conditions(*oracle_, t, ldexpq(1, kWideStep), kShakes)), {});
 }
 
 /// jvp along a random combination of columns against the f128 difference.
