@@ -196,4 +196,12 @@ DType coarsest_dtype(const Tensors& ts) {
 double smallest_number(DType d) { return double(range_of(d).smallest); }
 double largest_number(DType d) { return double(range_of(d).max); }
 
+double half_range(DType d) {
+  switch (to_real(d)) {
+    case DType::F16: return 0x1p7;
+    case DType::F64: return 0x1p500;
+    default: return 0x1p60;
+  }
+}
+
 }  // namespace lamella::verify

@@ -51,5 +51,8 @@ DType coarsest_dtype(const Tensors& ts);
 /// The smallest positive number of a floating or complex dtype, and the largest one.
 double smallest_number(DType d);
 double largest_number(DType d);
+/// 2^(half the exponent range): beyond it, sums and products inside may overflow although the result does
+/// not.
+double half_range(DType d);
 
 }  // namespace lamella::verify

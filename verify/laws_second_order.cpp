@@ -115,11 +115,9 @@ Verdict second_derivatives_agree(Case& c) {
     for (const Tensor& g : n.product) {
       want.push_back(unflatten(exact, at, g));
       if (!finite({narrow(want.back(), g.dtype())})) return Verdict::discard();  // beyond the dtype of g
-      const Tensor bound = unflatten(bounds, bound_at, g, 1);
-      std::string d = outside(g, want.back(), bound);
-      if (!d.empty())
-        d = outside(g, want.back(),
-                    plus(bound, oracle.lost_to_underflow(g.dtype(), 2) * (1 + total(u)) * (1 + total(v))));
+      const Tensor bound =
+          plus(unflatten(bounds, bound_at, g, 1), oracle.lost_to_underflow(g.dtype(), {&u, &v}));
+      const std::string d = outside(g, want.back(), bound);
       if (difference.empty()) difference = d;
     }
     if (!difference.empty())

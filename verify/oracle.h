@@ -2,6 +2,8 @@
 // far rounding may move them.
 #pragma once
 
+#include <initializer_list>
+
 #include "lamella/verify/case.h"
 
 namespace lamella::verify {
@@ -66,11 +68,12 @@ class Oracle {
   /// The operator at |x|, at least 1, in each part: where it adds and multiplies, no partial result of any
   /// order is larger than this one.
   Reals reach();
-  /// NOTE: [underflow inside] What a derivative of this order, per unit of its directions, may lose where
-  /// partial results in `d` underflow: each loses less than the smallest number, and is multiplied by what
-  /// comes later: by arguments, by logarithms of them (|log x| < 16 for x within 2^+-20), or by products of
-  /// many (reach()). Order 0 is the value.
-  double lost_to_underflow(DType d, int order);
+  /// NOTE: [underflow inside] What a value, or a derivative along these directions, may lose where partial
+  /// results in `d` underflow: each loses less than the smallest number, and is multiplied by what comes
+  /// later: directions, arguments, logarithms of them (|log x| < 16 for x within 2^+-20), products of many
+  /// (reach()). 0 where none can underflow: where the operator at min(1, |x|), in a product the least of any
+  /// order, does not.
+  double lost_to_underflow(DType d, std::initializer_list<const Reals*> directions);
 
   const Matrix& jacobian();
   /// Whether one-sided differences agree at this point; operators without kinks are smooth. A kink within the

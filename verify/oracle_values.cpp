@@ -57,15 +57,27 @@ Reals Oracle::reach() {
 }
 
 /// see NOTE: [underflow inside]
-double Oracle::lost_to_underflow(DType d, int order) {
+double Oracle::lost_to_underflow(DType d, std::initializer_list<const Reals*> directions) {
   const bool of_many = op_.shape != ShapeClass::Broadcast && op_.shape != ShapeClass::Linalg;
-  if (order == 0 && !of_many) return 0;
-  f128 later = 16;
+  if (directions.size() == 0 && !of_many) return 0;
+  const DType of_sums = is_half(d) ? DType::F32 : d;
+  f128 scale = smallest_number(of_sums) * f128(x_.size()), least = 1, later = 16;
+  for (const Reals* v : directions) {
+    f128 sum = 1, small = 1;
+    for (const f128 t : *v) sum += fabsq(t), small = t == 0 ? small : fminq(small, fabsq(t));
+    scale *= sum, least *= small;
+  }
   for (const f128 v : x_) later += fabsq(v);
-  if (of_many)
+  if (of_many) {
+    Reals x = x_;
+    for (f128& v : x) v = v == 0 ? 1 : fminq(1, fabsq(v));
+    f128 factor = 1;
+    for (const f128 v : evaluate(x)) factor = fminq(factor, fabsq(v));
+    if (least * factor >= smallest_number(of_sums) / unit_roundoff(of_sums)) return 0;
     for (const f128 v : reach()) later = fmaxq(later, fabsq(v));
-  const double smallest = is_half(d) ? smallest_number(DType::F32) : smallest_number(d);
-  return double(smallest * f128(x_.size()) * powq(later, std::max(order, 1)));
+  }
+  for (size_t k = 1; k < directions.size(); ++k) scale *= later;
+  return double(scale * later);
 }
 
 }  // namespace lamella::verify
