@@ -46,7 +46,10 @@ std::optional<DrawnFunction> draw_form(Case& c) {
 
 std::optional<DrawnFunction> draw_function(Case& c) {
   const std::vector<Case::Slot>& slots = c.tensors();
-  if (slots.empty()) return std::nullopt;
+  if (slots.empty()) {  // a factory: the plain call
+    if (c.op.has(kRandom) || c.op.has(kUnspecified)) return std::nullopt;
+    return DrawnFunction{c.function({}), {}, "  " + cpp_call(c.op, c.args) + ";\n", 0};
+  }
   const uint32_t kind = c.draw.below(8);
   if (kind == 6)
     if (auto form = draw_form(c)) return form;

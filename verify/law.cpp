@@ -38,6 +38,7 @@ std::vector<Law>& all_laws() {
     add_kink_laws(list);
     add_random_laws(list);
     add_registry_laws(list);
+    add_refusal_laws(list);
     by_number(list);
     return list;
   }();

@@ -58,53 +58,6 @@ Values to_meta(const Values& args) {
   return out;
 }
 
-Tensor mutated_tensor(Case& c, const Tensor& t) {
-  Dims sizes(t.sizes());
-  DType dtype = t.dtype();
-  const uint32_t w = c.draw.word();
-  const int d = sizes.empty() ? 0 : int(w / 8 % uint32_t(sizes.size()));
-  switch (w % 5) {
-    case 0:
-      if (!sizes.empty()) sizes[d] += 1;
-      else sizes.push_back(2);
-      break;
-    case 1: sizes.push_back(2); break;
-    case 2:
-      if (!sizes.empty()) sizes.erase(d);
-      break;
-    case 3:
-      if (!sizes.empty()) sizes[d] = 0;
-      break;
-    default: dtype = DType(w / 8 % uint32_t(DType::F128)); break;
-  }
-  if (is_integer(t.dtype()) && dtype == t.dtype()) return c.draw.index(sizes, 1);  // indices stay valid
-  return c.draw.tensor(sizes, dtype);
-}
-
-/// One argument changed into something the operator may have to refuse.
-void mutate(Case& c) {
-  const size_t i = c.draw.below(uint32_t(c.args.size()));
-  Value& v = c.args[i];
-  const uint32_t w = c.draw.word();
-  constexpr int64_t kSteps[] = {1, -1, 3, -3, 7, -7};
-  if (Tensor* t = std::get_if<Tensor>(&v)) {
-    if (t->defined()) *t = mutated_tensor(c, *t);
-  } else if (Tensors* ts = std::get_if<Tensors>(&v)) {
-    if (w % 3 == 0) ts->clear();
-    else if (!ts->empty()) ts->back() = mutated_tensor(c, ts->back());
-  } else if (int64_t* n = std::get_if<int64_t>(&v)) {
-    *n += kSteps[w % 6];
-  } else if (Dims* dims = std::get_if<Dims>(&v)) {
-    if (w % 4 == 0 || dims->empty()) dims->push_back(w / 4 % 3);
-    else if (w % 4 == 1) dims->erase(0);
-    else (*dims)[int(w / 64 % uint32_t(dims->size()))] += kSteps[w / 4 % 6];
-  } else if (DType* d = std::get_if<DType>(&v)) {
-    *d = DType(w % uint32_t(DType::F128));
-  } else if (std::string* s = std::get_if<std::string>(&v)) {
-    *s += "?";
-  }
-}
-
 std::string type_differs(const Tensors& got, const Tensors& want, bool strides) {
   if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {
@@ -120,7 +73,7 @@ std::string type_differs(const Tensors& got, const Tensors& want, bool strides) 
 bool from_values(ErrorCode code) { return code == ErrorCode::Value || code == ErrorCode::IndexOutOfRange; }
 
 Verdict meta_agrees(Case& c) {
-  if (c.draw.flag()) mutate(c);
+  if (c.draw.flag()) spoil(c);
   const Outcome real = attempt(c.op, c.args), meta = attempt(c.op, to_meta(c.args));
   std::string d;
   if (real.raised && !meta.raised && from_values(real.code)) return Verdict::discard();

@@ -9,7 +9,7 @@ namespace lamella::verify {
 
 namespace {
 
-bool tensor_op(const Op& op) { return takes_tensors(op) && !op.has(kRandom); }
+bool repeats(const Op& op) { return !op.has(kRandom) && (takes_tensors(op) || !op.has(kUnspecified)); }
 
 /// A sweep of more steps than this takes as many of them, evenly, from a drawn first one.
 constexpr int64_t kMostSteps = 32;
@@ -152,13 +152,13 @@ void add_memory_laws(std::vector<Law>& laws) {
   const DrawOptions large{.tame = true, .max_numel = 64};
   laws.push_back({4, "poison_is_invisible", "layout",
                   "What fresh memory held never shows in a result, and nothing beside a block is written.",
-                  large, false, tensor_op, poison_is_invisible});
+                  large, false, repeats, poison_is_invisible});
   laws.push_back({53, "state_restored", "dispatch",
                   "Return, and an exception at any call, leave levels, masks and memory as they were.", wide,
-                  false, tensor_op, state_restored});
+                  false, repeats, state_restored});
   laws.push_back({53, "out_of_memory", "dispatch",
                   "Whichever allocation is refused, a call works or raises out_of_memory, and leaks nothing.",
-                  large, false, tensor_op, out_of_memory});
+                  large, false, repeats, out_of_memory});
 }
 
 }  // namespace lamella::verify

@@ -15,7 +15,10 @@ void add_jet_laws(std::vector<Law>& laws);        ///< laws_jet.cpp: 27
 void add_kink_laws(std::vector<Law>& laws);       ///< laws_kinks.cpp: 30
 void add_random_laws(std::vector<Law>& laws);     ///< laws_random.cpp: 50
 void add_registry_laws(std::vector<Law>& laws);   ///< laws_registry.cpp: 54
+void add_refusal_laws(std::vector<Law>& laws);    ///< laws_refusals.cpp: 62
 
+/// One argument changed into something the operator may have to refuse.
+void spoil(Case& c);
 /// A random operator that is given no key: another call gives other numbers.
 bool draws_anew(const Case& c);
 /// Of an operator that takes its dims by `Dim` parameters: whether each of the `rank` dims is among them. A
