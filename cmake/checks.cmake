@@ -72,7 +72,7 @@ if(TARGET lamella_program)
     add_test(NAME mutants.sample COMMAND lamella_program mutate --sample 120 --seed 20261121)
     add_test(NAME mutants.laws_shown_red
       COMMAND lamella_program mutate --check-laws ${PROJECT_SOURCE_DIR}/docs/laws.md)
-    set_tests_properties(mutants.sample mutants.laws_shown_red PROPERTIES PROCESSORS 2 TIMEOUT 600)
+    set_tests_properties(mutants.sample mutants.laws_shown_red PROPERTIES PROCESSORS 2 TIMEOUT 240)
     add_test(NAME mutants.plugin
       COMMAND lamella_program mutate --load ${PROJECT_BINARY_DIR}/plugins/my_mutant.so --op tanh
         --mutant my_sign_lost:tanh --verbose)

@@ -18,6 +18,9 @@
 namespace {
 using namespace lamella::verify;
 
+constexpr double kMostEquivalent = 0.03;  ///< of all; a small sample may have thirty
+constexpr size_t kFew = 1000;
+
 struct Asked {
   MutantOptions run;
   std::vector<std::string> ops, groups, ids, plugins;
@@ -217,5 +220,11 @@ int main_mutate(int argc, char** argv) {
   }
   if (o.json != "-" && !stop_requested && o.ops.empty() && o.ids.empty() && o.groups.empty() && o.sample == 0)
     for (const std::string& id : idle_laws(results)) std::printf("no bug turned %s red\n", id.c_str());
-  return score_of(results).rate() >= o.at_least ? 0 : 1;
+  const verify::Score score = score_of(results);
+  if (double(score.equivalent) > kMostEquivalent * double(std::max<size_t>(results.size(), kFew))) {
+    std::printf("%zu of %zu mutants are equivalent: more than %g %%\n", size_t(score.equivalent),
+                results.size(), 100 * kMostEquivalent);
+    return 1;
+  }
+  return score.rate() >= o.at_least ? 0 : 1;
 }

@@ -106,7 +106,9 @@ MutantResult finish(const Child& c, const Planted& p, std::string_view last) {
   parse(c.said, r, ended);
   if (ended) return r;
   const bool hung = WIFSIGNALED(status) && (WTERMSIG(status) == SIGPROF || WTERMSIG(status) == SIGALRM);
-  r.kills.push_back({std::string(last), 0, hung ? "hangs" : "crash", {}});
+  if (last == kComparison)
+    r.reason = std::string(hung ? "hangs" : "dies") + " where it is compared with the right one";
+  else r.kills.push_back({std::string(last), 0, hung ? "hangs" : "crash", {}});
   return r;
 }
 

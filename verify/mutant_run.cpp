@@ -76,6 +76,7 @@ class Hunt {
       if (noticed_ && options_.first_only) return;
     }
     if (noticed_ || all_work(kSecond, options_.cpu_ms)) return;
+    say_.comparing();
     const Equivalence e = compare_with_right(planted_, table_, options_);
     const bool equal = e.difference.empty() && e.cases >= options_.equivalence_cases;
     const double most_ms = cpu_ms() + options_.cpu_ms;
@@ -183,6 +184,14 @@ void Say::trying(std::string_view id) {
   const itimerval cpu{{0, 0}, {10, 0}};  // a bug may loop for ever, or wait
   setitimer(ITIMER_PROF, &cpu, nullptr);
   alarm(30);
+}
+
+void Say::comparing() {
+  *at = kComparison;
+  left = 0;
+  const itimerval cpu{{0, 0}, {30, 0}};
+  setitimer(ITIMER_PROF, &cpu, nullptr);
+  alarm(0);  // on a busy machine it may take long, and no law is to blame
 }
 
 void hunt(const Planted& p, const MutantOptions& options, Say say) {

@@ -5,6 +5,9 @@
 
 namespace lamella::verify {
 
+/// Tried while no law is: the comparison with the right operator.
+inline constexpr std::string_view kComparison = "comparison";
+
 /// What the process tells. Lines to the parent: "caught LAW CASES CHECKS message", "reached TIMES LAWS
 /// CHECKS", "equal CASES", "differs CASES difference", "end".
 struct Say {
@@ -14,6 +17,7 @@ struct Say {
   void line(const std::string& text) const;
   /// Gives the process another 10 s of processor time, now and then.
   void trying(std::string_view id);
+  void comparing();
 };
 
 void hunt(const Planted& p, const MutantOptions& options, Say say);

@@ -326,7 +326,7 @@ bool along_dim(const Op& op) {
 }
 bool has_flag(const Op& op) {
   const Param& last = op.schema.params.back();
-  return has_kernel(op) && last.kind == ParamKind::Bool && last.name != "keepdim";
+  return has_kernel(op) && last.kind == ParamKind::Bool;
 }
 
 }  // namespace
