@@ -31,7 +31,8 @@ struct VerifyOptions {
   uint64_t seed = 0, cases = 0;
   std::string json_file, corpus, blob, explained;
   std::string junit_file, shard = "0/1";
-  bool list = false, compile = false;
+  bool list = false;
+  int compile = 3;
 };
 
 /// Set-up that cannot go on: exit status 2.
@@ -184,18 +185,19 @@ void print_rates(const Report& report) {
 
 void print_failure(const verify::Failure& f, bool compile) {
   const std::string program = cpp_program(f.program);
+  const std::string run = compile ? lamella::tools::compile_and_run(program) : "";
   std::printf("---- %s breaks %s%s\n%s\n\n%s\n", f.op.c_str(), f.law.c_str(),
               f.flaky ? " (FLAKY: it does not fail every time)" : "", f.message.c_str(), program.c_str());
   if (!f.free.empty()) std::printf("may be anything: %s\n", f.free.c_str());
   if (!f.blob.empty()) std::printf("lamella verify --replay %s\n", f.blob.c_str());
-  if (compile) std::printf("%s", lamella::tools::compile_and_run(program).c_str());
+  std::printf("%s", run.c_str());
   std::printf("\n");
 }
 
-void print_failures(const Report& report, bool compile) {
+void print_failures(const Report& report, size_t compiled) {
   constexpr size_t kShown = 12;
   for (size_t i = 0; i < report.failures.size() && i < kShown; ++i)
-    print_failure(report.failures[i], compile);
+    print_failure(report.failures[i], i < compiled);
   if (report.failures.size() > kShown) {
     std::printf("---- and without their programs (--json has them):\n");
     for (size_t i = kShown; i < report.failures.size(); ++i)
@@ -256,7 +258,7 @@ int verify_all(const VerifyOptions& o) {
                 "--json - and --junit - would be mixed: give one of them a file");
   const tools::TextAside aside(o.json_file == "-" || o.junit_file == "-");
   settings().depth = o.depth;
-  if (!o.blob.empty()) return lamella::tools::replay_blob(o.blob, o.compile);
+  if (!o.blob.empty()) return lamella::tools::replay_blob(o.blob, o.compile > 0);
   const size_t known = o.corpus.empty() ? 0 : lamella::tools::replay_corpus(o.corpus);
   const tools::Shard shard = tools::Shard::parse(o.shard);
   const verify::RunOptions run_options{chosen_operators(o, from_plugins.ops),
@@ -274,7 +276,7 @@ int verify_all(const VerifyOptions& o) {
   const Report report =
       run(run_options, stop_requested, [&](const Progress& p) { line.show(bar_text(p, o.time, planned)); });
   line.clear();
-  print_failures(report, o.compile);
+  print_failures(report, size_t(o.compile));
   if (!o.corpus.empty()) lamella::tools::store_failures(o.corpus, report);
   print_table(report);
   print_rates(report);
@@ -338,7 +340,8 @@ int main_verify(int argc, char** argv) {
   app.add_option("--corpus", o.corpus, "directory of recorded failures: replayed first; new ones are added");
   app.add_option("--replay", o.blob, "run the case of this blob again, and nothing else");
   app.add_option("--explain-law", o.explained, "what a law says, to whom it applies and how cases are drawn");
-  app.add_flag("--compile", o.compile, "compile and run each counterexample before it is shown");
+  app.add_option("--compile", o.compile,
+                 "so many counterexamples are compiled and run before they are shown");
   app.read(argc, argv);
   return verify_all(o);
 }

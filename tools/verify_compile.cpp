@@ -86,6 +86,32 @@ std::string compile(const fs::path& source, const fs::path& object) {
 }
 }  // namespace
 
+namespace {
+/// What follows `word` and blanks at the beginning of the line.
+bool after(const std::string& line, const std::string& word, std::string& rest) {
+  if (!line.starts_with(word + ' ')) return false;
+  rest = line.substr(std::min(line.find_first_not_of(' ', word.size()), line.size()));
+  return true;
+}
+
+/// Lines "got ..." are followed by lines "expected ...": whether the program showed what it was printed for.
+std::string judged(const std::string& output, int status) {
+  if (WIFSIGNALED(status)) return std::string("it ended by signal ") + ::strsignal(WTERMSIG(status));
+  if (WEXITSTATUS(status) != 0 || output.starts_with("raised: ") ||
+      output.find("\nraised: ") != std::string::npos)
+    return "it raises";
+  std::istringstream in(output);
+  std::string got, expected;
+  size_t pairs = 0, unequal = 0;
+  for (std::string line; std::getline(in, line);)
+    if (after(line, "expected", expected)) ++pairs, unequal += got != expected;
+    else after(line, "got", got);
+  if (pairs == 0) return "it prints";
+  if (unequal == 0) return "both sides print alike";
+  return format("{} of {} results are not as expected", unequal, pairs);
+}
+}  // namespace
+
 std::string compile_and_run(const std::string& program) {
   const Scratch scratch;
   if (scratch.path.empty()) return "not compiled: no temporary directory\n";
@@ -100,9 +126,8 @@ std::string compile_and_run(const std::string& program) {
   if (child == 0) run_main(object, output);
   int status = 0;
   ::waitpid(child, &status, 0);
-  const std::string how =
-      WIFSIGNALED(status) ? std::string("it ended by signal ") + ::strsignal(WTERMSIG(status)) : "it prints";
-  return "compiled and run; " + how + ":\n" + first_lines(text_of(output), 24);
+  const std::string said = text_of(output);
+  return "compiled and run; " + judged(said, status) + ":\n" + first_lines(said, 24);
 }
 
 }  // namespace lamella::tools

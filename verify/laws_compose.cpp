@@ -4,6 +4,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/oracle.h"
+#include "lamella/verify/real_function.h"
 #include "lamella/verify/stack.h"
 
 namespace lamella::verify {
@@ -282,6 +283,16 @@ bool kink_at_arguments(Case& c) { return !Oracle(c, c.inexact()).twice_smooth();
 
 /// The slow part of a comparison that looks wrong: how far rounding of the inputs moves the result, how exact
 /// the differences are, and whether the point is a kink.
+/// f128 results in the dtypes of `got`: for printing.
+Tensors rounded_like(const Tensors& want, const Tensors& got) {
+  Tensors out;
+  for (size_t k = 0; k < std::min(want.size(), got.size()); ++k) {
+    out.push_back(make_tensor(want[k].sizes(), got[k].dtype()));
+    write_parts(out.back(), flatten({want[k]}).data());
+  }
+  return out;
+}
+
 Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   const Tensors xs = referenced(s.inputs());
   const Tensors coarse = s.numeric()(xs), want = s.numeric(0.5)(xs);
@@ -304,7 +315,7 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   if (d.empty()) return Verdict::pass(s.depth());
   // One tensor may be several arguments: max(x, x) bends in its arguments and not along x, so both are asked.
   if (c.op.has(kKinks) && kink_at_arguments(c) && right_close_by(s, xs)) return Verdict::discard();
-  return Verdict::fail(s.str() + ": " + d, s.cpp(), s.depth());
+  return Verdict::fail(s.str() + ": " + d, s.cpp(rounded_like(want, got)), s.depth());
 }
 
 /// Composites that cross columns have no reading in one of them.

@@ -62,8 +62,8 @@ class Stack {
   std::string str() const;
   /// Largest unit roundoff among inputs, results and dtype arguments.
   double roundoff() const;
-  /// Body of main(): prints function()(inputs()).
-  std::string cpp() const;
+  /// Body of main(): prints function()(inputs()), and what it should be if that is given.
+  std::string cpp(const Tensors& want = {}) const;
 
  private:
   void draw_layer(Draw& d, const Options& o, Layer::Kind kind);

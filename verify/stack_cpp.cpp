@@ -85,7 +85,7 @@ std::string program_text(const Program& p, size_t inputs) {
 }
 }  // namespace
 
-std::string Stack::cpp() const {
+std::string Stack::cpp(const Tensors& want) const {
   std::string out = cpp_declarations(case_.args) + "  const Function f0 = " + cpp_function(case_, slots_) +
                     ";\n" + program_text(program_, slots_.size());
   std::string below = "g0";
@@ -99,8 +99,13 @@ std::string Stack::cpp() const {
     names.push_back("in" + std::to_string(k));
     out += cpp_tensor(names.back(), inputs_[k]);
   }
-  return out + "  for (const Tensor& r : " + below + "(" + cpp_list(names) +
-         ")) std::cout << str(r) << \"\\n\";\n";
+  if (want.empty())
+    return out + "  for (const Tensor& r : " + below + "(" + cpp_list(names) +
+           ")) std::cout << str(r) << \"\\n\";\n";
+  return out + cpp_tensors("want", want) + "  const Tensors got = " + below + "(" + cpp_list(names) +
+         "), want = " + cpp_names("want", want.size()) +
+         ";\n  for (size_t k = 0; k < got.size(); ++k)\n    std::cout << \"got      \" << str(got[k]) << "
+         "\"\\nexpected \" << str(want[k]) << \"\\n\";\n";
 }
 
 }  // namespace lamella::verify
