@@ -69,12 +69,12 @@ const f128 kRounding = kEvaluation + 2 * ldexpq(1, -113);
 f128 step(double x, int exponent) { return ldexpq(fmaxq(1, f128(x)), exponent); }
 
 /// Truncation and roundoff of a difference, by formula.
-struct Error {
+struct Deviation {
   f128 truncation, roundoff;
   f128 sum() const { return truncation + roundoff; }
 };
 /// (f(x + h) - f(x - h)) / 2h = f' + h^2 / 6 f'''(somewhere), h = 2^-38 max(1, |x|).
-Error first_error(const Known& k, double x) {
+Deviation first_error(const Known& k, double x) {
   const f128 h = step(x, -38);
   const f128 f = fabsq(k.derivative(x, 0)) + h * k.largest(1, x - h, x + h);
   return {h * h / 6 * k.largest(3, x - h, x + h), 2 * f * kRounding / (2 * h)};
@@ -83,7 +83,7 @@ Error first_error(const Known& k, double x) {
 /// |R| <= (2h)^4 / 360 max|f^(6)|. In (4 D(h) - D(2h)) / 3 the terms of f'''' cancel, the rest is at most
 /// (4 * 16 + 256) / (3 * 360) h^4 max|f^(6)|; its roundoff is (4 + 1/4) / 3 of that of D(h). h = 2^exponent
 /// max(1, |x|).
-Error second_error(const Known& k, double x, int exponent) {
+Deviation second_error(const Known& k, double x, int exponent) {
   const f128 h = step(x, exponent);
   const f128 f = fabsq(k.derivative(x, 0)) + 4 * h * k.largest(1, x - 4 * h, x + 4 * h);
   return {f128(8) / 27 * powq(h, 4) * k.largest(6, x - 4 * h, x + 4 * h),
@@ -111,7 +111,7 @@ std::string wrong_second(const Known& k, double x) {
   Oracle oracle = oracle_of(k.op, x);
   const f128 off = fabsq(oracle.hessian({1})(0, 0) - k.derivative(x, 2));
   const f128 noise = oracle.hessian_noise({1})(0, 0), h = step(x, -20);
-  const Error fine = second_error(k, x, -20), wide = second_error(k, x, -19);
+  const Deviation fine = second_error(k, x, -20), wide = second_error(k, x, -19);
   // What the oracle allows itself: how far two steps are apart, and 2^-109 of |y| + |y' x| for each point.
   const f128 size = fabsq(k.derivative(x, 0)) + fabsq(k.derivative(x, 1) * x) + first_error(k, x).sum() * x;
   const f128 allowed = fine.sum() + wide.sum() + ldexpq(2 * size / (h * h), -109);
