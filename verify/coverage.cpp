@@ -2,6 +2,7 @@
 #include "lamella/verify/coverage.h"
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <set>
 #include <sstream>
@@ -217,14 +218,20 @@ class Requirements {
     if (op_.has(kKinks)) kinks();
     subsets("maps", c_.mapped);
     subsets("traces", c_.traced);
-    for (int d = 1; d <= std::min(depth, int(Coverage::kDepths) - 1) && c_.deep_cases > 0; ++d)
-      out_.push_back({format("depth {}", d), c_.depths[size_t(d)], c_.deep_cases, d < 3 ? 0.01 : 0.002});
+    for (int d = 1; d <= std::min({depth, int(Coverage::kDepths) - 1, deepest()}) && c_.deep_cases > 0; ++d)
+      out_.push_back({format("depth {}", d), c_.depths[size_t(d)], c_.deep_cases, d < 3 ? 0.01 : 0.00005});
     return out_;
   }
 
  private:
   void feature(Feature f, double share) {
     out_.push_back({std::string(name(f)), c_.features[size_t(f)], c_.cases, share});
+  }
+  /// What has no derivative stands under two levels of vmap at most; elements that are unspecified under
+  /// none.
+  int deepest() const {
+    if (op_.has(kUnspecified)) return 0;
+    return has_jvp(op_) && has_vjp(op_) && !op_.has(kRandom) ? INT_MAX : 2;
   }
   void kinks() {
     feature(Feature::Ties, 0.1);

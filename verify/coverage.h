@@ -47,7 +47,7 @@ void observe_traced(const std::vector<Case::Slot>& of, const std::vector<Case::S
 struct Coverage {
   static constexpr size_t kDepths = 6;
   using Subsets = std::array<std::array<uint64_t, 8>, 4>;  ///< by number of tensors, by bits
-  uint64_t cases = 0, deep_cases = 0;                      ///< deep: of laws of stacks of transforms
+  uint64_t cases = 0, deep_cases = 0;                      ///< deep: under a transform at least
   std::array<uint64_t, kFeatures> features{};
   std::array<uint64_t, kDepths> depths{};
   Subsets mapped{}, traced{};

@@ -93,6 +93,13 @@ std::string empty_unlike(const Tensors& got, const Tensors& example) {
   return "";
 }
 
+/// What a lane of an empty batch would be: views ask for its strides.
+Tensors lane_like(const Batch& b, Tensors examples) {
+  for (size_t k = 0; k < examples.size(); ++k)
+    if (b.in_dims[k] >= 0) examples[k] = in_layout_of_lane(b.xs[k], b.in_dims[k], examples[k]);
+  return examples;
+}
+
 /// Both sides, printed lane by lane.
 std::string lanes_text(const ChainProgram& s, const Batch& b) {
   std::string out = s.cpp + cpp_tensors("x", b.xs), lane_list;
@@ -112,7 +119,7 @@ Verdict compare_lanes(const Chain& chain, const ChainProgram& s, const Batch& b)
   std::vector<Tensors> lanes;
   Tensors got, example;
   if (!loop_of(s.f, b, lanes)) return Verdict::discard();
-  if (b.size == 0 && status_of([&] { example = s.f(s.xs); }).raised) return Verdict::discard();
+  if (b.size == 0 && status_of([&] { example = s.f(lane_like(b, s.xs)); }).raised) return Verdict::discard();
   const Status status = status_of([&] { got = under_vmap(s, b).f(b.xs); });
   if (refused_write(chain, status)) return Verdict::discard();
   const std::string d = status.raised ? "the loop raises nothing, vmap raises " + str(status)

@@ -130,7 +130,7 @@ void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& sto
     count(p, v);
     if (v.kind != Verdict::Discard) {
       Coverage& coverage = coverage_[p.op->name];
-      if (p.law->group == "compose") coverage.add_depth(v.depth);
+      coverage.add_depth(v.depth);
       if (observe) coverage.add(seen);
     }
     spent = std::chrono::duration<double>(Clock::now() - begin).count();
