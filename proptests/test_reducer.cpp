@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/verify/chain.h"
 #include "lamella/verify/record.h"
 #include "lamella/verify/runner.h"
+#include "lamella/verify/stack.h"
 
 namespace {
 using namespace lamella;
@@ -139,6 +141,55 @@ TEST(Decoder, SecondVersionStillDecodes) {
   EXPECT_EQ(cpp_declarations(c.args) + cpp_call(c.op, c.args),
             R"(  Tensor a0 = tensor_of({2, 2, 1}, {1, 2, 3, 4}, DType::F64);
 call("mean", Values{a0, {}, false, DType::F16}))");
+}
+
+Choices words_from(uint32_t first) {
+  Choices out;
+  for (uint32_t k = first; k < first + 64; ++k) out.push_back(k * 2654435761u >> 7);
+  return out;
+}
+
+/// Versions 4 and 5 of stacks: all transforms to depth 3, then a swarm of them to depth 4.
+TEST(Decoder, StacksOfTwoVersions) {
+  const auto drawn = [&](int version, int depth) {
+    std::string out;
+    for (uint32_t first = 0; first < 4; ++first) {
+      DrawOptions options{.dtypes = mask(DType::F64), .tame = true, .max_numel = 4};
+      options.version = version, options.depth = depth;
+      Case c(op("mul"), words_from(100 * first), options);
+      const Stack s(c, {.max_depth = depth});
+      out += s.str();
+      for (const Tensor& x : s.inputs()) out += " " + type_str(x);
+      out += "; ";
+    }
+    return out;
+  };
+  EXPECT_EQ(drawn(4, 3),
+            "vjp(vmap(vjp(mul))) f64[2,2] f64[1,2]; vmap(mul) f64[2] f64[2,2]; jvp(mul) f64[2,2,1]; "
+            "vjp(vmap(mul)) f64[2,2] f64[2]; ");
+  EXPECT_EQ(drawn(5, 4),
+            "vmap(vmap(vmap(vmap(mul)))) f64[2,2,2,7,2,1] f64[1,7]; vjp(vmap(mul)) f64[3] f64[3,2]; "
+            "vmap(grad(vmap(mul))) f64[2,1,2,2,1]; grad(grad(mul)) f64[2] f64[]; ");
+}
+
+/// A recorded chain names its operators: others that are registered do not change it.
+TEST(Decoder, FifthVersionOfChains) {
+  std::string calls;
+  for (uint32_t first = 0; first < 6; ++first) {
+    DrawOptions options{.dtypes = mask(DType::F64), .exact = true, .max_numel = 4, .mixed = false};
+    options.version = 5;
+    Case c(op("mul"), words_from(100 * first + 7), options);
+    c.given_partners = {"add", "neg", "sub", "maximum", "transpose"};
+    const std::string text = Chain(c).cpp();
+    for (size_t at = 0; (at = text.find("call(\"", at)) != std::string::npos; ++at)
+      calls += text.substr(at + 6, text.find('"', at + 6) - at - 6) + " ";
+    calls += "; ";
+    for (size_t k = 0; k < std::min(c.partners.size(), c.given_partners.size()); ++k)
+      EXPECT_EQ(c.partners[k], c.given_partners[k]);
+  }
+  EXPECT_EQ(calls,
+            "add mul add ; mul_ ; sub sub add mul add add ; mul ; neg_ mul neg ; "
+            "sub transpose sub mul add add add add ; ");
 }
 
 /// How many of the operators' cases name an inexact dtype that a law of f32 and f64 does not want.

@@ -106,7 +106,7 @@ std::string lanes_text(const ChainProgram& s, const Batch& b) {
   for (size_t k = 0; k < b.xs.size(); ++k)
     lane_list += (k ? ", " : "") +
                  (b.in_dims[k] < 0 ? format("x{}", k) : format("select(x{}, {}, i)", k, b.in_dims[k]));
-  return out + under_vmap({.f = s.f, .xs = {}, .name = s.name}, b).cpp +
+  return out + under_vmap({s.f, {}, 0, s.name, ""}, b).cpp +
          format(
              "  const Tensors got = v{}({});\n  for (int64_t i = 0; i < {}; ++i) {\n    const Tensors want = "
              "{}(Tensors{{}});\n    for (size_t k = 0; k < got.size(); ++k)\n      std::cout << \"got      "

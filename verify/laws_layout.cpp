@@ -11,7 +11,6 @@ namespace lamella::verify {
 
 namespace {
 
-bool repeatable(const Op& op) { return takes_tensors(op); }
 bool specified(const Op& op) { return takes_tensors(op) && !op.has(kUnspecified); }
 
 Values contiguous_args(const Case& c) {

@@ -122,20 +122,44 @@ bool draw_write(Case& c, Write& w) {
   return true;
 }
 
-std::string write_program(const Case& c, const Write& w) {
-  std::vector<std::string> names{"view"};
-  for (size_t k = 1; k < w.slots.size(); ++k) names.push_back("xs[" + std::to_string(k) + "]");
+/// What the tensors of the case are called inside `written`.
+std::vector<std::string> names_in(const Case& c, const Write& w) {
+  std::vector<std::string> out;
+  for (size_t k = 0; k < c.tensors().size(); ++k) {
+    const Case::Slot& t = c.tensors()[k];
+    const auto at = std::ranges::find_if(
+        w.slots, [&](const Case::Slot& s) { return s.param == t.param && s.element == t.element; });
+    const auto j = size_t(at - w.slots.begin());
+    out.push_back(at == w.slots.end() ? format("a{}", k) : j == 0 ? "view" : format("xs[{}]", j));
+  }
+  return out;
+}
+
+std::string write_program(const Case& c, const Write& w, const Tensors& want) {
   std::string out = cpp_setting(c, w.slots, w.xs.xs);
-  if (w.slots.size() != c.tensors().size()) names = {"view"};  // the others are fixed
   out += std::string(
              "  const Function written = [&](const Tensors& xs) {\n    const Tensor x = xs[0], base = ") +
-         w.target->base + ", view = " + w.target->view + ";\n    " + cpp_call(*w.form, c.args, names) +
-         ";\n    return Tensors{view, base};\n  };\n";
-  static constexpr const char* kDerivatives[] = {"", "the jvp of ", "the vjp of "};
-  out += cpp_tensors("u", w.directions.xs) + "  // " + kDerivatives[int(w.derivative)] + "written at xs" +
-         (w.lanes ? " under vmap over " + cpp_dims(w.xs.in_dims) : "") +
-         ": expected is that of f0, placed in a copy of base\n";
-  return out;
+         w.target->base + ", view = " + w.target->view + ";\n    " +
+         cpp_call(*w.form, c.args, names_in(c, w)) + ";\n    return Tensors{view, base};\n  };\n";
+  static constexpr const char* kDerivatives[] = {"written(xs)", "jvp(written, xs, us).tangents",
+                                                 "vjp(written, xs).pullback(us)"};
+  const size_t n = w.xs.xs.size();
+  out +=
+      cpp_tensors("u", w.directions.xs) +
+      format(
+          "  const Function f = [&](const Tensors& all) {\n    const Tensors xs(all.begin(), all.begin() + "
+          "{}), us(all.begin() + {}, all.end());\n    return ",
+          n, n) +
+      kDerivatives[int(w.derivative)] + ";\n  };\n  Tensors all = xs;\n";
+  for (size_t k = 0; k < w.directions.xs.size(); ++k) out += format("  all.push_back(u{});\n", k);
+  InDims dims = w.xs.in_dims;
+  dims.insert(dims.end(), w.directions.in_dims.begin(), w.directions.in_dims.end());
+  out += w.lanes ? "  const Tensors got = vmap(f, {" + cpp_dims(dims) + ", {0}, Randomness::Error, " +
+                       std::to_string(w.xs.size) + "})(all);\n"
+                 : std::string("  const Tensors got = f(all);\n");
+  return out + cpp_tensors("want", want) + "  const Tensors want" + cpp_names("want", want.size()) +
+         ";\n  for (size_t k = 0; k < want.size(); ++k)\n    std::cout << \"got      \" << str(got[k]) << "
+         "\"\\nexpected \" << str(want[k]) << '\\n';\n";
 }
 
 Verdict writes_are_functional(Case& c) {
@@ -151,7 +175,7 @@ Verdict writes_are_functional(Case& c) {
   std::string d = s.raised ? "the functional program raises nothing, the write raises " + str(s) : "";
   const Roundings few{1024, 1, std::max(coarsest(w.xs.xs), coarsest(w.directions.xs))};
   if (d.empty()) d = disagrees(got, want, rounds ? Agreement::Rounding : Agreement::Bitwise, few);
-  return d.empty() ? Verdict::pass(depth) : Verdict::fail(d, write_program(c, w), depth);
+  return d.empty() ? Verdict::pass(depth) : Verdict::fail(d, write_program(c, w, want), depth);
 }
 
 /// Whether some result may lie in the memory of an argument: it has the same dtype.

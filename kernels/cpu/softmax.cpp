@@ -30,6 +30,7 @@ void apply(Op op, DType exec, char* out, const char* a, const char* b, int64_t n
 // The statistics of a tile of lines: their greatest elements and, in the cascade's lowest slot, their sums of
 // exp(x - greatest), for `log` without the first greatest element: see NOTE: [logarithm of softmax's sum].
 struct Statistics {
+  explicit Statistics(DType exec) : sums(find_body(Op::add, exec), kTile * itemsize(exec), 0) {}
   alignas(64) char most[kTile * sizeof(double)];
   bool left_out[kTile];
   Cascade sums;
@@ -69,7 +70,7 @@ template <class Read> void gather_statistics(const Softmax& s, Statistics& stats
 }
 
 void softmax_across(Softmax& s) {
-  Statistics stats{.sums = {find_body(Op::add, s.exec), kTile * itemsize(s.exec), 0}};
+  Statistics stats(s.exec);
   for_each_block(s.lines, choose_block(s.lines), [&](char* const* at, int64_t n0, int64_t n1) {
     const int64_t n = n0 * n1;
     const auto read = [&](int64_t i) {
