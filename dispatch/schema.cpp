@@ -105,7 +105,8 @@ Value parse_default(Scanner& in, const Param& p) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   int64_t i = 0;
   double d = 0;
-  if (parse_number(text, i)) {
+  const bool signed_zero = (p.kind == ParamKind::Float || p.kind == ParamKind::Scalar) && text == "-0";
+  if (!signed_zero && parse_number(text, i)) {
     if (p.kind == ParamKind::Float) return double(i);
     return p.kind == ParamKind::Scalar ? Value(Scalar(i)) : Value(i);
   }
