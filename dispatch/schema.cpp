@@ -93,10 +93,11 @@ Value parse_default(Scanner& in, const Param& p) {
     if (!p.optional) in.refuse("a default, not None, for a parameter that is not optional");
     return {};
   }
-  if (in.take("True")) return true;
-  if (in.take("False")) return false;
-  if (in.take("[]")) return Dims{};
-  if (in.take("'")) {
+  // What does not fit the parameter falls through to the refusal below.
+  if (p.kind == ParamKind::Bool && in.take("True")) return true;
+  if (p.kind == ParamKind::Bool && in.take("False")) return false;
+  if (p.kind == ParamKind::Ints && in.take("[]")) return Dims{};
+  if (p.kind == ParamKind::String && in.take("'")) {
     std::string text(in.until("'"));
     in.expect("'");
     return text;
@@ -105,13 +106,11 @@ Value parse_default(Scanner& in, const Param& p) {
   while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
   int64_t i = 0;
   double d = 0;
-  const bool signed_zero = (p.kind == ParamKind::Float || p.kind == ParamKind::Scalar) && text == "-0";
-  if (!signed_zero && parse_number(text, i)) {
-    if (p.kind == ParamKind::Float) return double(i);
-    return p.kind == ParamKind::Scalar ? Value(Scalar(i)) : Value(i);
-  }
-  if (parse_number(text, d)) return p.kind == ParamKind::Scalar ? Value(Scalar(d)) : Value(d);
-  in.refuse("a default value");
+  if (p.kind == ParamKind::Int && parse_number(text, i)) return i;
+  if (p.kind == ParamKind::Scalar && text != "-0" && parse_number(text, i)) return Scalar(i);
+  if (p.kind == ParamKind::Scalar && parse_number(text, d)) return Scalar(d);
+  if (p.kind == ParamKind::Float && parse_number(text, d)) return d;
+  in.refuse("a default that the parameter can hold");
 }
 
 std::string default_text(const Value& v) {

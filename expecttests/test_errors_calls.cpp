@@ -92,7 +92,9 @@ TEST(SchemaErrors, Text) {
   EXPECT_INLINE(refused([] { parse_schema("f(Tensor x, Tensor x) -> Tensor"); }), R"(
       [schema] schema: got ") -> Tensor" at position 20, expected a new name, not "x" again)");
   EXPECT_INLINE(refused([] { parse_schema("f(int n=x) -> Tensor"); }), R"(
-      [schema] schema: got ") -> Tensor" at position 9, expected a default value)");
+      [schema] schema: got ") -> Tensor" at position 9, expected a default that the parameter can hold)");
+  EXPECT_INLINE(refused([] { parse_schema("f(Tensor x=3) -> Tensor"); }), R"(
+      [schema] schema: got ") -> Tensor" at position 12, expected a default that the parameter can hold)");
   EXPECT_INLINE(refused([] { parse_schema("f(int n=None) -> Tensor"); }), R"(
       [schema] schema: got ") -> Tensor" at position 12, expected a default, not None, for a parameter \
       that is not optional)");
