@@ -148,13 +148,22 @@ std::vector<bool> named_dims(const Case& c, int rank) {
 
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
 bool stays_on_device(const Op& op) { return takes_tensors(op) && op.schema.find("device") < 0; }
+bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
+               const std::function<bool(Case&)>& is_so) {
+  for (uint32_t i = 0; i < tries; ++i) {
+    Choices words(64);
+    for (uint32_t k = 0; k < words.size(); ++k) words[k] = (k + 1) * (i * 0x9E3779B9u) >> 2;
+    Case c(op, words, options);
+    if (is_so(c)) return true;
+  }
+  return false;
+}
 size_t inexact_arguments(const Op& op) {
   size_t most = 0;
-  for (uint32_t i = 0; i < 16; ++i) {
-    Choices words(32);
-    for (uint32_t k = 0; k < words.size(); ++k) words[k] = (k + 1) * (i * 0x9E3779B9u) >> 3;
-    most = std::max(most, Case(op, words, {.dtypes = kInexact}).inexact().size());
-  }
+  some_case(op, {.dtypes = kInexact}, 16, [&](Case& c) {
+    most = std::max(most, c.inexact().size());
+    return false;
+  });
   return most;
 }
 bool has_jvp(const Op& op) {

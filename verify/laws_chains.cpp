@@ -1,13 +1,12 @@
 // Laws of whole programs: chains of drawn operators on numbers so small that nothing is rounded, so that
 // every way to compute them gives the same numbers.
 #include <algorithm>
-#include <map>
-#include <mutex>
 #include <utility>
 
 #include "lamella/ops/functions.h"
 #include "lamella/verify/chain.h"
 #include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
 
@@ -18,18 +17,13 @@ const DrawOptions kExact{
 
 /// Some of its results are numbers so small: those of native_layer_norm are square roots.
 bool reaches_small_numbers(const Op& op) {
-  static std::mutex guard;
-  static std::map<std::string, bool> known;  // laws ask often
-  const std::lock_guard lock(guard);
-  const auto [it, fresh] = known.try_emplace(op.name, false);
-  for (uint32_t i = 0; fresh && !it->second && i < 64; ++i) {
-    Choices words(48);
-    for (uint32_t k = 0; k < words.size(); ++k) words[k] = (k + 1) * (i * 0x9E3779B9u) >> 2;
-    const Case c(op, words, kExact);
-    Tensors ys;
-    it->second = !status_of([&] { ys = call_boxed(op, c.args); }).raised && small_numbers(ys);
-  }
-  return it->second;
+  static AskedOnce asked;
+  return asked(op, [&] {
+    return some_case(op, kExact, 64, [](Case& c) {
+      Tensors ys;
+      return !status_of([&] { ys = call_boxed(c.op, c.args); }).raised && small_numbers(ys);
+    });
+  });
 }
 
 bool chained(const Op& op) {

@@ -1,6 +1,9 @@
 // Further lists of laws, and what laws of several files ask of a case.
 #pragma once
 
+#include <map>
+#include <mutex>
+
 #include "lamella/verify/law.h"
 
 namespace lamella::verify {
@@ -17,6 +20,23 @@ void add_random_laws(std::vector<Law>& laws);     ///< laws_random.cpp: 50
 void add_registry_laws(std::vector<Law>& laws);   ///< laws_registry.cpp: 54
 void add_refusal_laws(std::vector<Law>& laws);    ///< laws_refusals.cpp: 62
 
+/// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
+bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
+               const std::function<bool(Case&)>& is_so);
+/// Answers of one question, kept by the operator's name: laws ask often.
+class AskedOnce {
+ public:
+  bool operator()(const Op& op, const std::function<bool()>& question) {
+    const std::lock_guard lock(guard_);
+    const auto [it, fresh] = known_.try_emplace(op.name, false);
+    if (fresh) it->second = question();
+    return it->second;
+  }
+
+ private:
+  std::mutex guard_;
+  std::map<std::string, bool> known_;
+};
 /// One argument changed into something the operator may have to refuse.
 void spoil(Case& c);
 /// A random operator that is given no key: another call gives other numbers.

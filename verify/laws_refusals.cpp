@@ -1,7 +1,4 @@
 // Arguments that an operator has to refuse, and the law of refusals.
-#include <map>
-#include <mutex>
-
 #include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/drawn.h"
@@ -146,18 +143,13 @@ Verdict bad_input_is_refused(Case& c) {
 
 /// Refuses something: clone and its like take whatever a tensor is.
 bool is_particular(const Op& op) {
-  static std::mutex guard;
-  static std::map<std::string, bool> known;  // laws ask often
-  const std::lock_guard lock(guard);
-  const auto [it, fresh] = known.try_emplace(op.name, false);
-  for (uint32_t i = 0; fresh && !it->second && i < 256; ++i) {
-    Choices words(64);
-    for (uint32_t k = 0; k < words.size(); ++k) words[k] = (k + 1) * (i * 0x9E3779B9u) >> 2;
-    Case c(op, words, {.max_numel = 16});
-    for (int n = 0; n < 2; ++n) spoil(c);
-    it->second = status_of([&] { call_boxed(op, c.args); }).raised;
-  }
-  return it->second;
+  static AskedOnce asked;
+  return asked(op, [&] {
+    return some_case(op, {.max_numel = 16}, 256, [](Case& c) {
+      for (int n = 0; n < 2; ++n) spoil(c);
+      return status_of([&] { call_boxed(c.op, c.args); }).raised;
+    });
+  });
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
 
@@ -180,15 +181,12 @@ Verdict writes_are_functional(Case& c) {
 
 /// Whether some result may lie in the memory of an argument: it has the same dtype.
 bool has_out_of_own_dtype(const Op& op) {
-  if (!form_of(op, OpForm::Out) || op.has(kRandom)) return false;
-  for (uint32_t i = 0; i < 16; ++i) {
-    const Case c(op, {i % 4, i / 4, 2, 0, 1}, {.max_numel = 16});
-    Tensors ys;
-    if (c.tensors().empty() || status_of([&] { ys = call_boxed(op, c.args); }).raised) continue;
-    for (const Case::Slot& s : c.tensors())
-      if (c.at(s).dtype() == ys[0].dtype()) return true;
-  }
-  return false;
+  return form_of(op, OpForm::Out) && !op.has(kRandom) && some_case(op, {.max_numel = 16}, 16, [](Case& c) {
+           Tensors ys;
+           if (status_of([&] { ys = call_boxed(c.op, c.args); }).raised) return false;
+           return std::ranges::any_of(c.tensors(),
+                                      [&](const Case::Slot& s) { return c.at(s).dtype() == ys[0].dtype(); });
+         });
 }
 
 /// The target begins some elements behind the beginning of an argument, and before its end.
