@@ -139,7 +139,8 @@ struct BoundFormula {
   std::vector<BoundSave> saves;
   Tensor (*one)(const RuleArgs&);
   Tensors (*many)(const RuleArgs&);
-  bool linear = false;  ///< jvp: apply the operator itself to the tangent
+  Tensor (*hidden)(const RuleArgs&) = nullptr;  ///< vjp: elements the input has no part in
+  bool linear = false;                          ///< jvp: apply the operator itself to the tangent
 };
 
 inline constexpr size_t kMaxArity = 12;  ///< parameters of an operator

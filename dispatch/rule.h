@@ -28,6 +28,11 @@ struct Formula {
   Tensor (*one)(const RuleArgs&) = nullptr;  ///< one result
   Tensors (*many)(const RuleArgs&) =
       nullptr;  ///< list inputs of a vjp; operators with several results in a jvp
+  /// vjp of pointwise operators: a bool tensor, true for elements of the result that do not depend on this
+  /// input, whatever the cotangent. NOTE: [hidden elements] in transforms/backward.cpp.
+  Tensor (*hidden)(const RuleArgs&) = nullptr;
+  /// Says so: `f` has the parameters of the formula.
+  template <class F> Formula hides(F f) &&;
 };
 
 inline std::vector<std::string_view> saves(std::initializer_list<std::string_view> names) { return names; }
@@ -81,6 +86,11 @@ template <class F> Formula wrt(std::string_view input, std::vector<std::string_v
   return out;
 }
 template <class F> Formula wrt(std::string_view input, F f) { return wrt(input, {}, f); }
+
+template <class F> Formula Formula::hides(F f) && {
+  hidden = wrt(input, saves, f).one;
+  return std::move(*this);
+}
 
 /// All formulas of an operator in one direction, or the reason why there are none.
 struct Rules {

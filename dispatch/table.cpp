@@ -75,7 +75,7 @@ std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
   std::vector<BoundFormula> out;
   for (const Formula& f : rules.formulas) out.push_back(lamella::bind(op, f));
   for (const std::string_view input : rules.linear) {
-    BoundFormula b{op.schema.find(input), {}, nullptr, nullptr, true};
+    BoundFormula b{op.schema.find(input), {}, nullptr, nullptr, nullptr, true};
     LAMELLA_CHECK(b.input >= 0, Schema, "{}: declared linear in \"{}\", which is no argument", op.name,
                   input);
     out.push_back(std::move(b));
@@ -246,7 +246,7 @@ void set_autograd_cell(Cell cell) { detail::autograd_cell = cell; }
 void set_builtin_operators(RegisterAll register_all) { detail::register_builtin = register_all; }
 
 BoundFormula bind(const Op& op, const Formula& f) {
-  BoundFormula b{op.schema.find(f.input), {}, f.one, f.many};
+  BoundFormula b{op.schema.find(f.input), {}, f.one, f.many, f.hidden};
   LAMELLA_CHECK(b.input >= 0, Schema, "{}: a rule is given for \"{}\", which is no argument", op.name,
                 f.input);
   for (const std::string_view s : f.saves) b.saves.push_back(detail::bind_save(op, s));

@@ -55,8 +55,11 @@ Rules extremum_rules(bool maximum) {
   const auto b_max = [](Tensor t, Tensor a, Tensor b) { return share(t, eq(a, b), lt(b, a)); };
   const auto a_min = [](Tensor t, Tensor a, Tensor b) { return share(t, eq(a, b), gt(a, b)); };
   const auto b_min = [](Tensor t, Tensor a, Tensor b) { return share(t, eq(a, b), gt(b, a)); };
-  if (maximum) return {wrt("a", saves("a", "b"), a_max), wrt("b", saves("a", "b"), b_max)};
-  return {wrt("a", saves("a", "b"), a_min), wrt("b", saves("a", "b"), b_min)};
+  const auto a_less = [](Tensor, Tensor a, Tensor b) { return lt(a, b); };
+  const auto b_less = [](Tensor, Tensor a, Tensor b) { return lt(b, a); };
+  const auto both = saves("a", "b");
+  if (maximum) return {wrt("a", both, a_max).hides(a_less), wrt("b", both, b_max).hides(b_less)};
+  return {wrt("a", both, a_min).hides(b_less), wrt("b", both, b_min).hides(a_less)};
 }
 
 void infer_where(const Frame& f, Inferred& out) {
@@ -97,44 +100,45 @@ void launch_clamp(const Launch& l) {
 
 /// NOTE: [derivative of clamp] To x between the bounds, bounds included; else to the bound that was taken, to
 /// max where the bounds meet or cross: there no x changes the result. No halves at ties.
-Tensor clamp_wrt_x(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
-  if (!min.defined()) return where(le(x, max), t, zeros_like(t));
-  if (!max.defined()) return where(ge(x, min), t, zeros_like(t));
-  return where(logical_and(logical_and(ge(x, min), le(x, max)), lt(min, max)), t, zeros_like(t));
+Tensor clamp_keeps_x(const Tensor& x, const Tensor& min, const Tensor& max) {
+  if (!min.defined()) return le(x, max);
+  if (!max.defined()) return ge(x, min);
+  return logical_and(logical_and(ge(x, min), le(x, max)), lt(min, max));
 }
-Tensor clamp_wrt_min(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
+Tensor clamp_takes_min(const Tensor& x, const Tensor& min, const Tensor& max) {
   const Tensor below = lt(x, min);
-  return where(max.defined() ? logical_and(below, lt(min, max)) : below, t, zeros_like(t));
+  return max.defined() ? logical_and(below, lt(min, max)) : below;
 }
-Tensor clamp_wrt_max(const Tensor& t, const Tensor& x, const Tensor& min, const Tensor& max) {
+Tensor clamp_takes_max(const Tensor& x, const Tensor& min, const Tensor& max) {
   const Tensor above = gt(x, max);
-  return where(min.defined() ? logical_or(above, le(max, min)) : above, t, zeros_like(t));
+  return min.defined() ? logical_or(above, le(max, min)) : above;
 }
 
-/// A rule on what clamp compares: x and its bounds in the dtype of all three. Two of them alone may have
-/// another one: -3 of i64 is no number of u64.
-template <class Rule> Tensor as_compared(Rule rule, const Tensor& t, Tensor x, Tensor min, Tensor max) {
+/// Which elements come from one of clamp's arguments, by what clamp compares: x and its bounds in the dtype
+/// of all three. Two of them alone may have another one: -3 of i64 is no number of u64.
+template <Tensor (*Taken)(const Tensor&, const Tensor&, const Tensor&)>
+Tensor taken(Tensor x, Tensor min, Tensor max) {
   std::vector<const Tensor*> all;
   for (const Tensor* each : {&x, &min, &max})
     if (each->defined()) all.push_back(each);
   const DType compute = result_type(all);
   for (Tensor* each : {&x, &min, &max})
     if (each->defined() && each->dtype() != compute) *each = to(*each, compute);
-  return rule(t, x, min, max);
+  return Taken(x, min, max);
+}
+
+template <Tensor (*Taken)(const Tensor&, const Tensor&, const Tensor&)>
+Formula clamp_rule(std::string_view input) {
+  return wrt(input, saves("x", "min", "max"),
+             [](Tensor t, Tensor x, Tensor min, Tensor max) {
+               return where(taken<Taken>(x, min, max), t, zeros_like(t));
+             })
+      .hides([](Tensor, Tensor x, Tensor min, Tensor max) { return logical_not(taken<Taken>(x, min, max)); });
 }
 
 std::vector<Formula> clamp_rules() {
-  const auto x = [](Tensor t, Tensor x, Tensor min, Tensor max) {
-    return as_compared(clamp_wrt_x, t, x, min, max);
-  };
-  const auto low = [](Tensor t, Tensor x, Tensor min, Tensor max) {
-    return as_compared(clamp_wrt_min, t, x, min, max);
-  };
-  const auto high = [](Tensor t, Tensor x, Tensor min, Tensor max) {
-    return as_compared(clamp_wrt_max, t, x, min, max);
-  };
-  const auto all = saves("x", "min", "max");
-  return {wrt("x", all, x), wrt("min", all, low), wrt("max", all, high)};
+  return {clamp_rule<clamp_keeps_x>("x"), clamp_rule<clamp_takes_min>("min"),
+          clamp_rule<clamp_takes_max>("max")};
 }
 
 Values pow_samples(Draw& d) {
@@ -217,9 +221,10 @@ void define_pointwise_other() {
        .kernel = kernel(kernels::where),
        .jvp = {wrt("x", saves("condition"), [](Tensor t, Tensor c) { return where(c, t, zeros_like(t)); }),
                wrt("y", saves("condition"), [](Tensor t, Tensor c) { return where(c, zeros_like(t), t); })},
-       .vjp = {wrt("x", saves("condition"), [](Tensor dy, Tensor c) { return where(c, dy, zeros_like(dy)); }),
-               wrt("y", saves("condition"),
-                   [](Tensor dy, Tensor c) { return where(c, zeros_like(dy), dy); })},
+       .vjp = {wrt("x", saves("condition"), [](Tensor dy, Tensor c) { return where(c, dy, zeros_like(dy)); })
+                   .hides([](Tensor, Tensor c) { return logical_not(c); }),
+               wrt("y", saves("condition"), [](Tensor dy, Tensor c) { return where(c, zeros_like(dy), dy); })
+                   .hides([](Tensor, Tensor c) { return c; })},
        .properties = kLinear | kNoInPlace,
        .samples = where_samples,
        .doc = "x where condition holds, else y; the three broadcast, x and y promote. Error dtype unless "

@@ -7,6 +7,15 @@
 namespace lamella {
 
 namespace {
+/// NOTE: [hidden elements] `where`, `clamp`, `maximum` and `minimum` leave out elements of their arguments,
+/// which are often those where another operator below is singular: where(x > 0, sqrt(x), 0). Their cotangent
+/// is 0 there, the slope below infinite, and 0 * inf is NaN, although the function is smooth. So these rules
+/// say which elements they hide, and pointwise operators below hide them too: what they give back is 0 there
+/// at any slope, and so are its derivatives, as the zeros come from `where` itself. Zeros that merely happen
+/// are multiplied as ever: their derivatives need not be 0. The mark passes through pointwise operators while
+/// sizes stay and all paths to a node agree; what is not pointwise gets zeros and knows nothing of it.
+/// `linear` operators have finite slopes and only pass it on.
+
 /// A node that has received a cotangent and waits for its turn.
 struct Pending {
   Node* node;
@@ -73,17 +82,10 @@ class Backward {
       : targets_(targets), hooks_(hooks), found_(targets.size()) {}
 
   void add(Node* node, uint32_t output, Tensor ct) {
-    uint32_t at = index_.find(node);
-    if (at == NodeIndex::kAbsent) {
-      at = uint32_t(pending_.size());
-      index_.insert(node, at);
-      pending_.push_back({node, {}, {}});
-      queue_.push_back(at);
-      std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
-    }
-    Tensor& slot = pending_[at].at(output);
-    if (slot.defined()) slot = lamella::add(slot, ct);
-    else slot = std::move(ct);
+    const uint32_t at = place_of(node);
+    if (!hidden_.empty()) [[unlikely]]
+      note_hidden(at, {});
+    sum_up(at, output, std::move(ct));
   }
 
   Tensors run() {
@@ -94,13 +96,30 @@ class Backward {
       Pending p = std::move(pending_[at]);
       pending_[at].node = p.node;
       collect(p);
-      if (p.node->op) step(p);
+      if (p.node->op) step(p, at);
       else if (hooks_.on_leaf && p.node->leaf) hooks_.on_leaf(*p.node, p.at(0));
     }
     return std::move(found_);
   }
 
  private:
+  uint32_t place_of(Node* node) {
+    uint32_t at = index_.find(node);
+    if (at != NodeIndex::kAbsent) return at;
+    at = uint32_t(pending_.size());
+    index_.insert(node, at);
+    pending_.push_back({node, {}, {}});
+    queue_.push_back(at);
+    std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
+    return at;
+  }
+
+  void sum_up(uint32_t at, uint32_t output, Tensor ct) {
+    Tensor& slot = pending_[at].at(output);
+    if (slot.defined()) slot = lamella::add(slot, ct);
+    else slot = std::move(ct);
+  }
+
   void collect(Pending& p) {
     for (size_t i = 0; i < targets_.size(); ++i)
       if (targets_[i].node.get() == p.node) found_[i] = p.at(targets_[i].output);
@@ -120,7 +139,7 @@ class Backward {
     return nullptr;
   }
 
-  void step(Pending& p) {
+  void step(Pending& p, uint32_t at) {
     Node& n = *p.node;
     const TensorSpan cts = n.n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
     for (int i = 0; i < n.n_edges; ++i) {
@@ -144,9 +163,46 @@ class Backward {
       }
       Tensor ct = formula->one(args);
       if (!ct.defined()) continue;
+      if (formula->hidden || !hidden_.empty()) [[unlikely]] {
+        add_hiding(at, e, *formula, args, std::move(ct));
+        continue;
+      }
       if (e.fix) ct = fit(n, e, ct);
       add(e.node, e.output, std::move(ct));
     }
+  }
+
+  /// What is left out at a place: of the first cotangent, then what all have in common.
+  void note_hidden(uint32_t at, const Tensor& hidden) {
+    if (hidden_.size() <= at) hidden_.resize(at + 1);
+    Pending& p = pending_[at];
+    Tensor& here = hidden_[at];
+    if (p.node->n_outputs > 1) return;
+    if (!p.first.defined()) here = hidden;
+    else if (here.defined()) here = hidden.defined() ? logical_and(here, hidden) : Tensor();
+  }
+
+  static bool is_pointwise(const Node& n) { return n.op && n.op->shape == ShapeClass::Broadcast; }
+
+  /// Adds what the node at `at` gives back, without the elements hidden above, and notes what it hides.
+  [[gnu::noinline]] void add_hiding(uint32_t at, const Edge& e, const BoundFormula& formula,
+                                    const RuleArgs& args, Tensor ct) {
+    Node& n = *pending_[at].node;
+    const Tensor above = at < hidden_.size() ? hidden_[at] : Tensor();
+    Tensor hidden;
+    if (formula.hidden && is_pointwise(*e.node)) hidden = formula.hidden(args);
+    if (above.defined() && is_pointwise(n)) {
+      if (!n.op->has(kLinear)) ct = where(above, zeros_like(ct), ct);
+      hidden = hidden.defined() ? logical_or(above, hidden) : above;
+    }
+    if (e.fix) {
+      const Tensor fitted = fit(n, e, ct);
+      if (!std::ranges::equal(ct.sizes(), fitted.sizes())) hidden = {};
+      ct = fitted;
+    }
+    const uint32_t to = place_of(e.node);
+    note_hidden(to, hidden);
+    sum_up(to, e.output, std::move(ct));
   }
 
   Tensor fit(Node& n, const Edge& e, const Tensor& ct) {
@@ -162,6 +218,7 @@ class Backward {
   Tensors found_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> queue_;
+  Tensors hidden_;  ///< by place in pending_; shorter, or empty, where nothing is left out
   NodeIndex index_;
   TensorSpan list_;
 };

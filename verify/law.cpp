@@ -29,6 +29,7 @@ std::vector<Law>& all_laws() {
     add_repeat_laws(list);
     add_linear_laws(list);
     add_direction_laws(list);
+    add_hidden_laws(list);
     add_write_laws(list);
     add_chain_laws(list);
     add_transpose_laws(list);

@@ -16,6 +16,7 @@ void add_map_dim_laws(std::vector<Law>& laws);    ///< laws_map_dims.cpp: 15 17
 void add_identity_laws(std::vector<Law>& laws);   ///< laws_identities.cpp: 18 20
 void add_jet_laws(std::vector<Law>& laws);        ///< laws_jet.cpp: 27
 void add_kink_laws(std::vector<Law>& laws);       ///< laws_kinks.cpp: 30
+void add_hidden_laws(std::vector<Law>& laws);     ///< laws_hidden.cpp: 31
 void add_random_laws(std::vector<Law>& laws);     ///< laws_random.cpp: 50
 void add_registry_laws(std::vector<Law>& laws);   ///< laws_registry.cpp: 54
 void add_refusal_laws(std::vector<Law>& laws);    ///< laws_refusals.cpp: 62

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "lamella/ops/constant.h"
+#include "lamella/ops/functions.h"
 #include "lamella/verify/calibration.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
@@ -142,6 +143,29 @@ void add_whole(const Op& op, bool vjp, size_t index, const std::string& where, c
   }
 }
 
+Tensor hides_nothing(const RuleArgs&) {
+  reached();
+  return {};
+}
+Tensor hides_the_rest(const RuleArgs& args) {
+  reached();
+  return logical_not(live_bug.formula->hidden(args));
+}
+
+/// What a formula says of the elements it leaves out, forgotten or the wrong way round.
+void add_hidden(const Op& op, size_t index, const std::string& where, std::vector<Planted>& out) {
+  const auto add = [&](std::string_view id, std::string_view what, Tensor (*wrong)(const RuleArgs&)) {
+    out.push_back({format("{}:{}", where, id), "rule", std::string(what), &op, OpForm::Functional,
+                   [&op, index, wrong](Op& row) {
+                     live_bug.formula = &op.vjp[index];
+                     live_bug.counted = true;
+                     row.vjp[index].hidden = wrong;
+                   }});
+  };
+  add("hides_nothing", "The formula does not say which elements it leaves out.", hides_nothing);
+  add("hides_the_rest", "The formula says it leaves out the elements it takes.", hides_the_rest);
+}
+
 void add_formulas(const Op& op, std::vector<Planted>& out) {
   for (const bool vjp : {false, true})
     for (size_t k = 0; k < (vjp ? op.vjp : op.jvp).size(); ++k) {
@@ -150,6 +174,7 @@ void add_formulas(const Op& op, std::vector<Planted>& out) {
           format("{}.{}({})", op.name, vjp ? "vjp" : "jvp", op.schema.params[size_t(right.input)].name);
       const std::vector<CallSite> sites = sites_of_formula(op, vjp, k);
       add_whole(op, vjp, k, where, sites.empty() ? CallTraits{} : sites.front().traits, out);
+      if (vjp && right.hidden) add_hidden(op, k, where, out);
       add_calls(
           op, where, "rule", sites,
           [&op, vjp, k](Op& row) {
