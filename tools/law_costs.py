@@ -33,8 +33,9 @@ def counted(program, law, folder):
     checks = re.search(r"(\d+) checks in", said.stdout)
     if not checks:
         sys.exit(f"law_costs: {law}: {said.stdout}{said.stderr}")
-    largest = max(glob.glob(out + ".*"), key=os.path.getsize)
-    lines = subprocess.run(["callgrind_annotate", "--threshold=100", largest], capture_output=True, text=True,
+    # The process that checks is the last one started; the first one asks every law whom it is about.
+    worker = max(glob.glob(out + ".*"), key=lambda path: int(path.rsplit(".", 1)[1]))
+    lines = subprocess.run(["callgrind_annotate", "--threshold=100", worker], capture_output=True, text=True,
                            check=True).stdout.splitlines()
     return int(checks.group(1)), lines
 

@@ -1,6 +1,7 @@
 // The law of hidden elements: what a choice leaves out does not show, however singular it is there.
 #include <algorithm>
 #include <iterator>
+#include <limits>
 
 #include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
@@ -13,7 +14,8 @@ namespace lamella::verify {
 namespace {
 
 constexpr double kHuge = std::numeric_limits<double>::max();
-constexpr double kSingular[] = {0, double(kInfinity), -double(kInfinity), -1, kHuge, std::nan("")};
+constexpr double kSingular[] = {
+    0, double(kInfinity), -double(kInfinity), -1, kHuge, std::numeric_limits<double>::quiet_NaN()};
 
 bool has_sizes(const Tensor& t, const Tensor& like) { return std::ranges::equal(t.sizes(), like.sizes()); }
 
