@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <poll.h>
 #include <sys/mman.h>
@@ -91,8 +92,8 @@ struct Child {
   int pipe = -1;
   int index = 0;
   Position* position = nullptr;
-  uint64_t seen = 0;  ///< its number of cases, and since when it is that
-  double since = 0;
+  uint64_t seen = 0;           ///< its number of cases
+  double since = 0, used = 0;  ///< since when it is that: on the clock, and of its own processor time
   std::string received;
   Report last, earlier;  ///< of this process, and of those it replaces
 };
@@ -122,8 +123,8 @@ class Processes {
     while (alive()) {
       receive();
       if (stop_ && !told_) tell_all(SIGINT);
-      if (elapsed() > (stop_ ? stopped_at_ : options_.deadline()) + kGrace) tell_all(SIGKILL);
-      if (options_.cases) end_stuck();
+      if (stop_ && elapsed() > stopped_at_ + kGrace) tell_all(SIGKILL);
+      if (options_.cases || elapsed() > options_.deadline()) end_stuck();
       if (progress_) progress_(now());
     }
     Report all;
@@ -141,7 +142,9 @@ class Processes {
 
  private:
   using Clock = std::chrono::steady_clock;
-  static constexpr double kGrace = 20;  ///< seconds until a process that does not answer is killed
+  /// Seconds until a process that does not answer is killed: of processor time, as others may have the
+  /// machine, and on the clock for one that waits and uses none.
+  static constexpr double kGrace = 20, kStill = 120;
   static constexpr size_t kMostCrashes = 20;
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
@@ -155,7 +158,7 @@ class Processes {
     int ends[2];
     LAMELLA_CHECK(::pipe(ends) == 0, Usage, "verify: no pipe: {}", std::strerror(errno));
     c.received.clear();
-    c.since = elapsed();
+    c.seen = ~uint64_t{0};
     c.pid = ::fork();
     LAMELLA_CHECK(c.pid >= 0, Usage, "verify: no process: {}", std::strerror(errno));
     if (c.pid == 0) {
@@ -252,13 +255,22 @@ class Processes {
     if (!stop_ && options_.deadline() - elapsed() > 0.2 && skipped_.size() < kMostCrashes) start(c);
   }
 
-  /// Where no time is set, a check that does not end is seen by the count that stands still.
+  static double processor_time(pid_t pid) {
+    clockid_t clock = 0;
+    timespec t = {};
+    if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &t) != 0) return 0;
+    return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+  }
+
+  /// A check that does not end is seen by the count that stands still: from the start where no time is set,
+  /// else once time is up.
   void end_stuck() {
     for (Child& c : children_) {
       if (c.pid <= 0) continue;
       const uint64_t now = c.position->cases + c.position->index;
-      if (now != c.seen) c.seen = now, c.since = elapsed();
-      if (elapsed() - c.since > kGrace) ::kill(c.pid, SIGKILL);
+      const double used = processor_time(c.pid);
+      if (now != c.seen) c.seen = now, c.since = elapsed(), c.used = used;
+      if (used - c.used > kGrace || elapsed() - c.since > kStill) ::kill(c.pid, SIGKILL);
     }
   }
 
