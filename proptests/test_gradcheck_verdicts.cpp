@@ -277,7 +277,7 @@ TEST(GradcheckVerdicts, MostFindingsHoldsForEveryCheck) {
 
 TEST(CheckOperatorVerdicts, FindingsOfDerivativesNameTheEntry) {
   const auto wrong = [](const Tensor& d, const Tensor&) { return d * 1.001; };
-  for (const CheckOptions& o : {CheckOptions{.cases = 6}, CheckOptions{.seconds = 0.5}}) {
+  for (const CheckOptions& o : {CheckOptions{.cases = 6}, CheckOptions{.seconds = 5}}) {
     faulty(doubles({1}), wrong, {});
     const OperatorReport r = check_operator("faulty_identity", o);
     ASSERT_FALSE(r) << r.text();
