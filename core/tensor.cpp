@@ -4,11 +4,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lamella/core/family.h"
+
 namespace lamella {
 
 namespace detail {
 extern std::atomic<int64_t> live_storages, live_bytes;
 void queued_storage(RefCounted* s);
+void drop_family(TensorImpl* impl);  // family.cpp
 static void queued_tensor(RefCounted* t) { TensorImpl::destroy(static_cast<TensorImpl*>(t)); }
 }  // namespace detail
 
@@ -36,7 +39,7 @@ void make_plain(TensorImpl* impl) {
   impl->storage->device = Device::CPU;
 }
 bool is_plain(const TensorImpl* impl, const Storage* own) {
-  return impl->storage == own && impl->keys == kPlainKeys && !impl->extra && !impl->number;
+  return impl->storage == own && impl->keys == kPlainKeys && !impl->extra && !impl->number && !impl->family_;
 }
 
 void free_block(TensorImpl* impl) {
@@ -78,6 +81,7 @@ thread_local PoolOwner pool_owner;
 
 inline void pop(TensorPool& pool, TensorImpl* head) {
   pool.head = head->next_free;
+  head->family_ = nullptr;
   --pool.count;
 }
 
@@ -153,12 +157,18 @@ void TensorImpl::destroy(TensorImpl* impl) {
   Storage* const own = embedded(impl);  // only a full block's storage lies there
   if (is_plain(impl, own) && impl->rank <= kInlineRank && own->unique() && pool.count < kCap) [[likely]]
     return push(pool, impl);
-  destroy_slowly(impl);
+  TensorPool& shells = pools[0];
+  if (impl->full || impl->extra || impl->family_ || impl->rank > kInlineRank || shells.count >= kCap)
+    return destroy_slowly(impl);
+  Storage* const s = impl->storage;  // a view's
+  push(shells, impl);
+  if (s && s->release()) Storage::destroy(s);
 }
 
 void TensorImpl::destroy_slowly(TensorImpl* impl) {
   if (impl->extra) [[unlikely]]
     drop_extra(impl);
+  if (impl->family_) detail::drop_family(impl);
   if (impl->rank > kInlineRank) [[unlikely]]
     set_rank(impl, 0);
   Storage* const s = impl->storage;
@@ -314,9 +324,36 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
   return out;
 }
 
+Tensor make_alias(const Tensor& t) {
+  TensorImpl* const impl = TensorImpl::create();
+  Tensor out = Tensor::adopt(impl);  // what follows may fail
+  const TensorImpl* const b = t.impl();
+  impl->dtype = b->dtype;
+  impl->device = b->device;
+  impl->number = b->number;
+  impl->keys = uint64_t{1} << int(b->device);
+  if (impl->rank <= TensorImpl::kInlineRank && b->rank <= TensorImpl::kInlineRank) [[likely]] {
+    impl->rank = b->rank;
+    impl->numel = b->numel;
+    impl->contiguous = b->contiguous;
+    std::memcpy(impl->dims, b->dims, sizeof impl->dims);
+  } else {
+    impl->set_shape_of(*b);
+  }
+  impl->offset = b->offset;
+  impl->storage = b->storage;
+  if (b->storage) b->storage->retain();
+  return out;
+}
+
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
   LAMELLA_CHECK(base.impl()->storage || base.device() == Device::Meta, Storage,
                 "view: {} has no storage; expected a plain tensor", base);
+  LAMELLA_CHECK(
+      !base.impl()->extra, Usage,
+      "view: {}{} carries derivatives, which strides alone would lose; expected a plain tensor: call "
+      "a view operator, or detach it first",
+      base, base.impl()->extra->str());
   LAMELLA_CHECK(sizes.size() == strides.size(), Shape,
                 "view: got {} sizes and {} strides, expected as many of each", sizes.size(), strides.size());
   const int64_t numel = checked_numel(sizes, "view");
@@ -334,7 +371,9 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
         "view: sizes {}, strides {} at offset {}; expected to stay within the storage of {} elements",
         Dims(sizes), Dims(strides), offset, room);
   }
-  return make_view_unchecked(base, sizes, strides, offset);
+  const Tensor out = make_view_unchecked(base, sizes, strides, offset);
+  Family::join(out, Family::of(base));
+  return out;
 }
 
 bool overlaps_itself(const Tensor& t) {

@@ -16,6 +16,7 @@
 namespace lamella {
 
 class Tensor;
+struct Family;
 
 /// What a transform or base autograd adds to a tensor. Lives in the tensor's own block or on the heap.
 struct TensorExtra {
@@ -47,7 +48,13 @@ struct TensorImpl : RefCounted {
     int64_t dims[10];  ///< sizes then strides when rank <= 5
     int64_t* heap;     ///< 2 * rank of them otherwise
   };
-  TensorImpl* next_free = nullptr;  ///< in the pool
+  union {
+    Family* family_ = nullptr;  ///< counted; NOTE: [families]
+    TensorImpl* next_free;      ///< in the pool
+  };
+  Family* family() const {
+    return std::atomic_ref(const_cast<Family*&>(family_)).load(std::memory_order_acquire);
+  }
 
   static constexpr int kInlineRank = 5;
   const int64_t* sizes() const { return rank <= kInlineRank ? dims : heap; }
@@ -131,11 +138,14 @@ inline Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU) 
   return Tensor::adopt(device == Device::CPU ? TensorImpl::make_on_cpu(sizes, dtype)
                                              : TensorImpl::make_slowly(sizes, dtype, device));
 }
-/// Another view of base's storage. Errors: storage when any element would lie outside, shape for a negative
-/// size or stride.
+/// Another view of base's storage, in base's family. Errors: storage when any element would lie outside,
+/// shape for a negative size or stride, usage when base carries derivatives, which arithmetic on strides
+/// would lose.
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
 /// make_view without the checks, for callers whose arithmetic proves them.
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
+/// A header of its own for the same elements, without keys of autograd or levels and in no family.
+Tensor make_alias(const Tensor& t);
 /// Contiguous tensor holding `values` (row-major). Error shape when the count differs from the product of
 /// sizes.
 Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype = DType::F32);

@@ -162,7 +162,6 @@ struct Op {
   ViewFn view = nullptr;
   CompositeFn composite = nullptr;
   std::vector<BoundFormula> jvp, vjp;
-  bool vjp_saves_result = false;
   std::string_view no_jvp, no_vjp;
   BatchFn batch = nullptr;
   uint32_t properties = 0;

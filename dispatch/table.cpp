@@ -125,8 +125,6 @@ std::unique_ptr<Op> build_row(const OpDef& def) {
   index_params(*op);
   op->jvp = bind(*op, def.jvp);
   op->vjp = bind(*op, def.vjp);
-  for (const BoundFormula& f : op->vjp)
-    for (const BoundSave& save : f.saves) op->vjp_saves_result |= save.kind == BoundSave::Result;
   if (class_hooks.probe_lines) class_hooks.probe_lines(*op);
   fill_cells(*op);
   return op;

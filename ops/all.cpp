@@ -20,6 +20,7 @@ static void define_all() {
   define_linalg();
   define_view();
   define_view_scatter();
+  define_strided();
   define_join();
   define_index();
   define_factory();

@@ -19,6 +19,7 @@ void define_contract();
 void define_linalg();
 void define_view();
 void define_view_scatter();
+void define_strided();
 void define_join();
 void define_index();
 void define_factory();

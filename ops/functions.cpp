@@ -1398,6 +1398,18 @@ Tensor stack(TensorArg tensors, int64_t dim) {
   return call_one(handle, args, keys_of_all(tensors));
 }
 
+Tensor strided_copy(const Tensor& x, IntArg size, IntArg stride, int64_t offset) {
+  static constinit const OpHandle handle("strided_copy");
+  const void* const args[] = {&x, static_cast<const Ints*>(&size), static_cast<const Ints*>(&stride), &offset};
+  return call_one(handle, args, keys_of_all(x));
+}
+
+Tensor strided_scatter(const Tensor& x, const Tensor& src, IntArg stride, int64_t offset) {
+  static constinit const OpHandle handle("strided_scatter");
+  const void* const args[] = {&x, &src, static_cast<const Ints*>(&stride), &offset};
+  return call_one(handle, args, keys_of_all(x, src));
+}
+
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   static constinit const OpHandle handle("sub");
   const void* const args[] = {&a, &b, &alpha};

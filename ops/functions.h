@@ -192,6 +192,8 @@ const Tensor& sqrt_(const Tensor& x);
 const Tensor& sqrt_out(const Tensor& out, const Tensor& x);
 Tensor squeeze(const Tensor& x, std::optional<IntArg> dim = std::nullopt);
 Tensor stack(TensorArg tensors, int64_t dim = 0);
+Tensor strided_copy(const Tensor& x, IntArg size, IntArg stride, int64_t offset);
+Tensor strided_scatter(const Tensor& x, const Tensor& src, IntArg stride, int64_t offset);
 Tensor sub(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& sub_(const Tensor& a, const Tensor& b, const Scalar& alpha = 1);
 const Tensor& sub_out(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha = 1);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "lamella/core/family.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
@@ -108,6 +109,38 @@ void infer(const Frame& f, Inferred& out) {
   infer_same(f, out);
 }
 
+/// NOTE: [late histories] A view that was plain when it was made carries no key of autograd, although a write
+/// through another member of its family may have given it derivatives since. Backends meet such a handle and
+/// send the call up; where autograd is masked (its own calls, NoGrad) there is nothing to do.
+bool comes_late(const TensorImpl& t) {
+  constexpr uint64_t kBit = KeySet::of(kAutogradKey).bits;
+  return !(t.keys & kBit) && !(dispatch_state().exclude & kBit) && has_late_history(&t);
+}
+
+[[gnu::noinline]] bool sent_up_slowly(Frame& f) {
+  const auto late = [](const Tensor& t) {
+    return t.defined() && t.impl()->family() && comes_late(*t.impl());
+  };
+  for (const uint8_t i : f.op->tensor_params) {
+    if (f.none(i)) continue;
+    if (f.op->schema.params[i].kind == ParamKind::TensorList) {
+      if (!std::ranges::any_of(f.tensors(i), late)) continue;
+    } else if (!late(f.tensor(i))) continue;
+    f.op->cells[kAutogradKey](f, kAutogradKey);
+    return true;
+  }
+  return false;
+}
+
+/// True when the call went up, for some tensor comes late. Most are in no family.
+inline bool sent_up(Frame& f) {
+  bool some = !f.op->simple;
+  for (const uint8_t i : f.op->tensor_params)
+    if (const auto* t = static_cast<const Tensor*>(f.args[i]); !some && t && t->impl())
+      some = t->impl()->family() != nullptr;
+  return some && sent_up_slowly(f);
+}
+
 void check_args(const Frame& f, int key) {
   const auto check = [&](const Tensor& t, int i) {
     LAMELLA_CHECK(t.defined(), Undefined,
@@ -165,6 +198,7 @@ bool run_line(Frame& f) {
   if (op.kernel.line_ok && !op.kernel.line_ok(f)) return false;
   const TensorImpl* first = f.tensor(0).impl();
   if (!first || !first->contiguous || !first->storage || first->numel > 4096) return false;
+  if (first->family() && comes_late(*first)) return false;
   const auto line = op.kernel.lines[size_t(first->dtype)];
   if (!line) return false;
   const void* ins[3];
@@ -172,7 +206,7 @@ bool run_line(Frame& f) {
   for (size_t i = 1; i < n; ++i) {
     const TensorImpl* t = f.tensor(int(i)).impl();
     if (!t || !t->storage || t->dtype != first->dtype || !t->contiguous || t->device != first->device ||
-        !t->has_shape_of(*first))
+        !t->has_shape_of(*first) || (t->family() && comes_late(*t)))
       return false;
     ins[i] = t->data();
   }
@@ -183,6 +217,7 @@ bool run_line(Frame& f) {
 }
 
 [[gnu::noinline]] void run_general(Frame& f, int key) {
+  if (sent_up(f)) return;
   check_args(f, key);
   Inferred inferred;
   infer(f, inferred);
@@ -207,28 +242,14 @@ void backend_cell(Frame& f, int key) {
 }
 
 void view_cell(Frame& f, int key) {
+  if (sent_up(f)) return;
   check_args(f, key);
   const Tensor& x = f.tensor(f.op->tensor_params[0]);
   const Geometry g = f.op->view(f, {x.sizes(), x.strides(), x.impl()->offset});
   LAMELLA_CHECK(g.sizes.size() <= 64, Shape, "{}: {} is {}; expected a result of at most 64 dims", op_name(f),
                 arg_name(f, f.op->tensor_params[0]), x);
   f.results[0] = make_view_unchecked(x, g.sizes, g.strides, g.offset);
-}
-
-/// Besides: a target may be an argument, but not share a part of its memory with one.
-void check_target(const Frame& base, std::string_view arg, const Tensor& target, const Shape& result) {
-  ops::check_target(*base.op, arg, target, result);
-  const auto check = [&](const Tensor& t, int i) {
-    LAMELLA_CHECK(!t.defined() || overlap(target, t) != Overlap::Partial, Overlap,
-                  "{}: {} and {} share part of their memory; expected all of it or none: clone one of them",
-                  op_name(base), arg, arg_name(base, i));
-  };
-  for (const uint8_t i : base.op->tensor_params) {
-    if (base.none(i)) continue;
-    if (base.op->schema.params[i].kind == ParamKind::Tensor) check(base.tensor(i), i);
-    else
-      for (const Tensor& t : base.tensors(i)) check(t, i);
-  }
+  if (!(dispatch_state().exclude & KeySet::of(kAutogradKey).bits)) Family::join(f.results[0], Family::of(x));
 }
 
 /// Writes the functional result of `base` into `target`.
@@ -237,14 +258,14 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
     Tensor result;
     base.results = &result;
     base.op->composite(base);
-    check_target(base, arg, target, {result.sizes(), result.dtype()});
+    check_written(base, arg, target, {result.sizes(), result.dtype()});
     copy_(target, result);
     return;
   }
   check_args(base, key);
   Inferred inferred;
   infer(base, inferred);
-  check_target(base, arg, target, inferred.outs[0]);
+  check_written(base, arg, target, inferred.outs[0]);
   if (key == int(Device::Meta)) return;
   const bool reference = key == int(Device::Reference);
   const bool straight = base.op->shape == ShapeClass::Broadcast || base.op->shape == ShapeClass::Factory;
@@ -259,6 +280,7 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
 }
 
 void in_place_cell(Frame& f, int key) {
+  if (sent_up(f)) return;
   const Tensor target = f.tensor(0);
   Frame base = f;
   base.op = f.op->base;
@@ -266,6 +288,7 @@ void in_place_cell(Frame& f, int key) {
 }
 
 void out_cell(Frame& f, int key) {
+  if (sent_up(f)) return;
   const Tensor target = f.tensor(0);
   Frame base = f;
   base.op = f.op->base;
@@ -297,6 +320,21 @@ void check_target(const Op& base, std::string_view arg, const Tensor& target, co
       !overlaps_itself(target), Overlap,
       "{}: {} is {} with strides {}; expected elements that share no memory: clone it before writing",
       base.name, arg, target, Dims(target.strides()));
+}
+
+void check_written(const Frame& base, std::string_view arg, const Tensor& target, const Shape& result) {
+  check_target(*base.op, arg, target, result);
+  const auto check = [&](const Tensor& t, int i) {
+    LAMELLA_CHECK(!t.defined() || overlap(target, t) != Overlap::Partial, Overlap,
+                  "{}: {} and {} share part of their memory; expected all of it or none: clone one of them",
+                  op_name(base), arg, arg_name(base, i));
+  };
+  for (const uint8_t i : base.op->tensor_params) {
+    if (base.none(i)) continue;
+    if (base.op->schema.params[i].kind == ParamKind::Tensor) check(base.tensor(i), i);
+    else
+      for (const Tensor& t : base.tensors(i)) check(t, i);
+  }
 }
 
 void infer_frame(const Frame& frame, Inferred& out) { infer(frame, out); }

@@ -15,6 +15,10 @@ void infer_frame(const Frame& frame, Inferred& out);
 /// Raises unless `target`, called `arg`, can hold `result`: sizes, dtype, elements apart from each other.
 void check_target(const Op& base, std::string_view arg, const Tensor& target, const Shape& result);
 
+/// Likewise, for the frame of the functional call; besides: a target may be an argument, but not share a part
+/// of its memory with one.
+void check_written(const Frame& base, std::string_view arg, const Tensor& target, const Shape& result);
+
 /// Runs another operator or its kernel; what it refuses is refused under the name of the one that was called.
 template <class F> void under_own_name(const Frame& f, std::string_view other, F&& run) {
   try {

@@ -4,52 +4,24 @@
 #include <algorithm>
 
 #include "lamella/ops/functions.h"
-#include "lamella/transforms/tape.h"
+#include "lamella/ops/structured.h"
+#include "lamella/transforms/history.h"
 
 namespace lamella {
 
 namespace {
 
-struct Meta : TensorExtra {
-  static void* operator new(size_t) { return Pool<64>::allocate(); }
-  static void operator delete(void* p) { Pool<64>::free(p); }
-  NodeOutput from;
-  Tensor grad;  ///< leaves only
-  bool leaf = false;
-  std::string str() const override { return leaf ? " requires grad" : " with grad history"; }
-  ~Meta() override {
-    if (leaf && from.node) from.node->leaf = nullptr;
-  }
-};
-
-constexpr uint64_t kBit = KeySet::of(kAutogradKey).bits;
-
-Meta* meta_of(const Tensor& t) {
-  return t.defined() && (t.keys() & kBit) && !(t.keys() >> kFirstLevelKey)
-             ? static_cast<Meta*>(t.impl()->extra)
-             : nullptr;
-}
-
-void attach(Tensor& t, NodeOutput from) {
-  if (t.impl()->extra) t = make_view_unchecked(t, t.sizes(), t.strides(), t.impl()->offset);
-  auto* meta = new Meta;
-  meta->from = std::move(from);
-  t.impl()->extra = meta;
-  t.impl()->keys |= kBit;
-}
-
-/// A handle without history for the record of its own node: saving the result itself would keep the node
-/// alive for ever.
-Tensor alias_of(const Tensor& t) { return make_view_unchecked(t, t.sizes(), t.strides(), t.impl()->offset); }
-
-/// The arguments of a call that carry history.
+/// The arguments of a call that carry history; those of families are asked for theirs, which lie in `asked`.
 struct Inputs {
-  TapeInput few[8];
-  std::vector<TapeInput> many;
-  size_t n = 0;
+  std::vector<NodeOutput> asked;
+  std::vector<TapeInput> found;
 
   explicit Inputs(const Frame& f) {
     const Op& op = *f.op;
+    size_t most = 0;
+    for (const uint8_t i : op.tensor_params)
+      if (!f.none(i)) most += op.schema.params[i].kind == ParamKind::Tensor ? 1 : f.tensors(i).size();
+    asked.reserve(most), found.reserve(most);  // `found` points into `asked`
     for (const uint8_t i : op.tensor_params) {
       if (f.none(i)) continue;
       if (op.schema.params[i].kind == ParamKind::Tensor) add(f.tensor(i), i, 0);
@@ -57,29 +29,25 @@ struct Inputs {
         for (size_t k = 0; k < f.tensors(i).size(); ++k) add(f.tensors(i)[k], i, int(k));
     }
   }
-  std::span<const TapeInput> found() const { return many.empty() ? std::span(few, n) : std::span(many); }
 
  private:
   void add(const Tensor& t, int param, int element) {
-    const Meta* m = meta_of(t);
-    if (!m || !m->from.node) return;
-    if (n == 8 && many.empty()) many.assign(few, few + n);
-    if (n++ < 8) few[n - 1] = {param, element, &m->from};
-    else many.push_back({param, element, &m->from});
+    NodeOutput from = history_of(t);
+    if (!from.node) return;
+    asked.push_back(std::move(from));
+    found.push_back({param, element, &asked.back()});
   }
 };
 
 /// Gives the results of `f` the history that their `inputs` have.
 void attach_history(Frame& f, std::span<const TapeInput> inputs) {
-  const Op& op = *f.op;
-  const int n = op.schema.n_results;
-  NodeRef node;
-  if (op.vjp_saves_result) {  // through handles without history, or the node would own itself
-    Tensor aliases[kMaxResults];
-    for (int k = 0; k < n; ++k) aliases[k] = alias_of(f.results[k]);
-    node = record(Frame{&op, f.args, aliases}, inputs);
-  } else {
-    node = record(f, inputs);
+  const int n = f.op->schema.n_results;
+  NodeRef node = record(f, inputs);
+  Tensor& first = f.results[0];
+  if (n == 1 && !first.impl()->extra) [[likely]] {
+    if (is_inexact(first.dtype()))
+      first.impl()->extra = new Meta(std::move(node), 0), first.impl()->keys |= kAutogradBit;
+    return;
   }
   for (int k = 0; k < n; ++k) {
     if (!is_inexact(f.results[k].dtype())) continue;
@@ -87,64 +55,61 @@ void attach_history(Frame& f, std::span<const TapeInput> inputs) {
   }
 }
 
-[[gnu::noinline]] void with_lists(Frame& f) {
+[[gnu::noinline]] void general(Frame& f) {
+  const Op& op = *f.op;
   const Inputs inputs(f);
-  if (inputs.n > 0) attach_history(f, inputs.found());
+  if (!inputs.found.empty()) attach_history(f, inputs.found);
+  if (op.is_view()) enter_family(f.tensor(op.tensor_params[0]), f.results[0]);
+}
+
+/// Calls without lists and members of families find their histories in the handles.
+bool short_way(Frame& f) {
+  const Op& op = *f.op;
+  if (!op.simple || op.is_view()) return false;
+  TapeInput inputs[kMaxArity];
+  size_t n = 0;
+  for (const uint8_t i : op.tensor_params) {
+    const TensorImpl* const t = f.args[i] ? f.arg<Tensor>(i).impl() : nullptr;
+    if (!t) continue;
+    if (t->family()) return false;
+    if (!(t->keys & kAutogradBit)) continue;
+    const auto* const meta = static_cast<const Meta*>(t->extra);
+    if (meta->from.node) inputs[n++] = {i, 0, &meta->from};
+  }
+  if (n > 0) attach_history(f, {inputs, n});
+  return true;
 }
 
 void functional(Frame& f) {
-  const Op& op = *f.op;
   {
     const Below below(kAutogradKey);
     call(f);
   }
-  if (op.vjp.empty()) return;
-  if (!op.simple || op.tensor_params.size() > 8) return with_lists(f);
-  TapeInput inputs[8];
-  size_t n = 0;
-  for (const uint8_t i : op.tensor_params) {
-    const Meta* m = f.args[i] ? meta_of(f.arg<Tensor>(i)) : nullptr;
-    if (m && m->from.node) inputs[n++] = {i, 0, &m->from};
-  }
-  if (n > 0) attach_history(f, {inputs, n});
+  if (f.op->vjp.empty()) return;
+  if (!short_way(f)) general(f);
 }
 
-/// A write to a tensor with history: memory is written below, and the handle's history becomes that of the
-/// functional result.
+/// A write: the functional call gives value and history, memory is written below, and the target's family
+/// follows. What the call saves of the target is copied before.
 void written(Frame& f) {
   const Tensor target = f.tensor(0);
+  const std::string& arg = f.op->schema.params[0].name;
   Frame base{f.op->base, f.args + (f.op->form == OpForm::Out ? 1 : 0), nullptr};
-  Meta* meta = meta_of(target);
-  LAMELLA_CHECK(!meta || !meta->leaf, Value,
-                "{}: {} is {}, a leaf that requires grad; expected a result: write to a clone of it",
-                base.op->name, f.op->schema.params[0].name, target);
-  const bool shared = target.impl()->storage && !target.impl()->storage->unique();
-  const bool view = target.impl()->storage && (target.impl()->offset != 0 || shared);
-  const Inputs inputs(base);
-  LAMELLA_CHECK(
-      inputs.n == 0 || !view || meta, Value,
-      "{}: {} is {}, which shares its memory with other tensors; expected a clone of it, for the value "
-      "written carries history",
-      base.op->name, f.op->schema.params[0].name, target);
+  check_followed(*base.op, arg, target);
   Tensor result;
   base.results = &result;
-  call(base);
+  {
+    const KeepingCopies keeping(target.impl()->storage);
+    call(base);
+  }
+  ops::check_written(base, arg, target, {result.sizes(), result.dtype()});
+  if (result.dtype() != target.dtype()) result = to(result, target.dtype());
+  const NodeOutput from = history_of(result);
   {
     const Below below(kAutogradKey);
     copy_(target, result);
   }
-  const Meta* from = meta_of(result);
-  if (!from) {
-    if (meta) meta->from = {};
-    return;
-  }
-  if (meta) meta->from = from->from;
-  else {
-    auto* fresh = new Meta;
-    fresh->from = from->from;
-    target.impl()->extra = fresh;
-    target.impl()->keys |= kBit;
-  }
+  follow_write(target, from);
 }
 
 void autograd_cell(Frame& f, int) {
@@ -157,44 +122,87 @@ void autograd_cell(Frame& f, int) {
   return true;
 }();
 
-void add_to_leaf(Node& node, const Tensor& ct) {
-  auto* meta = static_cast<Meta*>(node.leaf);
-  meta->grad = meta->grad.defined() ? add(meta->grad, ct) : ct;
+/// A gradient that is dense and shares no memory with anything.
+Tensor own_dense(const Tensor& t) {
+  const TensorImpl& impl = *t.impl();
+  const bool own = impl.contiguous && impl.storage && impl.storage->unique() &&
+                   impl.storage->nbytes == size_t(impl.numel) * size_t(itemsize(impl.dtype));
+  return own ? t : clone(t);
 }
 
-/// A result was saved without its history (alias_of); derivatives of the gradient go through it.
-Tensor with_history(Node& node, uint32_t output, const Tensor& saved) {
-  Tensor t = alias_of(saved);
-  if (is_inexact(t.dtype())) attach(t, {NodeRef::share(&node), output});
-  return t;
-}
+/// Gradients for leaves wait until all rules have run: what raises on the way changes none.
+class Gradients final : public TapeHooks {
+ public:
+  explicit Gradients(bool create_graph) { keeps_history = create_graph; }
+
+  void before(Node&, std::span<Tensor>) override {}
+  void on_leaf(Node& leaf, const Tensor& ct) override {
+    found_.push_back({NodeRef::share(&leaf), ct, {}, {}});
+  }
+  Tensor with_history(const Tensor& value, Node& from, uint32_t output) override {
+    Tensor t = make_alias(value);
+    if (is_inexact(t.dtype())) attach(t, {NodeRef::share(&from), output});
+    return t;
+  }
+
+  /// Adds what was found to the leaves. Sums are made before the first leaf changes; where another thread
+  /// adds to a leaf meanwhile, that sum is made again.
+  void accumulate() {
+    for (Found& f : found_) sum_up(f);
+    for (Found& f : found_)
+      while (!put(f)) sum_up(f);
+  }
+
+ private:
+  struct Found {
+    NodeRef leaf;
+    Tensor cotangent, seen, total;
+    LeafState& state() const { return *static_cast<LeafState*>(leaf->extra); }
+  };
+
+  void sum_up(Found& f) {
+    {
+      const std::lock_guard lock(f.state().mutex);
+      f.seen = f.state().grad;
+    }
+    if (f.seen.defined()) f.total = add(f.seen, f.cotangent);
+    else f.total = keeps_history ? f.cotangent : own_dense(f.cotangent);
+  }
+
+  bool put(Found& f) {
+    const std::lock_guard lock(f.state().mutex);
+    if (!f.state().alive) return true;
+    if (!f.state().grad.is_same(f.seen)) return false;
+    std::swap(f.state().grad, f.total);  // the old sum dies with `f`, after the lock is gone
+    return true;
+  }
+
+  std::vector<Found> found_;
+};
 
 }  // namespace
 
 Tensor detach(const Tensor& x) {
   LAMELLA_CHECK(x.defined(), Undefined, "detach: the tensor is undefined; expected a defined one");
   LAMELLA_CHECK(x.impl()->storage, Level, "detach: {} is wrapped by a transform; expected a plain tensor", x);
-  return alias_of(x);
+  return make_alias(x);
 }
 
 Tensor requires_grad(const Tensor& x) {
   Tensor leaf = detach(x);
   LAMELLA_CHECK(is_inexact(x.dtype()), DType, "requires_grad: got {}, expected floating point or complex", x);
-  attach(leaf, {NodeRef::adopt(Node::create(0, 0)), 0});
-  Meta* meta = meta_of(leaf);
-  meta->leaf = true;
-  meta->from.node->leaf = meta;
+  NodeRef node = NodeRef::adopt(Node::create(0, 0));
+  node->extra = new LeafState;
+  attach(leaf, {std::move(node), 0});
+  meta_of(leaf)->leaf = true;
   return leaf;
 }
 
-bool is_grad_required(const Tensor& x) {
-  const Meta* m = meta_of(x);
-  return m && m->from.node;
-}
+bool is_grad_required(const Tensor& x) { return bool(history_of(x).node); }
 
 void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions options) {
-  const Meta* meta = meta_of(root);
-  LAMELLA_CHECK(meta && meta->from.node, NotDifferentiable,
+  const NodeOutput from = history_of(root);
+  LAMELLA_CHECK(from.node, NotDifferentiable,
                 "backward: {} does not require grad; expected a result of something that does", root);
   Tensor ct = cotangent;
   if (!ct.defined()) {
@@ -204,30 +212,36 @@ void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions optio
   }
   LAMELLA_CHECK(std::ranges::equal(ct.sizes(), root.sizes()) && ct.dtype() == root.dtype(), Shape,
                 "backward: the cotangent is {}, expected {}", ct, root);
-  const NodeOutput from = meta->from;
-  if (options.create_graph) {
-    run_backward({&from, 1}, {ct}, {}, {add_to_leaf, with_history});
-    return;
-  }
+  Gradients gradients(options.create_graph);
+  const auto run = [&] {
+    run_backward({&from, 1}, {ct}, {}, &gradients);
+    gradients.accumulate();
+  };
+  if (options.create_graph) return run();
   const Excluding no_record(KeySet::of(kAutogradKey));
-  run_backward({&from, 1}, {ct}, {}, {add_to_leaf});
+  run();
 }
 
 Tensor grad_of(const Tensor& leaf) {
-  const Meta* m = meta_of(leaf);
-  LAMELLA_CHECK(m && m->leaf, Usage,
-                "grad_of: {} has no gradient of its own; expected a leaf that requires grad", leaf);
-  return m->grad;
+  LeafState* const state = leaf_state(leaf);
+  LAMELLA_CHECK(state, Usage, "grad_of: {} has no gradient of its own; expected a leaf that requires grad",
+                leaf);
+  const std::lock_guard lock(state->mutex);
+  return state->grad;
 }
 
 void clear_grad(const Tensor& leaf) {
-  Meta* m = meta_of(leaf);
-  LAMELLA_CHECK(m && m->leaf, Usage,
-                "clear_grad: {} has no gradient of its own; expected a leaf that requires grad", leaf);
-  m->grad = {};
+  LeafState* const state = leaf_state(leaf);
+  LAMELLA_CHECK(state, Usage, "clear_grad: {} has no gradient of its own; expected a leaf that requires grad",
+                leaf);
+  Tensor last;  // dies after the lock is gone
+  const std::lock_guard lock(state->mutex);
+  std::swap(last, state->grad);
 }
 
-NoGrad::NoGrad() : saved_(dispatch_state().exclude) { dispatch_state().exclude |= kBit; }
-NoGrad::~NoGrad() { dispatch_state().exclude = (dispatch_state().exclude & ~kBit) | (saved_ & kBit); }
+NoGrad::NoGrad() : saved_(dispatch_state().exclude) { dispatch_state().exclude |= kAutogradBit; }
+NoGrad::~NoGrad() {
+  dispatch_state().exclude = (dispatch_state().exclude & ~kAutogradBit) | (saved_ & kAutogradBit);
+}
 
 }  // namespace lamella

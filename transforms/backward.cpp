@@ -12,15 +12,17 @@ namespace {
 /// is 0 there, the slope below infinite, and 0 * inf is NaN, although the function is smooth. So these rules
 /// say which elements they hide, and pointwise operators below hide them too: what they give back is 0 there
 /// at any slope, and so are its derivatives, as the zeros come from `where` itself. Zeros that merely happen
-/// are multiplied as ever: their derivatives need not be 0. The mark passes through pointwise operators while
-/// sizes stay and all paths to a node agree; what is not pointwise gets zeros and knows nothing of it.
-/// `linear` operators have finite slopes and only pass it on.
+/// are multiplied as ever: their derivatives need not be 0. The mark passes through pointwise operators,
+/// where an element of a broadcast operand is hidden if all that it takes part in is, and through views,
+/// whose transposes carry it; what is neither gets zeros and knows nothing of it. All paths to a node have to
+/// agree. `linear` operators have finite slopes and only pass it on.
 
 /// A node that has received a cotangent and waits for its turn.
 struct Pending {
   Node* node;
-  Tensor first;  ///< cotangent of output 0
-  Tensors more;  ///< all outputs, when there are several
+  uint64_t found;  ///< counts nodes
+  Tensor first;    ///< cotangent of output 0
+  Tensors more;    ///< all outputs, when there are several
   Tensor& at(uint32_t output) {
     if (node->n_outputs <= 1) return first;
     more.resize(node->n_outputs);
@@ -39,8 +41,7 @@ class NodeIndex {
   }
   void insert(const Node* node, uint32_t at) {
     if (2 * (used_ + 1) > slots_.size()) grow();
-    put({node, at});
-    ++used_;
+    used_ += put({node, at});
   }
 
  private:
@@ -52,18 +53,21 @@ class NodeIndex {
   size_t home(const Node* node) const {
     return (reinterpret_cast<uintptr_t>(node) >> 6) * 0x9E3779B97F4A7C15u >> 20 & mask();
   }
-  void put(Slot s) {
+  /// Whether it is new.
+  bool put(Slot s) {
     size_t i = home(s.node);
-    while (slots_[i].node) i = (i + 1) & mask();
+    while (slots_[i].node && slots_[i].node != s.node) i = (i + 1) & mask();
+    const bool fresh = !slots_[i].node;
     slots_[i] = s;
+    return fresh;
   }
   void grow() {
-    std::vector<Slot> old(slots_.size() * 2, Slot{nullptr, 0});
+    std::vector<Slot> old(std::max<size_t>(slots_.size() * 2, 64), Slot{nullptr, 0});
     old.swap(slots_);
     for (const Slot& s : old)
       if (s.node) put(s);
   }
-  std::vector<Slot> slots_ = std::vector<Slot>(64, Slot{nullptr, 0});
+  std::vector<Slot> slots_;
   size_t used_ = 0;
 };
 
@@ -74,12 +78,17 @@ class Backward {
     const std::vector<Pending>& pending;
     bool operator()(uint32_t a, uint32_t b) const {
       const uint64_t x = pending[a].node->order, y = pending[b].node->order;
-      return x != y ? x < y : a > b;
+      return x != y ? x < y : pending[a].found > pending[b].found;
     }
   };
 
-  Backward(std::span<const NodeOutput> targets, TapeHooks hooks)
-      : targets_(targets), hooks_(hooks), found_(targets.size()) {}
+  Backward(std::span<const NodeOutput> targets, TapeHooks* hooks)
+      : targets_(targets), hooks_(hooks), found_(targets.size()) {
+    if (hooks && targets.empty()) return;
+    lowest_ = ~uint64_t{0};
+    for (const NodeOutput& t : targets)
+      if (t.node) lowest_ = std::min(lowest_, t.node->order);
+  }
 
   void add(Node* node, uint32_t output, Tensor ct) {
     const uint32_t at = place_of(node);
@@ -94,23 +103,49 @@ class Backward {
       const uint32_t at = queue_.back();
       queue_.pop_back();
       Pending p = std::move(pending_[at]);
-      pending_[at].node = p.node;
+      if (hooks_ && p.node->extra) [[unlikely]]
+        hooks_->before(*p.node, p.node->n_outputs <= 1 ? std::span(&p.first, 1) : std::span(p.more));
       collect(p);
-      if (p.node->op) step(p, at);
-      else if (hooks_.on_leaf && p.node->leaf) hooks_.on_leaf(*p.node, p.at(0));
+      // Whatever a node is computed from has a lower order: those at and below the lowest target lead to
+      // none.
+      if (p.node->op && (p.node->order > lowest_ || lowest_ == 0)) step(p, at);
+      else if (hooks_ && !p.node->op && p.node->extra) hooks_->on_leaf(*p.node, p.at(0));
+      free_.push_back(at);
     }
     return std::move(found_);
   }
 
  private:
+  static constexpr size_t kFew = 8;
+
+  /// NOTE: [nodes that wait] A node that has run never comes again. While few wait, looking through them is
+  /// cheaper than a table (decision 0004); places of those that have run are taken again.
   uint32_t place_of(Node* node) {
-    uint32_t at = index_.find(node);
-    if (at != NodeIndex::kAbsent) return at;
-    at = uint32_t(pending_.size());
-    index_.insert(node, at);
-    pending_.push_back({node, {}, {}});
+    if (queue_.size() <= kFew) {
+      for (const uint32_t at : queue_)
+        if (pending_[at].node == node) return at;
+    } else if (const uint32_t at = index_.find(node); at != NodeIndex::kAbsent) {
+      return at;
+    }
+    const uint32_t at = new_place(node);
+    if (queue_.size() == kFew)
+      for (const uint32_t waiting : queue_) index_.insert(pending_[waiting].node, waiting);
     queue_.push_back(at);
     std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
+    if (queue_.size() > kFew) index_.insert(node, at);
+    return at;
+  }
+
+  uint32_t new_place(Node* node) {
+    if (free_.empty()) {
+      pending_.push_back({node, count_++, {}, {}});
+      return uint32_t(pending_.size() - 1);
+    }
+    const uint32_t at = free_.back();
+    free_.pop_back();
+    pending_[at].node = node;
+    pending_[at].found = count_++;
+    if (at < hidden_.size()) hidden_[at] = {};
     return at;
   }
 
@@ -126,30 +161,50 @@ class Backward {
   }
 
   /// The saved value a formula's declaration means, as a pointer by the conventions of frames.
-  const void* saved(Node& n, BoundSave what, Ints& ints) {
+  const void* saved(Node& n, BoundSave what, Ints& ints, size_t slot = 0) {
     for (int i = 0; i < n.n_saved; ++i) {
       const Node::Saved& s = n.saved()[i];
       if (s.what.kind != what.kind || s.what.index != what.index) continue;
       const void* value = s.pointer(*n.op, ints, list_);
-      if (!hooks_.saved_result || what.kind != BoundSave::Result || !value) return value;
-      results_[what.index] = hooks_.saved_result(n, what.index, *static_cast<const Tensor*>(value));
-      return &results_[what.index];
+      return value && hooks_ && hooks_->keeps_history ? with_history(n, what, value, slot) : value;
     }
     LAMELLA_ASSERT(!"a formula's saved value was not recorded");
     return nullptr;
   }
 
+  /// Tapes hold values: a result comes from the node itself, an argument from where its edge leads.
+  const void* with_history(Node& n, BoundSave what, const void* value, size_t slot) {
+    const auto& params = n.op->schema.params;
+    const bool result = what.kind == BoundSave::Result;
+    if (!result && what.kind != BoundSave::Argument) return value;
+    if (!result && params[what.index].kind != ParamKind::Tensor &&
+        params[what.index].kind != ParamKind::TensorList)
+      return value;
+    const bool is_list = !result && params[what.index].kind == ParamKind::TensorList;
+    Tensors& kept = kept_[slot];
+    if (is_list) kept.assign(list_.begin(), list_.end());
+    else kept.assign(1, *static_cast<const Tensor*>(value));
+    if (result) kept[0] = hooks_->with_history(kept[0], n, what.index);
+    for (uint32_t i = 0; !result && i < n.n_edges; ++i) {
+      const Edge& e = n.edges()[i];
+      if (e.input == what.index) kept[e.element] = hooks_->with_history(kept[e.element], *e.node, e.output);
+    }
+    if (!is_list) return &kept[0];
+    return &(list_ = TensorSpan(kept));
+  }
+
   void step(Pending& p, uint32_t at) {
     Node& n = *p.node;
     const TensorSpan cts = n.n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
-    for (int i = 0; i < n.n_edges; ++i) {
+    for (uint32_t i = 0; i < n.n_edges; ++i) {
       const Edge& e = n.edges()[i];
       const BoundFormula* formula = n.op->vjp_of(e.input);
       if (!formula) continue;
       LAMELLA_ASSERT(formula->saves.size() <= size_t(kMaxSaves));
       Ints ints[kMaxSaves];
       const void* pointers[kMaxSaves];
-      for (size_t k = 0; k < formula->saves.size(); ++k) pointers[k] = saved(n, formula->saves[k], ints[k]);
+      for (size_t k = 0; k < formula->saves.size(); ++k)
+        pointers[k] = saved(n, formula->saves[k], ints[k], k);
       const RuleArgs args{cts, pointers};
       if (formula->many) {
         const Tensors all = formula->many(args);
@@ -164,7 +219,7 @@ class Backward {
       Tensor ct = formula->one(args);
       if (!ct.defined()) continue;
       if (formula->hidden || !hidden_.empty()) [[unlikely]] {
-        add_hiding(at, e, *formula, args, std::move(ct));
+        add_hiding(n, at, e, *formula, args, std::move(ct));
         continue;
       }
       if (e.fix) ct = fit(n, e, ct);
@@ -183,21 +238,33 @@ class Backward {
   }
 
   static bool is_pointwise(const Node& n) { return n.op && n.op->shape == ShapeClass::Broadcast; }
+  static bool carries_marks(const Node& n) { return is_pointwise(n) || (n.op && n.op->is_view()); }
+
+  /// Marks of elements by what moves cotangents of these sizes: hidden where none that is not arrives.
+  template <class F> static Tensor moved(const Tensor& marks, Ints sizes, F&& move) {
+    const Tensor hidden = std::ranges::equal(marks.sizes(), sizes) ? marks : expand(marks, sizes);
+    return eq(move(to(logical_not(hidden), DType::F32)), 0.0);
+  }
 
   /// Adds what the node at `at` gives back, without the elements hidden above, and notes what it hides.
-  [[gnu::noinline]] void add_hiding(uint32_t at, const Edge& e, const BoundFormula& formula,
+  [[gnu::noinline]] void add_hiding(Node& n, uint32_t at, const Edge& e, const BoundFormula& formula,
                                     const RuleArgs& args, Tensor ct) {
-    Node& n = *pending_[at].node;
     const Tensor above = at < hidden_.size() ? hidden_[at] : Tensor();
     Tensor hidden;
-    if (formula.hidden && is_pointwise(*e.node)) hidden = formula.hidden(args);
+    if (formula.hidden && carries_marks(*e.node)) hidden = formula.hidden(args);
     if (above.defined() && is_pointwise(n)) {
       if (!n.op->has(kLinear)) ct = where(above, zeros_like(ct), ct);
       hidden = hidden.defined() ? logical_or(above, hidden) : above;
+    } else if (above.defined() && n.op->is_view() && carries_marks(*e.node)) {
+      hidden = moved(above, args.directions[0].sizes(), [&](const Tensor& shown) {
+        return formula.one({{&shown, 1}, args.saved});
+      });
     }
     if (e.fix) {
       const Tensor fitted = fit(n, e, ct);
-      if (!std::ranges::equal(ct.sizes(), fitted.sizes())) hidden = {};
+      if (hidden.defined() && !std::ranges::equal(ct.sizes(), fitted.sizes()))
+        hidden = moved(hidden, ct.sizes(),
+                       [&](const Tensor& shown) { return sum_to_size(shown, fitted.sizes()); });
       ct = fitted;
     }
     const uint32_t to = place_of(e.node);
@@ -213,11 +280,13 @@ class Backward {
   }
 
   std::span<const NodeOutput> targets_;
-  TapeHooks hooks_;
-  Tensor results_[kMaxResults];  ///< what hooks_.saved_result gave
+  TapeHooks* hooks_;
+  Tensors kept_[kMaxSaves];  ///< saved values with their history, of the formula that runs
+  uint64_t lowest_ = 0;      ///< order of the lowest target; 0: everything runs
   Tensors found_;
   std::vector<Pending> pending_;
-  std::vector<uint32_t> queue_;
+  std::vector<uint32_t> queue_, free_;  ///< places of nodes that wait; places to be taken again
+  uint64_t count_ = 0;
   Tensors hidden_;  ///< by place in pending_; shorter, or empty, where nothing is left out
   NodeIndex index_;
   TensorSpan list_;
@@ -225,7 +294,7 @@ class Backward {
 }  // namespace
 
 Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
-                     std::span<const NodeOutput> targets, TapeHooks hooks) {
+                     std::span<const NodeOutput> targets, TapeHooks* hooks) {
   Backward b(targets, hooks);
   for (size_t i = 0; i < roots.size(); ++i)
     if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);

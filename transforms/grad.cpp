@@ -119,8 +119,6 @@ class Grad final : public Interpreter {
         }
       args[i] = &spans.emplace_back(list.data(), list.size());
     }
-    LAMELLA_CHECK(inputs.size() <= 255, Value,
-                  "{}: got {} inputs that carry derivatives, expected at most 255", op.name, inputs.size());
     finish(f, args.data(), inputs);
   }
 
@@ -136,7 +134,7 @@ class Grad final : public Interpreter {
     for (int k = 0; k < n; ++k) {
       Tensor& result = f.results[k];
       if (!is_inexact(result.dtype())) continue;
-      if (!node) node = record(lower, inputs);  // before the first result is wrapped
+      if (!node) node = record(lower, inputs, serial_);  // before the first result is wrapped
       result = wrap(std::move(result), {k + 1 == n ? std::move(node) : node, uint32_t(k)});
       if (op.is_view()) note_view(f, result, key_, serial_);
     }

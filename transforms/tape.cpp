@@ -8,10 +8,30 @@
 namespace lamella {
 
 namespace {
+/// A saved list; its tensors are values like other saved ones.
+struct SavedList {
+  Tensors values;
+  std::vector<uint32_t> versions;
+};
+
+}  // namespace
+
+inline Node::Saved::~Saved() {
+  if (held_ == Held::Tensor) [[likely]]
+    as<Tensor>().~Tensor();
+  else if (held_ >= Held::List) drop();
+}
+
+void Node::Saved::drop() {
+  if (held_ == Held::List) delete as<SavedList*>();
+  if (held_ == Held::Boxed) delete as<Value*>();
+}
+
+namespace {
 constexpr size_t kNodeBlock = 192;
 
-size_t node_bytes(int edges, int saved) {
-  return sizeof(Node) + size_t(edges) * sizeof(Edge) + size_t(saved) * sizeof(Node::Saved);
+size_t node_bytes(size_t edges, int saved) {
+  return sizeof(Node) + edges * sizeof(Edge) + size_t(saved) * sizeof(Node::Saved);
 }
 
 /// Nodes being freed: one may hold the last handle of the next, so the outermost call drains the list and a
@@ -20,9 +40,10 @@ thread_local constinit Node* dying = nullptr;
 thread_local constinit bool draining = false;
 
 void free_one(Node* node) {
-  for (int i = 0; i < node->n_edges; ++i)
+  for (uint32_t i = 0; i < node->n_edges; ++i)
     if (Node* from = node->edges()[i].node; from->release()) Node::destroy(from);
   for (int i = 0; i < node->n_saved; ++i) node->saved()[i].~Saved();
+  delete node->extra;
   const bool pooled = node_bytes(node->room_for_edges, node->room_for_saved) <= kNodeBlock;
   node->~Node();
   pooled ? Pool<kNodeBlock>::free(node) : free_raw(node);
@@ -30,13 +51,13 @@ void free_one(Node* node) {
 void queued_node(RefCounted* n) { Node::destroy(static_cast<Node*>(n)); }
 }  // namespace
 
-Node* Node::create(int edges, int saved) {
+Node* Node::create(size_t edges, int saved) {
   const size_t bytes = node_bytes(edges, saved);
   detail::thread_record();  // the first one may fail: before there is a block to lose
   void* const block = bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : allocate_block(bytes);
   Node* node = new (block) Node;
   node->destroy_queued = queued_node;
-  node->room_for_edges = uint8_t(edges);
+  node->room_for_edges = uint32_t(edges);
   node->room_for_saved = uint8_t(saved);
   return node;
 }
@@ -75,25 +96,74 @@ struct SavePlan {
 
 }  // namespace
 
-template <class T> void Node::Saved::put(const T& v, Held held) {
-  new (bytes_) T(v);
+namespace {
+thread_local constinit const Storage* about_to_be_written = nullptr;
+
+uint32_t version_of(const Storage* memory) {
+  return memory ? memory->version.load(std::memory_order_relaxed) : 0;
+}
+
+/// The tape's own header: at the base always, since any tensor may be written later and then has a history;
+/// under a level for what promotion may turn into a wrapper.
+inline Tensor own_header(const Tensor& t, uint64_t serial) {
+  const TensorImpl* const impl = t.impl();
+  if (!impl || !impl->storage || impl->number) return t;
+  if (serial == 0 && impl->storage == about_to_be_written) [[unlikely]]
+    return clone(make_alias(t));
+  const bool fresh = !impl->extra && impl->storage->birth >= serial;
+  return serial == 0 || fresh ? make_alias(t) : t;
+}
+
+void check_version(const Op& op, const Tensor& t, bool was_plain, uint32_t saved) {
+  const Storage* const memory = memory_of(t.impl());
+  const bool promoted = was_plain && !t.impl()->storage;
+  LAMELLA_CHECK(!promoted && version_of(memory) == saved, Value,
+                "backward: a value that {} saved was written in place later: version {}, expected {}; "
+                "clone it first",
+                op.name, version_of(memory) + promoted, saved);
+}
+}  // namespace
+
+KeepingCopies::KeepingCopies(const Storage* memory) : saved_(about_to_be_written) {
+  about_to_be_written = memory;
+}
+KeepingCopies::~KeepingCopies() { about_to_be_written = saved_; }
+
+template <class T> void Node::Saved::put(T v, Held held) {
+  new (bytes_) T(std::move(v));
   held_ = held;
 }
 
-void Node::Saved::keep(const Frame& f) {
+inline void Node::Saved::keep_tensor(const Tensor& t, uint64_t serial) {
+  put(own_header(t, serial), Held::Tensor);
+  const TensorImpl* const kept = as<Tensor>().impl();
+  plain_ = kept && kept->storage;
+  version_ = version_of(plain_ ? kept->storage : memory_of(kept));
+}
+
+inline Node::Saved::Saved(const Frame& f, BoundSave saved, uint64_t serial) : what(saved) {
+  const bool argument = what.kind == BoundSave::Argument;
+  if (!argument || f.op->schema.params[what.index].kind != ParamKind::Tensor) keep(f, serial);
+  else if (f.args[what.index]) keep_tensor(f.arg<Tensor>(what.index), serial);
+}
+
+void Node::Saved::keep(const Frame& f, uint64_t serial) {
   const int i = what.index;
   const auto boxed = [&](Value v) { put(new Value(std::move(v)), Held::Boxed); };
-  const auto tensor = [&](const Tensor& t) {
-    put(t, Held::Tensor);
-    if (const Storage* memory = memory_of(t.impl()))
-      version_ = memory->version.load(std::memory_order_relaxed);
+  const auto list = [&](TensorSpan ts) {
+    auto saved = std::make_unique<SavedList>();
+    for (const Tensor& t : ts) {
+      saved->values.push_back(own_header(t, serial));
+      saved->versions.push_back(version_of(memory_of(saved->values.back().impl())));
+    }
+    put(saved.release(), Held::List);
   };
-  if (what.kind == BoundSave::Result) return tensor(f.results[i]);
+  if (what.kind == BoundSave::Result) return keep_tensor(f.results[i], serial);
   if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
   if (f.none(i)) return;
   switch (f.op->schema.params[size_t(i)].kind) {
-    case ParamKind::TensorList: return boxed(Tensors(f.tensors(i).begin(), f.tensors(i).end()));
+    case ParamKind::TensorList: return list(f.tensors(i));
     case ParamKind::Ints: return boxed(Dims(f.ints(i)));
     case ParamKind::String: return boxed(f.arg<std::string>(i));
     case ParamKind::Int: return put(f.arg<int64_t>(i), Held::Number);
@@ -101,13 +171,8 @@ void Node::Saved::keep(const Frame& f) {
     case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
     case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
     case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
-    default: return tensor(f.tensor(i));
+    case ParamKind::Tensor: return keep_tensor(f.tensor(i), serial);
   }
-}
-
-Node::Saved::~Saved() {
-  if (held_ == Held::Tensor) as<Tensor>().~Tensor();
-  if (held_ == Held::Boxed) delete as<Value*>();
 }
 
 const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list) const {
@@ -116,16 +181,17 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list) con
   if (held_ == Held::Tensor) {
     const Tensor& t = as<Tensor>();
     if (!t.defined()) return nullptr;
-    const Storage* memory = memory_of(t.impl());
-    LAMELLA_CHECK(!memory || memory->version.load(std::memory_order_relaxed) == version_, Value,
-                  "backward: a value that {} saved was written in place later: version {}, expected {}; "
-                  "clone it first",
-                  op.name, memory->version.load(), version_);
+    check_version(op, t, plain_, version_);
     return &t;
+  }
+  if (held_ == Held::List) {
+    const SavedList& saved = *as<SavedList*>();
+    for (size_t k = 0; k < saved.values.size(); ++k)
+      check_version(op, saved.values[k], false, saved.versions[k]);
+    return &(list = TensorSpan(saved.values));
   }
   const Value& v = *as<Value*>();
   if (const auto* dims = std::get_if<Dims>(&v)) return &(ints = Ints(*dims));
-  if (const auto* tensors = std::get_if<Tensors>(&v)) return &(list = TensorSpan(*tensors));
   return std::get_if<std::string>(&v);
 }
 
@@ -137,38 +203,68 @@ bool needs_fix(const Frame& f, const Tensor& x, const Tensor& result) {
 }
 }  // namespace
 
-NodeRef record(const Frame& f, std::span<const TapeInput> inputs) {
-  const Op& op = *f.op;
-  LAMELLA_ASSERT(inputs.size() <= 255);
+namespace {
+/// What the formulas of these inputs need, and which inputs have to be fitted to.
+struct Needs {
   SavePlan plan;
-  bool fixes[256];
-  int last_param = -1;
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    const TapeInput& in = inputs[k];
-    const bool is_list = op.schema.params[size_t(in.param)].kind == ParamKind::TensorList;
-    fixes[k] = !is_list && needs_fix(f, f.tensor(in.param), f.results[0]);
-    const BoundFormula* formula = in.param == last_param ? nullptr : op.vjp_of(in.param);
-    if (formula)
-      for (const BoundSave& s : formula->saves) plan.add(s);
-    last_param = in.param;
-    if (!fixes[k]) continue;
-    plan.add({BoundSave::SizesOf, uint8_t(in.param)});
-    plan.add({BoundSave::DTypeOf, uint8_t(in.param)});
+  std::span<const BoundSave> saves;
+  bool fixes[kMaxArity];
+
+  Needs(const Frame& f, std::span<const TapeInput> inputs) {
+    const Op& op = *f.op;
+    if (inputs.size() == 1 && op.simple) {
+      const int param = inputs[0].param;
+      const BoundFormula* const formula = op.vjp_of(param);
+      fixes[param] = needs_fix(f, f.arg<Tensor>(param), f.results[0]);
+      if (formula && !fixes[param]) {
+        saves = formula->saves;
+        return;
+      }
+    }
+    int last = -1;
+    for (const TapeInput& in : inputs) {
+      if (in.param == last) continue;  // entries of a list share its formula
+      last = in.param;
+      add(f, last);
+    }
+    saves = {plan.what, size_t(plan.n)};
   }
-  NodeRef owner = NodeRef::adopt(Node::create(int(inputs.size()), plan.n));
+
+ private:
+  void add(const Frame& f, int param) {
+    const Op& op = *f.op;
+    const bool is_list = !op.simple && op.schema.params[size_t(param)].kind == ParamKind::TensorList;
+    fixes[param] = !is_list && needs_fix(f, f.tensor(param), f.results[0]);
+    if (const BoundFormula* const formula = op.vjp_of(param))
+      for (const BoundSave& s : formula->saves) plan.add(s);
+    if (!fixes[param]) return;
+    plan.add({BoundSave::SizesOf, uint8_t(param)});
+    plan.add({BoundSave::DTypeOf, uint8_t(param)});
+  }
+};
+}  // namespace
+
+NodeRef record(const Frame& f, std::span<const TapeInput> inputs, uint64_t serial) {
+  const Op& op = *f.op;
+  const Needs needs(f, inputs);
+  NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), int(needs.saves.size())));
   Node* const node = owner.get();
   node->op = &op;
   node->n_outputs = uint8_t(op.schema.n_results);
-  for (size_t k = 0; k < inputs.size(); ++k) {
-    const TapeInput& in = inputs[k];
+  uint64_t order = 0;
+  Edge* edge = node->edges();
+  for (const TapeInput& in : inputs) {
     Node* const from = in.from->node.get();
     from->retain();
-    node->order = std::max(node->order, from->order + 1);
-    node->edges()[node->n_edges++] = {from, uint8_t(in.from->output), uint8_t(in.param), uint16_t(in.element),
-                                      fixes[k]};
+    order = std::max(order, from->order);
+    *edge++ = {from, uint32_t(in.element), uint8_t(in.from->output), uint8_t(in.param),
+               needs.fixes[in.param]};
   }
-  for (int i = 0; i < plan.n; ++i) {
-    new (&node->saved()[i]) Node::Saved(f, plan.what[i]);
+  node->order = order + 1;
+  node->n_edges = uint32_t(inputs.size());
+  Node::Saved* const saved = node->saved();
+  for (const BoundSave& what : needs.saves) {
+    new (saved + node->n_saved) Node::Saved(f, what, serial);
     ++node->n_saved;
   }
   return owner;

@@ -12,9 +12,14 @@ using NodeRef = Ref<Node>;
 /// list).
 struct Edge {
   Node* node;  ///< counted
+  uint32_t element;
   uint8_t output, input;
-  uint16_t element;
   bool fix;  ///< the input's sizes or dtype differ from the result's
+};
+
+/// What base autograd keeps with a node: gradients and hooks.
+struct NodeExtra {
+  virtual ~NodeExtra() = default;
 };
 
 /// NOTE: [nodes] One operator call: the row it used (pinned: rows are never freed), edges to what carries
@@ -22,11 +27,15 @@ struct Edge {
 /// so running nodes by descending order is a topological sort without a global counter. Nodes free each other
 /// through a work list, never by recursion.
 struct Node : RefCounted {
-  /// A kept value, in place when it is a tensor or a number.
+  /// A kept value, in place when it is a tensor or a number. NOTE: [tapes hold values] A tensor is kept
+  /// through a header of the tape's own: were it the caller's, a later write could give that header a history
+  /// that leads back to this node, which would then keep itself alive (and, under a level, turn into a
+  /// wrapper). What it was computed from is known from the node's edges.
   class Saved {
    public:
     BoundSave what;
-    Saved(const Frame& f, BoundSave saved) : what(saved) { keep(f); }
+    /// `serial` as for record().
+    Saved(const Frame& f, BoundSave saved, uint64_t serial);
     ~Saved();
     Saved(const Saved&) = delete;
     /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`. Error value
@@ -34,25 +43,27 @@ struct Node : RefCounted {
     const void* pointer(const Op& op, Ints& ints, TensorSpan& list) const;
 
    private:
-    enum class Held : uint8_t { None, Tensor, Number, Boxed };
-    void keep(const Frame& f);
+    enum class Held : uint8_t { None, Tensor, Number, List, Boxed };
+    void keep(const Frame& f, uint64_t serial);
+    void keep_tensor(const Tensor& t, uint64_t serial);
+    void drop();
     template <class T> const T& as() const { return *reinterpret_cast<const T*>(bytes_); }
-    template <class T> void put(const T& v, Held held);
+    template <class T> void put(T v, Held held);
     Held held_ = Held::None;
+    bool plain_ = false;    ///< the tensor kept was no wrapper
     uint32_t version_ = 0;  ///< of the tensor's memory
     alignas(8) unsigned char bytes_[sizeof(Scalar)];
   };
   const Op* op = nullptr;  ///< null for leaves
   uint64_t order = 0;
-  uint8_t n_edges = 0, n_saved = 0, n_outputs = 1, room_for_edges = 0, room_for_saved = 0;
-  union {
-    TensorExtra* leaf = nullptr;  ///< base autograd: the meta data that collects the gradient
-    Node* next_dying;
-  };
+  uint32_t n_edges = 0, room_for_edges = 0;
+  uint8_t n_saved = 0, n_outputs = 1, room_for_saved = 0;
+  NodeExtra* extra = nullptr;  ///< owned; base autograd's
+  Node* next_dying = nullptr;
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
   Saved* saved() { return reinterpret_cast<Saved*>(edges() + room_for_edges); }
 
-  static Node* create(int edges, int saved);
+  static Node* create(size_t edges, int saved);
   static void destroy(Node* node);
 };
 
@@ -71,21 +82,42 @@ struct TapeInput {
 /// The memory a tensor's values lie in, also through wrappers; null on meta.
 const Storage* memory_of(const TensorImpl* impl);
 
-/// Records the call `values` (arguments and results as seen one level down).
-NodeRef record(const Frame& values, std::span<const TapeInput> inputs);
+/// Records the call `values` (arguments and results as seen one level down) for the level with this serial;
+/// 0: base autograd.
+NodeRef record(const Frame& values, std::span<const TapeInput> inputs, uint64_t serial = 0);
+
+/// While alive on this thread, what is recorded keeps copies of values that lie in `memory`, which is about
+/// to be written.
+class KeepingCopies {
+ public:
+  explicit KeepingCopies(const Storage* memory);
+  ~KeepingCopies();
+  KeepingCopies(const KeepingCopies&) = delete;
+
+ private:
+  const Storage* saved_;
+};
 
 /// What base autograd adds to a run of the tape.
-struct TapeHooks {
-  /// Receives the cotangent of each leaf that is no target.
-  void (*on_leaf)(Node&, const Tensor&) = nullptr;
-  /// A saved result of a node as its formulas shall see it; null: as it was saved.
-  Tensor (*saved_result)(Node&, uint32_t output, const Tensor&) = nullptr;
+class TapeHooks {
+ public:
+  /// Before a node with extra runs: it may replace the cotangents of its outputs, which are complete now.
+  virtual void before(Node& node, std::span<Tensor> cotangents) = 0;
+  /// A leaf that received a cotangent.
+  virtual void on_leaf(Node& leaf, const Tensor& cotangent) = 0;
+  /// A saved value with the history it had: that of result `output` of `from`. Asked only when
+  /// `keeps_history`.
+  virtual Tensor with_history(const Tensor& value, Node& from, uint32_t output) = 0;
+  bool keeps_history = false;  ///< derivatives of the gradients will be asked for
+
+ protected:
+  ~TapeHooks() = default;
 };
 
 /// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules
-/// as ordinary calls.
+/// as ordinary calls; without hooks, only nodes that may lead to a target.
 Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
-                     std::span<const NodeOutput> targets, TapeHooks hooks = {});
+                     std::span<const NodeOutput> targets, TapeHooks* hooks = nullptr);
 
 /// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
 Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);

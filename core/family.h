@@ -1,0 +1,30 @@
+// What all views of one tensor share beside its memory: base autograd follows writes from one to the others.
+#pragma once
+
+#include "lamella/core/tensor.h"
+
+namespace lamella {
+
+/// NOTE: [families] A tensor and its views are a family: a write through any of them changes what all of them
+/// are functions of. It is made when the first view is, and every member holds it; detach() and views made
+/// under NoGrad start anew, over the same memory. Nothing of it is known to core but who belongs to it:
+/// `history` is base autograd's, null as long as no member carries derivatives.
+struct Family : RefCounted {
+  std::atomic<TensorExtra*> history{nullptr};  ///< owned
+  std::atomic<uint32_t> generation{0};         ///< counts the writes that `history` has followed
+  std::mutex mutex;                            ///< for changes of both
+
+  /// That of `t`, made on demand; threads that view one tensor at a time agree on it.
+  static Family& of(const Tensor& t);
+  /// Makes `view` a member, unless it is in a family already.
+  static void join(const Tensor& view, Family& family);
+  static void destroy(Family* family);
+};
+
+/// Whether another member of t's family got derivatives while `t` itself was plain.
+inline bool has_late_history(const TensorImpl* t) {
+  const Family* const f = t->family();
+  return f && f->history.load(std::memory_order_acquire);
+}
+
+}  // namespace lamella

@@ -1,0 +1,177 @@
+// Histories of handles and families: NOTE: [base histories].
+#include "lamella/transforms/history.h"
+
+#include <algorithm>
+
+#include "lamella/ops/functions.h"
+
+namespace lamella {
+
+namespace {
+
+struct FamilyHistory : TensorExtra {
+  Dims sizes;  ///< the whole: contiguous, at `offset` in the storage
+  int64_t offset = 0;
+  NodeOutput from;
+  bool followed = true;  ///< false: the whole is no run of elements; writes to it are refused
+  int64_t numel() const {
+    int64_t n = 1;
+    for (const int64_t s : sizes) n *= s;
+    return n;
+  }
+};
+
+FamilyHistory* known(const Family& family) {
+  return static_cast<FamilyHistory*>(family.history.load(std::memory_order_acquire));
+}
+
+const OpHandle kPart{"strided_copy"}, kReplaced{"strided_scatter"};
+
+bool is_whole(const FamilyHistory& whole, const TensorImpl& t) {
+  return t.contiguous && t.offset == whole.offset && t.numel == whole.numel();
+}
+
+/// The part of the whole that t shows, recorded without being computed: meta tensors stand for both.
+NodeOutput part_of(const FamilyHistory& whole, const TensorImpl& t) {
+  if (!whole.from.node) return {};
+  if (is_whole(whole, t) && std::ranges::equal(Ints(whole.sizes), Ints{t.sizes(), t.rank})) return whole.from;
+  const Tensor x = make_tensor(whole.sizes, t.dtype, Device::Meta);
+  const Ints size{t.sizes(), t.rank}, stride{t.strides(), t.rank};
+  const int64_t offset = t.offset - whole.offset;
+  Tensor result = make_tensor(size, t.dtype, Device::Meta);
+  const void* args[] = {&x, &size, &stride, &offset};
+  const TapeInput input{0, 0, &whole.from};
+  return {record(Frame{&*kPart, args, &result}, {&input, 1}), 0};
+}
+
+/// The whole with t's part replaced.
+NodeOutput with_part(const FamilyHistory& whole, const TensorImpl& t, const NodeOutput& part) {
+  if (!whole.from.node && !part.node) return {};
+  const Tensor x = make_tensor(whole.sizes, t.dtype, Device::Meta);
+  const Tensor src = make_tensor({t.sizes(), t.rank}, t.dtype, Device::Meta);
+  const Ints stride{t.strides(), t.rank};
+  const int64_t offset = t.offset - whole.offset;
+  Tensor result = x;
+  const void* args[] = {&x, &src, &stride, &offset};
+  TapeInput inputs[2];
+  size_t n = 0;
+  if (whole.from.node) inputs[n++] = {0, 0, &whole.from};
+  if (part.node) inputs[n++] = {1, 0, &part};
+  return {record(Frame{&*kReplaced, args, &result}, {inputs, n}), 0};
+}
+
+/// The whole as its first tracked member shows it.
+std::unique_ptr<FamilyHistory> whole_of(const Tensor& x, const NodeOutput& from) {
+  auto whole = std::make_unique<FamilyHistory>();
+  whole->sizes = x.sizes();
+  whole->offset = x.impl()->offset;
+  whole->from = from;
+  whole->followed = x.is_contiguous();
+  return whole;
+}
+
+/// The whole of a family that was plain: all its memory.
+std::unique_ptr<FamilyHistory> plain_whole(const Tensor& t) {
+  auto whole = std::make_unique<FamilyHistory>();
+  const Storage* const memory = t.impl()->storage;
+  whole->sizes = Dims{memory ? int64_t(memory->nbytes) / itemsize(t.dtype()) : 0};
+  return whole;
+}
+
+void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) {
+  auto* meta = static_cast<Meta*>(impl->extra);
+  if (!meta) {
+    if (!from.node) return;
+    impl->extra = meta = new Meta({}, 0);
+    impl->keys |= kAutogradBit;
+  }
+  meta->from = from;
+  meta->generation = generation;
+}
+
+}  // namespace
+
+Meta::~Meta() {
+  if (!leaf || !from.node) return;
+  auto* state = static_cast<LeafState*>(from.node->extra);
+  Tensor last;  // dies after the lock is gone: what it leads to may hold leaves
+  const std::lock_guard lock(state->mutex);
+  state->alive = false;
+  std::swap(last, state->grad);
+}
+
+LeafState* leaf_state(const Tensor& t) {
+  const Meta* const meta = meta_of(t);
+  return meta && meta->leaf ? static_cast<LeafState*>(meta->from.node->extra) : nullptr;
+}
+
+void attach(Tensor& t, NodeOutput from) {
+  if (t.impl()->extra) t = make_alias(t);
+  t.impl()->extra = new Meta(std::move(from.node), from.output);
+  t.impl()->keys |= kAutogradBit;
+}
+
+NodeOutput history_of(const Tensor& t) {
+  if (!t.defined() || t.keys() >> kFirstLevelKey) return {};
+  const Meta* const meta = meta_of(t);
+  Family* const family = t.impl()->family();
+  if (!family || !known(*family)) return meta ? meta->from : NodeOutput{};
+  if (meta && meta->generation == family->generation.load(std::memory_order_acquire)) return meta->from;
+  const std::lock_guard lock(family->mutex);
+  return part_of(*known(*family), *t.impl());
+}
+
+void enter_family(const Tensor& x, const Tensor& view) {
+  Family& family = Family::of(x);
+  Family::join(view, family);
+  Meta* const meta = meta_of(view);
+  if (!meta) return;
+  if (!known(family)) {
+    auto whole = whole_of(x, history_of(x));
+    const std::lock_guard lock(family.mutex);
+    if (!known(family)) family.history.store(whole.release(), std::memory_order_release);
+  }
+  meta->generation = family.generation.load(std::memory_order_acquire);
+}
+
+void check_followed(const Op& op, std::string_view arg, const Tensor& target) {
+  const Meta* const meta = meta_of(target);
+  LAMELLA_CHECK(
+      !meta || !meta->leaf, Value,
+      "{}: {} is {}, a leaf that requires grad; expected a result: write to a clone of it, or under "
+      "NoGrad",
+      op.name, arg, target);
+  const Family* const family = target.impl()->family();
+  const FamilyHistory* const whole = family ? known(*family) : nullptr;
+  if (!whole) return;
+  LAMELLA_CHECK(!whole->from.node || whole->from.node->op, Value,
+                "{}: {} is {}, a view of a leaf that requires grad; expected a result: write to a clone of "
+                "the leaf, or under NoGrad",
+                op.name, arg, target);
+  LAMELLA_CHECK(
+      whole->followed, Value,
+      "{}: {} is {}, a view of a tensor that carries derivatives and has gaps between its elements; "
+      "expected one without: write to a clone of it",
+      op.name, arg, target);
+}
+
+void follow_write(const Tensor& target, const NodeOutput& written) {
+  TensorImpl* const impl = target.impl();
+  Family* const family = impl->family();
+  if (!family || (!written.node && !known(*family))) return set_history(impl, written, 0);
+  const std::lock_guard lock(family->mutex);
+  if (!known(*family)) family->history.store(plain_whole(target).release(), std::memory_order_release);
+  FamilyHistory& whole = *known(*family);
+  LAMELLA_ASSERT(whole.followed);  // refused before anything was written
+  if (is_whole(whole, *impl)) {
+    whole.sizes = target.sizes();
+    whole.from = written;
+  } else {
+    whole.from = with_part(whole, *impl, written);
+  }
+  const uint32_t generation = family->generation.load(std::memory_order_relaxed) + 1;
+  family->generation.store(generation, std::memory_order_release);
+  set_history(impl, written, generation);
+}
+
+}  // namespace lamella

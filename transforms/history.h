@@ -1,0 +1,67 @@
+// What base autograd knows of a tensor: where its values come from, also after writes through other members
+// of its family. For the files of base autograd only.
+#pragma once
+
+#include <mutex>
+
+#include "lamella/core/family.h"
+#include "lamella/transforms/tape.h"
+
+namespace lamella {
+
+/// NOTE: [base histories] A handle knows which result of which node its values are (`from`). Members of one
+/// family (NOTE: [families]) besides agree on what the whole is: `FamilyHistory::from`, in the shape of the
+/// tensor that was viewed first. A write through any member replaces the whole by one in which its part is
+/// what was written (`strided_scatter`), and counts a generation. A handle of an older generation, or one
+/// that was plain until then, is the part of the whole that its strides name (`strided_copy`). Both are
+/// recorded, never run. Nothing a tape keeps leads to a handle or a family: NOTE: [tapes hold values].
+struct Meta : TensorExtra {
+  static void* operator new(size_t) { return Pool<64>::allocate(); }
+  static void operator delete(void* p) { Pool<64>::free(p); }
+  Meta(NodeRef node, uint32_t output) : from{std::move(node), output} {}
+  NodeOutput from;
+  uint32_t generation = 0;  ///< of the family when `from` was the handle's history
+  bool leaf = false;
+  std::string str() const override { return leaf ? " requires grad" : " with grad history"; }
+  ~Meta() override;
+};
+static_assert(sizeof(Meta) <= 64);
+
+/// The gradient of a leaf, kept with its node: graphs reach it, also from other threads, while handles come
+/// and go. Cleared when the last handle does.
+struct LeafState : NodeExtra {
+  std::mutex mutex;
+  Tensor grad;
+  bool alive = true;
+};
+
+inline constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
+
+/// Null for plain tensors and for those that a level wraps.
+inline Meta* meta_of(const Tensor& t) {
+  return t.defined() && (t.keys() & kAutogradBit) && !(t.keys() >> kFirstLevelKey)
+             ? static_cast<Meta*>(t.impl()->extra)
+             : nullptr;
+}
+
+/// Null unless `t` is a leaf.
+LeafState* leaf_state(const Tensor& t);
+
+/// Gives the handle `t` a history; a header that has one already is replaced by one of its own.
+void attach(Tensor& t, NodeOutput from);
+
+/// Where the values of `t` come from today; a null node when it carries no derivatives.
+NodeOutput history_of(const Tensor& t);
+
+/// Makes `view`, a result of a view operator on x, a member of x's family.
+void enter_family(const Tensor& x, const Tensor& view);
+
+/// Raises unless writes to `target` can be followed: it is no leaf or view of one, and its family, if it has
+/// derivatives, is of a tensor without gaps. `arg` of `op` in error texts.
+void check_followed(const Op& op, std::string_view arg, const Tensor& target);
+
+/// Notes that `target` has been overwritten with values of this history (a null node: of none), for it and
+/// its family.
+void follow_write(const Tensor& target, const NodeOutput& written);
+
+}  // namespace lamella
