@@ -117,7 +117,36 @@ void* allocate_block(size_t bytes) {
 }
 
 namespace detail {
+namespace {
 thread_local constinit FreeList* free_lists = nullptr;
+std::atomic<int64_t> counted_blocks{0}, counted_bytes{0};
+
+void count_block(int64_t sign, size_t bytes) {
+  counted_blocks.fetch_add(sign, std::memory_order_relaxed);
+  counted_bytes.fetch_add(sign * int64_t(bytes), std::memory_order_relaxed);
+}
+}  // namespace
+
+void* allocate_counted(size_t bytes) {
+  void* const p = allocate_block(bytes);
+  count_block(1, bytes);
+  return p;
+}
+
+void free_counted(void* p, size_t bytes) noexcept {
+  count_block(-1, bytes);
+  free_raw(p);
+}
+
+BlocksInUse blocks_in_use() {
+  BlocksInUse use{counted_blocks.load(), counted_bytes.load()};
+  for (const FreeList* l = free_lists; l; l = l->next_list) {
+    // An empty list may be one that is not in use, whose count says nothing.
+    const int64_t waiting = (l->head ? int64_t(l->count) : 0) + (l->aside ? int64_t(l->aside_count) : 0);
+    use.blocks -= waiting, use.bytes -= waiting * int64_t(l->block_bytes);
+  }
+  return use;
+}
 
 void enlist(FreeList& list) {
   list.enlisted = true;

@@ -28,8 +28,18 @@ struct FreeList {
   FreeList* next_list = nullptr;  ///< of the thread
   void* aside = nullptr;          ///< what a trial set aside
   size_t aside_count = kPooling ? 0 : kFreeListCap;
+  size_t block_bytes = 0;
 };
 void enlist(FreeList& list);
+
+/// A block as allocate_block and free_raw have it, counted as one that tensors, tapes or pools hold.
+void* allocate_counted(size_t bytes);
+void free_counted(void* p, size_t bytes) noexcept;
+/// Counted blocks that are in use: without those that wait in this thread's lists.
+struct BlocksInUse {
+  int64_t blocks, bytes;
+};
+BlocksInUse blocks_in_use();
 }  // namespace detail
 
 /// A stack of free blocks of one size. Freed blocks beyond the cap go back to malloc, so a producer/consumer
@@ -61,7 +71,7 @@ template <size_t kBytes> class Pool {
     ~Releaser() {
       while (void* const block = list_.head) {
         list_.head = static_cast<detail::FreeBlock*>(block)->next;
-        free_raw(block);
+        detail::free_counted(block, kBytes);
       }
       list_.count = detail::kFreeListCap;
     }
@@ -72,16 +82,16 @@ template <size_t kBytes> class Pool {
   }
   [[gnu::noinline]] static void* allocate_slow() {
     if (!list_.enlisted) enlist();
-    return allocate_block(kBytes);
+    return detail::allocate_counted(kBytes);
   }
   [[gnu::noinline]] static void free_slow(void* p) {
-    if (list_.enlisted) return free_raw(p);
+    if (list_.enlisted) return detail::free_counted(p, kBytes);
     enlist();
     if (list_.count < detail::kFreeListCap) free(p);
-    else free_raw(p);
+    else detail::free_counted(p, kBytes);
   }
   static_assert(kBytes % 64 == 0);
-  static inline thread_local constinit detail::FreeList list_{};
+  static inline thread_local constinit detail::FreeList list_{.block_bytes = kBytes};
   static inline thread_local Releaser releaser_{};
 };
 

@@ -22,9 +22,12 @@ struct alignas(16) Storage : RefCounted {
 
 using StorageRef = Ref<Storage>;
 
-/// Bytes in live storages of this process, and how many: for leak laws.
+/// What is alive in this process, for leak laws: storages with memory of their own, and blocks: headers of
+/// tensors (of up to 64 bytes with their elements), nodes of tapes and what leaves collect, storages of up to
+/// 4 KiB. Blocks that wait in pools for their next life do not count, but for those of other live threads.
 struct MemoryStats {
-  int64_t tensors, storages, bytes;
+  int64_t storages, blocks;
+  int64_t bytes;  ///< of all blocks, and of the elements in storages
 };
 MemoryStats memory_stats();
 

@@ -15,13 +15,20 @@ void drop_family(TensorImpl* impl);  // family.cpp
 static void queued_tensor(RefCounted* t) { TensorImpl::destroy(static_cast<TensorImpl*>(t)); }
 }  // namespace detail
 
-MemoryStats memory_stats() { return {0, detail::live_storages.load(), detail::live_bytes.load()}; }
+MemoryStats memory_stats() {
+  // What other threads gave back to this one is not alive.
+  if (ThreadRecord* const record = detail::this_thread_record; record && record->pending.load())
+    detail::drain(record);
+  const detail::BlocksInUse use = detail::blocks_in_use();
+  return {detail::live_storages.load(), use.blocks, detail::live_bytes.load() + use.bytes};
+}
 
 namespace {
 /// Blocks of this thread that wait for their next life, as objects; beyond the cap they go back to malloc.
 using TensorPool = detail::FreeList;
 constexpr size_t kCap = detail::kFreeListCap;
-thread_local constinit TensorPool pools[2]{};  // shells, full blocks
+thread_local constinit TensorPool pools[2]{{.block_bytes = TensorImpl::kBlock},
+                                           {.block_bytes = TensorImpl::kBlock}};  // shells, full blocks
 
 TensorImpl* head_of(const TensorPool& pool) { return static_cast<TensorImpl*>(pool.head); }
 
@@ -45,7 +52,7 @@ bool is_plain(const TensorImpl* impl, const Storage* own) {
 void free_block(TensorImpl* impl) {
   if (impl->full) embedded(impl)->~Storage();
   impl->~TensorImpl();
-  free_raw(impl);
+  detail::free_counted(impl, TensorImpl::kBlock);
 }
 
 /// Gives the blocks back when the thread ends.
@@ -67,7 +74,7 @@ thread_local PoolOwner pool_owner;
     if (!pool.enlisted) detail::enlist(pool);
   (void)&pool_owner;
   detail::thread_record();  // the first one may fail: before there is a block to lose
-  auto* impl = new (allocate_block(TensorImpl::kBlock)) TensorImpl;
+  auto* impl = new (detail::allocate_counted(TensorImpl::kBlock)) TensorImpl;
   impl->destroy_queued = detail::queued_tensor;
   impl->full = full;
   if (!full) return impl;

@@ -72,7 +72,7 @@ struct Snapshot {
     for (int k = 0; k < kMaxLevels; ++k)
       if (now.levels[k].transform != state.levels[k].transform) out += format(" level {};", k);
     if (lamella::detail::birth_serial != birth) out += " birth serial;";
-    if (m.tensors != memory.tensors || m.storages != memory.storages || m.bytes != memory.bytes)
+    if (m.blocks != memory.blocks || m.storages != memory.storages || m.bytes != memory.bytes)
       out += " memory;";
     for (size_t k = 0; k < watched.size(); ++k)
       if (watched[k].changed()) out += format(" tensor {};", k);

@@ -137,6 +137,37 @@ TEST(RefusedMemory, SeesWhatOperatorNewLoses) {
   EXPECT_NE(wrong.find("operator new are left"), std::string::npos) << wrong;
 }
 
+TEST(MemoryStats, CountsSmallTensorsAndTapes) {
+  const auto alive = [before = memory_stats()] {
+    const MemoryStats now = memory_stats();
+    return std::tuple(now.storages - before.storages, now.blocks - before.blocks, now.bytes - before.bytes);
+  };
+  using Counts = std::tuple<int64_t, int64_t, int64_t>;
+  {
+    const Tensor small = zeros({2});
+    EXPECT_EQ(std::get<1>(alive()), 1);
+    const Tensor large = zeros({10000});
+    EXPECT_EQ(std::get<0>(alive()), 1);
+    EXPECT_EQ(std::get<1>(alive()), 2);
+    EXPECT_GE(std::get<2>(alive()), 40000);
+    const int64_t untaped = std::get<1>(alive());
+    const Tensor y = mul(requires_grad(small), 2.0);
+    EXPECT_GE(std::get<1>(alive()), untaped + 3);  // the leaf's node, the call's, the result
+  }
+  EXPECT_EQ(alive(), Counts(0, 0, 0));
+  Tensors many(10000, zeros({2}));
+  for (Tensor& t : many) t = zeros({2});
+  EXPECT_EQ(std::get<1>(alive()), 10000);
+  many.clear();  // more than a pool holds
+  EXPECT_EQ(alive(), Counts(0, 0, 0));
+  Tensor elsewhere;
+  std::thread([&] { elsewhere = zeros({3}); }).join();
+  EXPECT_EQ(std::get<1>(alive()), 1);
+  std::thread([t = std::exchange(elsewhere, zeros({3}))]() mutable { t = {}; }).join();
+  std::thread([t = std::exchange(elsewhere, {})]() mutable { t = {}; }).join();  // given back to this thread
+  EXPECT_EQ(alive(), Counts(0, 0, 0));
+}
+
 TEST(MemoryTrial, RefusesTheBlockItIsToldTo) {
   const MemoryTrial trial({.fail_at = 1});
   const Tensor first = make_tensor(Dims{2}, DType::F64);

@@ -97,8 +97,12 @@ std::string Snapshot::changed() const {
     if (now.levels[k].transform != state_.levels[k].transform)
       return format("level {} is not what it was", k);
   if (detail::birth_serial != birth_) return "new storage is given another serial";
-  if (memory_stats().storages != memory_.storages)
-    return format("{} storages are alive, {} before", memory_stats().storages, memory_.storages);
+  const MemoryStats memory = memory_stats();
+  if (memory.storages != memory_.storages)
+    return format("{} storages are alive, {} before", memory.storages, memory_.storages);
+  if (memory.blocks != memory_.blocks || memory.bytes != memory_.bytes)
+    return format("{} blocks ({} bytes with storages) are alive, {} ({}) before", memory.blocks, memory.bytes,
+                  memory_.blocks, memory_.bytes);
   if (guarded_blocks() != guarded_)
     return format("{} blocks of memory are alive, {} before", guarded_blocks(), guarded_);
   return "";
