@@ -44,9 +44,10 @@ void free_one(Node* node) {
     if (Node* from = node->edges()[i].node; from->release()) Node::destroy(from);
   for (int i = 0; i < node->n_saved; ++i) node->saved()[i].~Saved();
   delete node->extra;
-  const bool pooled = node_bytes(node->room_for_edges, node->room_for_saved) <= kNodeBlock;
+  const size_t bytes = node_bytes(node->room_for_edges, node->room_for_saved);
+  const bool pooled = bytes <= kNodeBlock;
   node->~Node();
-  pooled ? Pool<kNodeBlock>::free(node) : free_raw(node);
+  pooled ? Pool<kNodeBlock>::free(node) : detail::free_counted(node, bytes);
 }
 void queued_node(RefCounted* n) { Node::destroy(static_cast<Node*>(n)); }
 }  // namespace
@@ -54,7 +55,7 @@ void queued_node(RefCounted* n) { Node::destroy(static_cast<Node*>(n)); }
 Node* Node::create(size_t edges, int saved) {
   const size_t bytes = node_bytes(edges, saved);
   detail::thread_record();  // the first one may fail: before there is a block to lose
-  void* const block = bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : allocate_block(bytes);
+  void* const block = bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : detail::allocate_counted(bytes);
   Node* node = new (block) Node;
   node->destroy_queued = queued_node;
   node->room_for_edges = uint32_t(edges);
