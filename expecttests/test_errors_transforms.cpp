@@ -37,6 +37,12 @@ TEST(VmapErrors, Lanes) {
   EXPECT_INLINE(mapped(same, {{0}, {kNone}}, {x}), R"(
       [dim_out_of_range] vmap: out_dims of result 0 is none; expected a dim, for it depends on the lane
         under: vmap#1 (size 2))");
+  VmapOptions few{.chunk = -2};
+  EXPECT_INLINE(mapped(same, few, {x}), R"(
+      [value] vmap: chunk = -2; expected chunk > 0, or 0 for all lanes at once)");
+  few = {.out_dims = {2}, .chunk = 1};
+  EXPECT_INLINE(mapped(same, few, {x}), R"(
+      [dim_out_of_range] vmap: out_dims = 2 is out of range for f64[3]; expected -2 <= dim < 2)");
   EXPECT_INLINE(mapped(same, {{0}}, {Tensor()}), R"(
       [undefined] vmap: argument 0 is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(mapped([](const Tensors&) { return Tensors{Tensor()}; }, {{0}}, {x}), R"(
@@ -194,10 +200,88 @@ TEST(GradErrors, Results) {
       [undefined] grad: input 0 is an undefined tensor; expected a defined one)");
   const Function second = grad(ScalarFunction([](const Tensors& v) { return sum(v[0]); }), {1});
   EXPECT_INLINE(refused([&] { second({x}); }, {x}), R"(
-      [usage] grad: argnums names argument 1; expected 0 <= argnum < 1)");
+      [usage] grad: argnums names argument 1; expected -1 <= argnum < 1)");
   EXPECT_INLINE(refused([&] { vjp([](const Tensors&) { return Tensors{Tensor()}; }, {x}); }, {x}), R"(
       [undefined] vjp: the function returned an undefined tensor; expected defined ones
         under: grad#1)");
+}
+
+TEST(GradErrors, Argnums) {
+  const Tensor x = x23();
+  const ScalarFunction total = [](const Tensors& v) { return sum(v[0] * v[1]); };
+  EXPECT_INLINE(refused(
+                    [&] {
+                      grad(total, {0, -2})({x, x});
+                    },
+                    {x}),
+                R"(
+      [usage] grad: argnums names argument 0 twice, as 0 and -2; expected different arguments)");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      value_and_grad(total, {-3})({x, x});
+                    },
+                    {x}),
+                R"(
+      [usage] grad: argnums names argument -3; expected -2 <= argnum < 2)");
+  EXPECT_EQ(str(grad(total, {-1})({x, x * 2})[0]), str(x));
+}
+
+TEST(JacobianErrors, ArgumentsAndResults) {
+  const Tensor x = x23(), z = of({2}, DType::C128);
+  const UnaryFunction f = [](const Tensor& t) { return t * t; };
+  const JacobianOptions holomorphic{.holomorphic = true};
+  EXPECT_INLINE(refused([&] { jacrev(f)(z); }, {z}), R"(
+      [dtype] jacrev: input 0 is c128[2]; expected real floating point, or holomorphic = true for a \
+      function with a complex derivative)");
+  EXPECT_INLINE(refused([&] { jacfwd(f)(z); }, {z}), R"(
+      [dtype] jacfwd: input 0 is c128[2]; expected real floating point, or holomorphic = true for a \
+      function with a complex derivative)");
+  EXPECT_INLINE(refused([&] { hessian(f)(z); }, {z}), R"(
+      [dtype] hessian: input 0 is c128[2]; expected real floating point, or holomorphic = true for a \
+      function with a complex derivative)");
+  EXPECT_INLINE(refused([&] { jacfwd(f, holomorphic)(x); }, {x}), R"(
+      [dtype] jacfwd: input 0 is f64[2,3] and holomorphic = true; expected complex)");
+  const UnaryFunction size = [](const Tensor& t) { return real(t * conj(t)); };
+  EXPECT_INLINE(refused([&] { jacrev(size, holomorphic)(z); }, {z}), R"(
+      [dtype] jacrev: result 0 is f64[2] and holomorphic = true; expected complex)");
+  EXPECT_INLINE(refused([&] { jacfwd(size, holomorphic)(z); }, {z}), R"(
+      [dtype] jacfwd: result 0 is f64[2] and holomorphic = true; expected complex
+        under: vmap#1 (size 2))");
+  const UnaryFunction place = [](const Tensor& t) { return argmax(t); };
+  EXPECT_INLINE(refused([&] { jacrev(place)(x); }, {x}), R"(
+      [dtype] jacrev: result 0 is i64[], expected floating point or complex)");
+  EXPECT_INLINE(refused([&] { jacrev(f)(ints({1}, {1})); }), R"(
+      [dtype] jacrev: input 0 is i64[1], expected floating point or complex)");
+}
+
+TEST(JacobianErrors, Options) {
+  const Tensor x = x23();
+  const Function f = [](const Tensors& v) { return Tensors{v[0] * v[1]}; };
+  EXPECT_INLINE(refused(
+                    [&] {
+                      jacrev(f, {.argnums = {1, -1}})({x, x});
+                    },
+                    {x}),
+                R"(
+      [usage] jacrev: argnums names argument 1 twice, as 1 and -1; expected different arguments)");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      hessian(f, {.argnums = {2}})({x, x});
+                    },
+                    {x}),
+                R"(
+      [usage] hessian: argnums names argument 2; expected -2 <= argnum < 2)");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      jacfwd(f, {.chunk = -1})({x, x});
+                    },
+                    {x}),
+                R"(
+      [value] jacfwd: chunk = -1; expected chunk > 0, or 0 for all rows at once)");
+  const auto drawn = [](const Tensors& v) { return std::pair(v, Tensors{rand({1})}); };
+  EXPECT_INLINE(refused([&] { jacfwd_has_aux(drawn, {.randomness = Randomness::Different})({x}); }, {x}), R"(
+      [randomness] jacfwd: aux 0 is f32[1] and depends on the row; expected randomness same
+        under: vmap#1 (size 6))");
 }
 
 TEST(GradErrors, TooManyInputs) {

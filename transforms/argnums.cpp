@@ -1,4 +1,4 @@
-// Checks of the arguments a derivative is taken in.
+// Checks and choice of the arguments a derivative is taken in.
 #include "lamella/transforms/argnums.h"
 
 namespace lamella {
@@ -10,6 +10,33 @@ void check_inputs(const Tensors& inputs, std::string_view what) {
     LAMELLA_CHECK(is_inexact(inputs[i].dtype()), DType,
                   "{}: input {} is {}, expected floating point or complex", what, i, inputs[i]);
   }
+}
+
+std::vector<size_t> positions(const std::vector<int>& argnums, size_t n_inputs, std::string_view what) {
+  const auto n = int64_t(n_inputs);
+  std::vector<size_t> out;
+  for (const int i : argnums) {
+    LAMELLA_CHECK(-n <= i && i < n, Usage, "{}: argnums names argument {}; expected {} <= argnum < {}", what,
+                  i, -n, n);
+    const auto at = size_t(i < 0 ? i + n : i);
+    for (size_t k = 0; k < out.size(); ++k)
+      LAMELLA_CHECK(out[k] != at, Usage,
+                    "{}: argnums names argument {} twice, as {} and {}; expected different arguments", what,
+                    at, argnums[k], i);
+    out.push_back(at);
+  }
+  return out;
+}
+
+Tensors taken(const Tensors& inputs, const std::vector<size_t>& at) {
+  Tensors out;
+  for (const size_t i : at) out.push_back(inputs[i]);
+  return out;
+}
+
+Tensors replaced(Tensors inputs, const std::vector<size_t>& at, const Tensors& xs) {
+  for (size_t k = 0; k < at.size(); ++k) inputs[at[k]] = xs[k];
+  return inputs;
 }
 
 }  // namespace lamella

@@ -11,4 +11,13 @@ namespace lamella {
 /// Errors: undefined, and dtype when an input is neither floating nor complex.
 void check_inputs(const Tensors& inputs, std::string_view what);
 
+/// Positions of arguments: negative numbers count from the end. Error usage when one is out of range, or two
+/// name the same argument.
+std::vector<size_t> positions(const std::vector<int>& argnums, size_t n_inputs, std::string_view what);
+
+/// `inputs` at these positions.
+Tensors taken(const Tensors& inputs, const std::vector<size_t>& at);
+/// `inputs` with `xs` at these positions.
+Tensors replaced(Tensors inputs, const std::vector<size_t>& at, const Tensors& xs);
+
 }  // namespace lamella

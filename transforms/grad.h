@@ -1,4 +1,4 @@
-// Reverse mode: vjp, grad, value_and_grad, jacrev, hessian.
+// Reverse mode: vjp, grad, value_and_grad.
 #pragma once
 
 #include <functional>
@@ -29,28 +29,22 @@ struct VjpResult {
 };
 
 using ScalarFunction = std::function<Tensor(const Tensors&)>;
-/// A function that also returns values to be handed through, not differentiated.
-using AuxFunction = std::function<std::pair<Tensors, Tensors>(const Tensors&)>;
 
 /// f's values and the map u -> J^H u (for real inputs J^T u). Errors: dtype when an input is neither floating
 /// nor complex.
 VjpResult vjp(const Function& f, const Tensors& inputs);
 VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs);
 
-/// The gradient of a scalar-valued real f with respect to the inputs in `argnums`. Errors: shape when f's
-/// value has more than one element, dtype when it is not real floating point.
+/// The gradient of a scalar-valued real f with respect to the inputs in `argnums`; negative ones count from
+/// the end. Errors: shape when f's value has more than one element, dtype when it is not real floating point
+/// or a chosen input is neither floating nor complex, usage when argnums names no input or one twice.
 Function grad(ScalarFunction f, std::vector<int> argnums = {0});
 UnaryFunction grad(UnaryFunction f);
 /// Value first, then the gradients.
 Function value_and_grad(ScalarFunction f, std::vector<int> argnums = {0});
-/// Gradients, then aux: f returns (value, aux).
+/// f returns (value, aux). Gradients, then aux.
 Function grad_has_aux(AuxFunction f, std::vector<int> argnums = {0});
-
-/// d f(x) / d x of sizes f.sizes ++ x.sizes, by one pullback for each element of f(x), vmapped.
-UnaryFunction jacrev(UnaryFunction f);
-/// Likewise by one pushforward for each element of x.
-UnaryFunction jacfwd(UnaryFunction f);
-/// jacfwd(jacrev(f)): sizes f.sizes ++ x.sizes ++ x.sizes.
-UnaryFunction hessian(UnaryFunction f);
+/// Likewise: value, gradients, aux.
+Function value_and_grad_has_aux(AuxFunction f, std::vector<int> argnums = {0});
 
 }  // namespace lamella

@@ -12,20 +12,10 @@ struct GradResult {
 };
 
 GradResult grad_at(const AuxFunction& f, const std::vector<int>& argnums, const Tensors& inputs) {
-  Tensors chosen;
-  for (const int i : argnums) {
-    LAMELLA_CHECK(i >= 0 && size_t(i) < inputs.size(), Usage,
-                  "grad: argnums names argument {}; expected 0 <= argnum < {}", i, inputs.size());
-    chosen.push_back(inputs[size_t(i)]);
-  }
+  const std::vector<size_t> at = positions(argnums, inputs.size(), "grad");
+  const Tensors chosen = taken(inputs, at);
   check_inputs(chosen, "grad");
-  VjpResult r = vjp_has_aux(
-      [&](const Tensors& xs) {
-        Tensors full = inputs;
-        for (size_t k = 0; k < xs.size(); ++k) full[size_t(argnums[k])] = xs[k];
-        return f(full);
-      },
-      chosen);
+  VjpResult r = vjp_has_aux([&](const Tensors& xs) { return f(replaced(inputs, at, xs)); }, chosen);
   LAMELLA_CHECK(r.values.size() == 1 && r.values[0].numel() == 1, Shape,
                 "grad: the function returned {}, expected one element", str(Value(r.values)));
   LAMELLA_CHECK(is_floating(r.values[0].dtype()), DType,
@@ -48,20 +38,26 @@ UnaryFunction grad(UnaryFunction f) {
   return [g = std::move(g)](const Tensor& x) { return g({x})[0]; };
 }
 
+namespace {
+Tensors joined(GradResult r, bool value) {
+  Tensors out;
+  if (value) out.push_back(r.value);
+  out.insert(out.end(), r.grads.begin(), r.grads.end());
+  out.insert(out.end(), r.aux.begin(), r.aux.end());
+  return out;
+}
+}  // namespace
+
 Function value_and_grad(ScalarFunction f, std::vector<int> argnums) {
-  return [f = without_aux(std::move(f)), argnums](const Tensors& xs) {
-    GradResult r = grad_at(f, argnums, xs);
-    r.grads.insert(r.grads.begin(), r.value);
-    return r.grads;
-  };
+  return value_and_grad_has_aux(without_aux(std::move(f)), std::move(argnums));
 }
 
 Function grad_has_aux(AuxFunction f, std::vector<int> argnums) {
-  return [f = std::move(f), argnums](const Tensors& xs) {
-    GradResult r = grad_at(f, argnums, xs);
-    r.grads.insert(r.grads.end(), r.aux.begin(), r.aux.end());
-    return r.grads;
-  };
+  return [f = std::move(f), argnums](const Tensors& xs) { return joined(grad_at(f, argnums, xs), false); };
+}
+
+Function value_and_grad_has_aux(AuxFunction f, std::vector<int> argnums) {
+  return [f = std::move(f), argnums](const Tensors& xs) { return joined(grad_at(f, argnums, xs), true); };
 }
 
 }  // namespace lamella

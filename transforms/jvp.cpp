@@ -207,7 +207,7 @@ class Jvp final : public Interpreter {
 
 }  // namespace
 
-JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents) {
+JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensors& tangents) {
   LAMELLA_CHECK(primals.size() == tangents.size(), Shape,
                 "jvp: got {} primals and {} tangents; expected as many of each", primals.size(),
                 tangents.size());
@@ -226,7 +226,7 @@ JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents
   Tensors wrapped;
   for (size_t i = 0; i < primals.size(); ++i)
     wrapped.push_back(tangents[i].defined() ? transform.wrap_argument(primals[i], tangents[i]) : primals[i]);
-  Tensors ys = f(wrapped);
+  const auto [ys, aux] = f(wrapped);
   JvpResult out;
   const Below below(open.level.key());
   for (const Tensor& y : ys) {
@@ -237,7 +237,15 @@ JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents
     out.values.push_back(value);
     out.tangents.push_back(tangent.defined() ? tangent : zeros_like(value));
   }
+  for (const Tensor& a : aux) {
+    out.aux.emplace_back();
+    if (a.defined()) transform.split(a, out.aux.back());
+  }
   return out;
+}
+
+JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents) {
+  return jvp_has_aux([&f](const Tensors& xs) { return std::pair(f(xs), Tensors{}); }, primals, tangents);
 }
 
 }  // namespace lamella

@@ -8,6 +8,7 @@
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/structured.h"
+#include "lamella/transforms/chunks.h"
 #include "lamella/transforms/interpreter.h"
 
 namespace lamella {
@@ -25,7 +26,7 @@ struct VmapWrapper : Wrapper {
 
 class Vmap final : public Interpreter {
  public:
-  Vmap(int64_t size, Randomness randomness) : size_(size), randomness_(randomness) {}
+  Vmap(int64_t size, const VmapOptions& o) : size_(size), first_(o.first_lane), randomness_(o.randomness) {}
   TransformKind kind() const override { return TransformKind::Ambient; }
   std::string_view name() const override { return "vmap"; }
   int64_t size() const { return size_; }
@@ -270,7 +271,7 @@ class Vmap final : public Interpreter {
                   f.op->name);
     if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
     const Tensor base = next_key();  // one level down: lanes of outer vmaps get keys of their own first
-    const Tensor keys = lamella::fold_in(unsqueeze(base, 0), to(arange(size_), DType::U64));
+    const Tensor keys = lamella::fold_in(unsqueeze(base, 0), to(arange(first_, first_ + size_), DType::U64));
     if (at >= 0) return with_key(f, at, keys, true);
     f.results[0] = wrap_result(keys);
   }
@@ -284,27 +285,9 @@ class Vmap final : public Interpreter {
     f.results[0] = mapped ? wrap_result(result) : result;
   }
 
-  int64_t size_;
+  int64_t size_, first_;
   Randomness randomness_;
 };
-
-inline int dim_for(const InDims& dims, size_t i, size_t n, std::string_view what) {
-  LAMELLA_CHECK(dims.size() == 1 || dims.size() == n, MappedSize,
-                "vmap: got {} {} for {} tensors, expected 1 or {}", dims.size(), what, n, n);
-  return dims.size() == 1 ? dims[0] : dims[i];
-}
-
-inline int wrap_mapped(int dim, int rank, std::string_view what, const Tensor& t) {
-  LAMELLA_CHECK(-rank <= dim && dim < rank, DimOutOfRange,
-                "vmap: {} = {} is out of range for {}; expected {} <= dim < {}", what, dim, t, -rank, rank);
-  return dim < 0 ? dim + rank : dim;
-}
-
-/// The dim of argument i that is mapped, or kNotMapped.
-inline int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
-  const int d = dim_for(o.in_dims, i, xs.size(), "in_dims");
-  return d == kNone ? kNotMapped : wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
-}
 
 int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
   int64_t size = o.size;
@@ -313,7 +296,7 @@ int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
     LAMELLA_CHECK(xs[i].defined(), Undefined,
                   "vmap: argument {} is an undefined tensor; expected a defined one", i);
     const int d = mapped_dim(o, xs, i);
-    if (d == kNotMapped) continue;
+    if (d == kNone) continue;
     const int64_t n = xs[i].size(d);
     LAMELLA_CHECK(size < 0 || n == size, MappedSize,
                   "vmap: argument {} ({}) has {} lanes, argument {} ({}) has {}; expected equal sizes", i,
@@ -370,12 +353,15 @@ Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, con
 
 Function vmap(Function f, VmapOptions options) {
   return [f = std::move(f), o = std::move(options)](const Tensors& xs) {
-    Vmap transform(mapped_size(xs, o), o.randomness);
+    const int64_t size = mapped_size(xs, o);
+    if (o.chunk != 0) [[unlikely]]
+      return in_chunks(f, o, size, xs);
+    Vmap transform(size, o);
     const OpenLevel open(transform);
     WrappedList wrapped(xs.size());
     for (size_t i = 0; i < xs.size(); ++i) {
       const int d = mapped_dim(o, xs, i);
-      wrapped.list.push_back(d == kNotMapped ? xs[i] : transform.wrap_argument(xs[i], d));
+      wrapped.list.push_back(d == kNone ? xs[i] : transform.wrap_argument(xs[i], d));
     }
     Tensors ys = f(wrapped.list);
     const Below below(open.level.key());

@@ -9,6 +9,8 @@ namespace lamella {
 
 using Function = std::function<Tensors(const Tensors&)>;
 using UnaryFunction = std::function<Tensor(const Tensor&)>;
+/// A function that also returns values to be handed through: (values, aux).
+using AuxFunction = std::function<std::pair<Tensors, Tensors>(const Tensors&)>;
 
 /// Which dim of an argument is mapped: an index (negative from the end), or kNone.
 inline constexpr int kNone = -1000;
@@ -22,11 +24,15 @@ struct VmapOptions {
   InDims out_dims = {0};  ///< likewise for results; kNone: the result must not depend on the lane
   Randomness randomness = Randomness::Error;
   int64_t size = -1;  ///< lanes, when no argument is mapped
+  /// Lanes mapped at a time, to save memory: f runs once for each group, and results are joined. 0: all. What
+  /// f draws is as without groups.
+  int64_t chunk = 0;
+  int64_t first_lane = 0;  ///< number of the first lane, for what lanes draw
 };
 
 /// vmap(f)(x...) stacks f over the mapped dims: equal to the loop over lanes in values, shapes, strides and
 /// in whether it raises. Errors: mapped_size (lanes disagree, none mapped), dim_out_of_range (in_dims,
-/// out_dims), randomness; and whatever f raises.
+/// out_dims), randomness, value (chunk < 0); and whatever f raises.
 Function vmap(Function f, VmapOptions options = {});
 inline Function vmap(Function f, InDims in_dims, InDims out_dims = {0}) {
   return vmap(std::move(f), VmapOptions{std::move(in_dims), std::move(out_dims)});

@@ -8,7 +8,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions.h"
-#include "lamella/transforms/grad.h"
+#include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
 
 namespace lamella::verify {

@@ -6,5 +6,6 @@
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/grad.h"
+#include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"

@@ -1,0 +1,59 @@
+// vmap a few lanes at a time.
+#include "lamella/transforms/chunks.h"
+
+#include <algorithm>
+
+#include "lamella/ops/batch.h"
+#include "lamella/ops/functions.h"
+
+namespace lamella {
+
+namespace {
+Tensors lanes_of(const VmapOptions& o, const Tensors& xs, int64_t from, int64_t to) {
+  Tensors out = xs;
+  for (size_t i = 0; i < xs.size(); ++i)
+    if (const int d = mapped_dim(o, xs, i); d != kNone) out[i] = slice(xs[i], d, from, to);
+  return out;
+}
+
+/// Where the mapped dim of result i goes; `lanes` has it in front.
+int out_dim(const VmapOptions& o, const Tensor& lanes, size_t i, size_t n) {
+  const int d = dim_for(o.out_dims, i, n, "out_dims"), rank = lanes.rank();
+  if (d < -rank || d >= rank) wrap_mapped(d, rank, "out_dims", select(lanes, 0, 0));
+  return d < 0 ? d + rank : d;
+}
+}  // namespace
+
+Tensors in_chunks(const Function& f, const VmapOptions& o, int64_t size, const Tensors& xs) {
+  LAMELLA_CHECK(o.chunk > 0, Value, "vmap: chunk = {}; expected chunk > 0, or 0 for all lanes at once",
+                o.chunk);
+  VmapOptions group = o;
+  group.chunk = 0;
+  for (int& d : group.out_dims)
+    if (d != kNone) d = 0;
+  std::vector<Tensors> parts;
+  SameDraws draws;
+  int64_t from = 0;
+  do {
+    const int64_t to = std::min(size, from + o.chunk);
+    group.size = to - from, group.first_lane = o.first_lane + from;
+    draws.again();
+    const Tensors ys = vmap(f, group)(lanes_of(o, xs, from, to));
+    parts.resize(ys.size());
+    for (size_t i = 0; i < ys.size(); ++i) parts[i].push_back(ys[i]);
+    from = to;
+  } while (from < size);
+  Tensors out;
+  for (size_t i = 0; i < parts.size(); ++i) {
+    if (dim_for(o.out_dims, i, parts.size(), "out_dims") == kNone) {
+      out.push_back(parts[i][0]);
+      continue;
+    }
+    const int at = out_dim(o, parts[i][0], i, parts.size());
+    const Tensor whole = parts[i].size() == 1 ? parts[i][0] : cat(parts[i], 0);
+    out.push_back(at == 0 ? whole : from_front(whole, at));
+  }
+  return out;
+}
+
+}  // namespace lamella

@@ -1,0 +1,41 @@
+// vmap a few lanes at a time, and its checks of dims.
+#pragma once
+
+#include "lamella/core/generator.h"
+#include "lamella/transforms/vmap.h"
+
+namespace lamella {
+
+/// For a function that runs several times to compute one thing: each run draws from where the first began.
+class SameDraws {
+ public:
+  SameDraws() : generator_(default_generator()), start_(generator_.counter()) {}
+  void again() { generator_.set_counter(start_); }
+
+ private:
+  Generator& generator_;
+  uint64_t start_;
+};
+
+inline int dim_for(const InDims& dims, size_t i, size_t n, std::string_view what) {
+  LAMELLA_CHECK(dims.size() == 1 || dims.size() == n, MappedSize,
+                "vmap: got {} {} for {} tensors, expected 1 or {}", dims.size(), what, n, n);
+  return dims.size() == 1 ? dims[0] : dims[i];
+}
+
+inline int wrap_mapped(int dim, int rank, std::string_view what, const Tensor& t) {
+  LAMELLA_CHECK(-rank <= dim && dim < rank, DimOutOfRange,
+                "vmap: {} = {} is out of range for {}; expected {} <= dim < {}", what, dim, t, -rank, rank);
+  return dim < 0 ? dim + rank : dim;
+}
+
+/// The dim of argument i that is mapped, or kNone.
+inline int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
+  const int d = dim_for(o.in_dims, i, xs.size(), "in_dims");
+  return d == kNone ? kNone : wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
+}
+
+/// What vmap does for a `chunk` other than 0; `size` lanes in all.
+Tensors in_chunks(const Function& f, const VmapOptions& options, int64_t size, const Tensors& xs);
+
+}  // namespace lamella
