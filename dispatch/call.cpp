@@ -1,6 +1,8 @@
 // The rare paths of a call: observers, list arguments; and boxed calls.
 #include "lamella/dispatch/call.h"
 
+#include "lamella/dispatch/frame_copy.h"
+
 namespace lamella {
 
 namespace detail {
@@ -19,12 +21,7 @@ void call_observed(Frame& frame, KeySet keys) {
 
 KeySet keys_of_lists(const Frame& frame) {
   uint64_t bits = 0;
-  for (const uint8_t i : frame.op->tensor_params) {
-    if (!frame.args[i]) continue;
-    if (frame.op->schema.params[i].kind == ParamKind::Tensor) bits |= frame.tensor(i).keys();
-    else
-      for (const Tensor& t : frame.tensors(i)) bits |= t.keys();
-  }
+  for_each_tensor(frame, [&](const Tensor& t, int, int) { bits |= t.keys(); });
   return KeySet(bits);
 }
 }  // namespace detail
@@ -151,25 +148,17 @@ Tensors call(std::string_view name, Values args) {
 
 Values own(const Frame& frame) {
   Values values;
-  for (size_t i = 0; i < frame.op->schema.params.size(); ++i) {
-    if (frame.none(int(i))) {
+  for (int i = 0; i < frame.op->arity; ++i) {
+    if (frame.none(i)) {
       values.emplace_back();
       continue;
     }
-    const int at = int(i);
-    switch (frame.op->schema.params[i].kind) {
-      case ParamKind::Tensor: values.emplace_back(frame.tensor(at)); break;
-      case ParamKind::TensorList:
-        values.emplace_back(Tensors(frame.tensors(at).begin(), frame.tensors(at).end()));
-        break;
-      case ParamKind::Int: values.emplace_back(frame.arg<int64_t>(at)); break;
-      case ParamKind::Ints: values.emplace_back(Dims(frame.ints(at))); break;
-      case ParamKind::Float: values.emplace_back(frame.arg<double>(at)); break;
-      case ParamKind::Bool: values.emplace_back(frame.arg<bool>(at)); break;
-      case ParamKind::Scalar: values.emplace_back(frame.arg<Scalar>(at)); break;
-      case ParamKind::DType: values.emplace_back(frame.arg<DType>(at)); break;
-      case ParamKind::String: values.emplace_back(frame.arg<std::string>(at)); break;
-    }
+    visit_kind(frame.op->schema.params[size_t(i)].kind, [&]<class T>(std::type_identity<T>) {
+      const T& v = frame.arg<T>(i);
+      if constexpr (std::is_same_v<T, TensorSpan>) values.emplace_back(Tensors(v.begin(), v.end()));
+      else if constexpr (std::is_same_v<T, Ints>) values.emplace_back(Dims(v));
+      else values.emplace_back(v);
+    });
   }
   return values;
 }

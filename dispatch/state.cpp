@@ -5,6 +5,7 @@
 #include <atomic>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/frame_copy.h"
 
 namespace lamella {
 
@@ -113,14 +114,10 @@ ScopedState::ScopedState(const DispatchState::Captured& captured) : saved_(Dispa
 ScopedState::~ScopedState() { apply(saved_); }
 
 void raise_escaped(const Frame& frame, int key) {
-  const auto carries = [key](const Tensor& t) { return t.keys() >> key & 1; };
   std::string_view arg = "an argument";
-  for (const uint8_t i : frame.op->tensor_params) {
-    if (frame.none(i)) continue;
-    const Param& p = frame.op->schema.params[i];
-    const TensorSpan list = p.kind == ParamKind::Tensor ? TensorSpan(&frame.tensor(i), 1) : frame.tensors(i);
-    if (std::any_of(list.begin(), list.end(), carries)) arg = p.name;
-  }
+  for_each_tensor(frame, [&](const Tensor& t, int i, int) {
+    if (t.keys() >> key & 1) arg = frame.op->schema.params[size_t(i)].name;
+  });
   fail(ErrorCode::EscapedWrapper,
        "{}: {} is wrapped by {}, a transform that has ended (or lives on another thread); expected a value "
        "returned from the transformed function, not one stored outside",

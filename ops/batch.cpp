@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 #include "lamella/ops/structured.h"
@@ -60,30 +61,6 @@ Tensors BatchCall::front_list(int i) const {
 namespace ops {
 
 namespace {
-/// Arguments rewritten for one level down: owns what it replaces.
-struct Rewritten {
-  std::vector<const void*> args;
-  std::vector<Tensor> tensors;
-  std::vector<Tensors> lists;
-  std::vector<TensorSpan> spans;
-  std::vector<int64_t> numbers;
-  std::vector<Dims> dims;
-  std::vector<Ints> ints;
-
-  explicit Rewritten(const Frame& f) : args(f.args, f.args + f.op->schema.params.size()) {
-    const size_t n = args.size();
-    tensors.reserve(n), lists.reserve(n), spans.reserve(n), numbers.reserve(n), dims.reserve(n),
-        ints.reserve(n);
-  }
-  void put(size_t i, Tensor t) { args[i] = &tensors.emplace_back(std::move(t)); }
-  void put(size_t i, Tensors ts) {
-    const Tensors& kept = lists.emplace_back(std::move(ts));
-    args[i] = &spans.emplace_back(kept.data(), kept.size());
-  }
-  void put(size_t i, int64_t v) { args[i] = &numbers.emplace_back(v); }
-  void put(size_t i, Dims d) { args[i] = &ints.emplace_back(dims.emplace_back(std::move(d))); }
-};
-
 Dims shifted_dims(const BatchCall& b, int i, int rank, bool padded) {
   Dims out;
   if (b.frame.none(i)) {  // all logical dims
@@ -99,7 +76,7 @@ Dims shifted_dims(const BatchCall& b, int i, int rank, bool padded) {
 
 void batch_front(BatchCall& b) {
   const Op& op = *b.frame.op;
-  Rewritten r(b.frame);
+  FrameCopy r(b.frame);
   const int first = op.tensor_params.empty() ? -1 : op.tensor_params[0];
   const bool list = first >= 0 && op.schema.params[size_t(first)].kind == ParamKind::TensorList;
   const int rank = first < 0 || list ? -1 : b.logical_rank(first);
@@ -107,27 +84,27 @@ void batch_front(BatchCall& b) {
   bool padded = rank == 0 && op.shape != ShapeClass::View && op.shape != ShapeClass::Other;
   if (op.shape == ShapeClass::Index && rank == 1)
     for (const uint8_t i : op.tensor_params) padded |= b.logical_rank(i) == 0;
-  for (size_t i = 0; i < r.args.size(); ++i) {
-    const Param& p = op.schema.params[i];
-    const int at = int(i);
-    if (p.kind == ParamKind::Tensor && !b.frame.none(at) && b.frame.tensor(at).defined()) {
-      Tensor t = b.front(at);
-      if (padded && b.logical_rank(at) == 0) t = unsqueeze(t, 1);
-      r.put(i, t);
+  for (int i = 0; i < op.arity; ++i) {
+    if (b.frame.none(i) && op.schema.params[size_t(i)].role != ParamRole::Dim) continue;
+    const Param& p = op.schema.params[size_t(i)];
+    if (p.kind == ParamKind::Tensor && b.frame.tensor(i).defined()) {
+      const Tensor t = b.front(i);
+      r.set(i, padded && b.logical_rank(i) == 0 ? unsqueeze(t, 1) : t);
     } else if (p.kind == ParamKind::TensorList) {
-      r.put(i, b.front_list(at));
-    } else if (p.role == ParamRole::Dim && p.kind == ParamKind::Int && !b.frame.none(at)) {
-      const int64_t d = b.frame.arg<int64_t>(at);
-      r.put(i, padded ? int64_t{1} : d < 0 ? d : d + 1);
+      int element = 0;
+      for (Tensor& t : b.front_list(i)) r.set(i, element++, std::move(t));
+    } else if (p.role == ParamRole::Dim && p.kind == ParamKind::Int && !b.frame.none(i)) {
+      const int64_t d = b.frame.arg<int64_t>(i);
+      r.set(i, padded ? int64_t{1} : d < 0 ? d : d + 1);
     } else if (p.role == ParamRole::Dim && p.kind == ParamKind::Ints) {
-      r.put(i, shifted_dims(b, at, padded ? 1 : rank, padded));
-    } else if (p.role == ParamRole::Size && !b.frame.none(at)) {
-      Dims sizes(b.frame.ints(at));
+      r.set(i, shifted_dims(b, i, padded ? 1 : rank, padded));
+    } else if (p.role == ParamRole::Size) {
+      Dims sizes(b.frame.ints(i));
       sizes.insert(0, b.size);
-      r.put(i, std::move(sizes));
+      r.set(i, std::move(sizes));
     }
   }
-  Frame lower{&op, r.args.data(), b.results, b.list};
+  Frame lower = r.into(b.results, b.list);
   call(lower);
   if (!padded) return;
   Inferred logical;
@@ -164,7 +141,7 @@ bool scalar_meets_half(const BatchCall& b, DType compute) {
 
 void batch_broadcast(BatchCall& b) {
   const Op& op = *b.frame.op;
-  Rewritten r(b.frame);
+  FrameCopy r(b.frame);
   int rank = 0;
   for (const uint8_t i : op.tensor_params)
     if (!b.frame.none(i) && b.frame.tensor(i).defined()) rank = std::max(rank, b.logical_rank(i));
@@ -176,9 +153,9 @@ void batch_broadcast(BatchCall& b) {
     if (b.frame.none(i) || !b.frame.tensor(i).defined() || (!widened && !b.is_mapped(i))) continue;
     const Tensor t = b.is_mapped(i) ? b.front_padded(i, rank) : b.frame.tensor(i);
     const bool converts = is_weak(b, i, logical.compute) || (widened && t.dtype() == logical.compute);
-    r.put(i, converts ? to(t, unit) : t);
+    r.set(i, converts ? to(t, unit) : t);
   }
-  Frame lower{&op, r.args.data(), b.results, b.list};
+  Frame lower = r.into(b.results, b.list);
   call(lower);
   for (size_t k = 0; widened && k < logical.outs.size(); ++k)
     if (b.results[k].dtype() != logical.outs[k].dtype) b.results[k] = to(b.results[k], logical.outs[k].dtype);

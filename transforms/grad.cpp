@@ -1,6 +1,7 @@
 // The grad level: records calls on a tape that its pullback takes along.
 #include "lamella/transforms/grad.h"
 
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/interpreter.h"
@@ -54,11 +55,11 @@ class Grad final : public Interpreter {
   void functional(Frame& f) override {
     const Op& op = *f.op;
     if (op.composite) return run_composite(f);
+    if (!op.simple) return with_lists(f);
     const void* args[kMaxArity];
     for (int i = 0; i < op.arity; ++i) args[i] = f.args[i];
-    TapeInput inputs[kMaxInputs];
+    TapeInput inputs[kMaxArity];
     size_t n = 0;
-    if (!op.simple) return with_lists(f);
     for (const uint8_t i : op.tensor_params) {
       if (!f.args[i]) continue;
       GradWrapper* w = wrapper(f, f.tensor(i));
@@ -82,8 +83,6 @@ class Grad final : public Interpreter {
   }
 
  private:
-  static constexpr size_t kMaxInputs = 64;
-
   static void take(const Tensor& to, const Tensor& from) {
     GradWrapper* t = grad_of_wrapper(to);
     const bool wrapped = from.keys() >> t->key & 1;
@@ -97,30 +96,15 @@ class Grad final : public Interpreter {
   }
 
   void with_lists(Frame& f) {
-    const Op& op = *f.op;
-    std::vector<const void*> args(f.args, f.args + op.schema.params.size());
+    FrameCopy values(f);
     std::vector<TapeInput> inputs;
-    std::vector<Tensors> lists;
-    std::vector<TensorSpan> spans;
-    lists.reserve(args.size()), spans.reserve(args.size());
-    for (const uint8_t i : op.tensor_params) {
-      if (f.none(i)) continue;
-      if (op.schema.params[i].kind == ParamKind::Tensor) {
-        if (GradWrapper* w = wrapper(f, f.tensor(i))) {
-          args[i] = &w->value;
-          if (w->from.node) inputs.push_back({i, 0, &w->from});
-        }
-        continue;
-      }
-      Tensors& list = lists.emplace_back(f.tensors(i).begin(), f.tensors(i).end());
-      for (size_t k = 0; k < list.size(); ++k)
-        if (GradWrapper* w = wrapper(f, f.tensors(i)[k])) {
-          list[k] = w->value;
-          if (w->from.node) inputs.push_back({i, int(k), &w->from});
-        }
-      args[i] = &spans.emplace_back(list.data(), list.size());
-    }
-    finish(f, args.data(), inputs);
+    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
+      const GradWrapper* w = wrapper(f, t);
+      if (!w) return;
+      values.set(i, element, w->value);
+      if (w->from.node) inputs.push_back({i, element, &w->from});
+    });
+    finish(f, values.args(), inputs);
   }
 
   void finish(Frame& f, const void* const* args, std::span<const TapeInput> inputs) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/interpreter.h"
 #include "lamella/transforms/tape.h"
@@ -115,29 +116,21 @@ class Jvp final : public Interpreter {
 
   void with_lists(Frame& f) {
     const Op& op = *f.op;
-    std::vector<const void*> args(f.args, f.args + op.schema.params.size());
-    std::vector<Tensors> values, tangents(args.size());
-    std::vector<TensorSpan> spans;
-    values.reserve(args.size()), spans.reserve(args.size());
-    for (const uint8_t i : op.tensor_params) {
-      if (f.none(i)) continue;
-      const bool list = op.schema.params[i].kind == ParamKind::TensorList;
-      const TensorSpan all = list ? f.tensors(i) : TensorSpan(&f.tensor(i), 1);
-      Tensors& plain = values.emplace_back(all.begin(), all.end());
-      tangents[i].resize(all.size());
-      for (size_t k = 0; k < all.size(); ++k)
-        if (const JvpWrapper* w = wrapper(f, all[k])) {
-          plain[k] = w->value;
-          tangents[i][k] = w->tangent;
-        }
-      if (list) args[i] = &spans.emplace_back(plain.data(), plain.size());
-      else args[i] = &plain[0];
-    }
-    Frame lower{&op, args.data(), f.results, f.list};
+    FrameCopy values(f);
+    Tensors tangents[kMaxArity];
+    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
+      const JvpWrapper* w = wrapper(f, t);
+      if (!w) return;
+      values.set(i, element, w->value);
+      if (!w->tangent.defined()) return;
+      tangents[i].resize(tensors_at(f, i).size());
+      tangents[i][size_t(element)] = w->tangent;
+    });
+    Frame lower = values.into(f.results, f.list);
     lamella::call(lower);
     Parts sums(op.schema.n_results);
     for (const uint8_t i : op.tensor_params)
-      if (std::ranges::any_of(tangents[i], &Tensor::defined)) push(lower, i, tangents[i], sums);
+      if (!tangents[i].empty()) push(lower, i, tangents[i], sums);
     finish(f, sums);
   }
 
@@ -177,7 +170,7 @@ class Jvp final : public Interpreter {
     for (int k = 0; k < op.arity; ++k) args[k] = lower.args[k];
     Tensors list;
     TensorSpan span;
-    if (op.schema.params[size_t(i)].kind == ParamKind::TensorList) {
+    if (is_list(op, i)) {
       for (size_t k = 0; k < tangent.size(); ++k)
         list.push_back(tangent[k].defined() ? tangent[k] : zeros_like(lower.tensors(i)[k]));
       span = TensorSpan(list);

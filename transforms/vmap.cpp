@@ -5,6 +5,7 @@
 
 #include "lamella/core/generator.h"
 #include "lamella/core/rng.h"
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/structured.h"
@@ -141,34 +142,20 @@ class Vmap final : public Interpreter {
 
   [[gnu::noinline]] void batch(Frame& f) {
     const Op& op = *f.op;
-    const size_t arity = op.schema.params.size();
-    std::vector<const void*> args(f.args, f.args + arity);
-    std::vector<int> dims(arity, kNotMapped);
-    std::vector<std::vector<int>> list_dims(arity);
-    std::vector<Tensors> lists;
-    std::vector<TensorSpan> spans;
-    lists.reserve(arity), spans.reserve(arity);
-    for (const uint8_t i : op.tensor_params) {
-      if (f.none(i)) continue;
-      if (op.schema.params[i].kind == ParamKind::Tensor) {
-        if (const VmapWrapper* w = wrapper(f, f.tensor(i))) {
-          args[i] = &w->value;
-          dims[i] = w->dim;
-        }
-        continue;
-      }
-      Tensors& list = lists.emplace_back();
-      for (const Tensor& t : f.tensors(i)) {
-        const VmapWrapper* w = wrapper(f, t);
-        list.push_back(w ? w->value : t);
-        list_dims[i].push_back(w ? w->dim : kNotMapped);
-      }
-      args[i] = &spans.emplace_back(list.data(), list.size());
-    }
+    FrameCopy values(f);
+    int dims[kMaxArity];
+    std::fill_n(dims, op.arity, kNotMapped);
+    std::vector<int> list_dims[kMaxArity];
+    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
+      const VmapWrapper* w = wrapper(f, t);
+      if (w) values.set(i, element, w->value);
+      if (is_list(op, i)) list_dims[i].push_back(w ? w->dim : kNotMapped);
+      else if (w) dims[i] = w->dim;
+    });
     Tensor results[kMaxResults];
     Tensors list;
-    Frame lower{&op, args.data(), results, &list};
-    BatchCall call{lower, dims.data(), list_dims.data(), size_, f, results, &list};
+    const Frame lower = values.into(results, &list);
+    BatchCall call{lower, dims, list_dims, size_, f, results, &list};
     if (op.is_view()) return view(f, call);
     Inferred logical;
     if (op.shape != ShapeClass::Dynamic)
@@ -215,18 +202,7 @@ class Vmap final : public Interpreter {
     const Op& op = *b.frame.op;
     std::vector<Tensors> results(size_t(op.schema.n_results));
     for (int64_t lane = 0; lane < size_; ++lane) {
-      Values args = own(b.frame);
-      for (const uint8_t i : op.tensor_params) {
-        if (b.frame.none(i)) continue;
-        if (op.schema.params[i].kind == ParamKind::Tensor) {
-          if (b.is_mapped(i)) args[i] = select(b.frame.tensor(i), b.dims[i], lane);
-          continue;
-        }
-        Tensors& list = std::get<Tensors>(args[i]);
-        for (size_t k = 0; k < list.size(); ++k)
-          if (b.list_dims[i][k] != kNotMapped) list[k] = select(list[k], b.list_dims[i][k], lane);
-      }
-      const Tensors lane_results = call_boxed(op, args);
+      const Tensors lane_results = call_lane(b, lane);
       for (size_t k = 0; k < lane_results.size(); ++k) {
         results[k].push_back(lane_results[k]);
         LAMELLA_CHECK(std::ranges::equal(results[k][0].sizes(), lane_results[k].sizes()), Shape,
@@ -237,6 +213,18 @@ class Vmap final : public Interpreter {
     for (size_t k = 0; k < results.size(); ++k) b.results[k] = stack(results[k], 0);
   }
 
+  static Tensors call_lane(BatchCall& b, int64_t lane) {
+    FrameCopy values(b.frame);
+    for_each_tensor(b.frame, [&](const Tensor& t, int i, int element) {
+      const int dim = is_list(*b.frame.op, i) ? b.list_dims[i][size_t(element)] : b.dims[i];
+      if (dim != kNotMapped) values.set(i, element, select(t, dim, lane));
+    });
+    Tensors results(size_t(b.frame.op->schema.n_results));
+    Frame call = values.into(results.data());
+    lamella::call(call);
+    return results;
+  }
+
   /// Nothing runs for an empty batch: shapes and dtypes come from the shape function, on logical shapes.
   void no_lanes(BatchCall& b) const {
     const Op& op = *b.frame.op;
@@ -244,9 +232,8 @@ class Vmap final : public Interpreter {
                   "{}: its shape depends on values, and an empty batch has none; expected one lane at least",
                   op.name);
     const int first = op.tensor_params[0];
-    const bool list = op.schema.params[size_t(first)].kind == ParamKind::TensorList;
-    const Tensor& like = list ? b.logical.tensors(first)[0] : b.logical.tensor(first);
-    const Tensor& plain = list ? b.frame.tensors(first)[0] : b.frame.tensor(first);
+    const Tensor& like = tensors_at(b.logical, first)[0];
+    const Tensor& plain = tensors_at(b.frame, first)[0];
     Inferred logical;
     if (op.is_view())
       logical.outs.push_back({op.view(b.logical, {like.sizes(), like.strides(), 0}).sizes, like.dtype()});
@@ -277,10 +264,11 @@ class Vmap final : public Interpreter {
   }
 
   void with_key(Frame& f, int at, const Tensor& key, bool mapped) {
-    std::vector<const void*> args(f.args, f.args + f.op->schema.params.size());
-    if (at >= 0) args[size_t(at)] = key.defined() ? &key : nullptr;
+    FrameCopy values(f);
+    if (at >= 0 && key.defined()) values.set(at, key);
+    else if (at >= 0) values.clear(at);
     Tensor result;
-    Frame lower{f.op, args.data(), &result};
+    Frame lower = values.into(&result);
     lamella::call(lower);
     f.results[0] = mapped ? wrap_result(result) : result;
   }

@@ -1,0 +1,43 @@
+// What a frame's copy owns.
+#include "lamella/dispatch/frame_copy.h"
+
+#include <algorithm>
+
+namespace lamella {
+
+FrameCopy::Rare& FrameCopy::rare() {
+  if (!rare_) rare_ = std::make_unique<Rare>();
+  return *rare_;
+}
+
+const Tensor* FrameCopy::put(Tensor t) {
+  if (n_inline_ < kInline) return std::construct_at(inline_tensors() + n_inline_++, std::move(t));
+  return rare().tensors.emplace_back(std::make_unique<Tensor>(std::move(t))).get();
+}
+
+/// The list's tensors, copied when the first of them is replaced.
+Tensor* FrameCopy::own_list(int param) {
+  TensorSpan& span = spans_[param];
+  if (span.data()) return const_cast<Tensor*>(span.data());
+  const TensorSpan given = frame_.tensors(param);
+  Tensor* to;
+  if (given.size() <= kInline - n_inline_) {
+    to = inline_tensors() + n_inline_;
+    std::uninitialized_copy(given.begin(), given.end(), to);
+    n_inline_ += given.size();
+  } else {
+    to = rare().lists.emplace_back(std::make_unique<Tensor[]>(given.size())).get();
+    std::copy(given.begin(), given.end(), to);
+  }
+  args_[param] = &(span = TensorSpan(to, given.size()));
+  return to;
+}
+
+void FrameCopy::set(int param, int64_t v) { args_[param] = &(rare().numbers[param] = v); }
+
+void FrameCopy::set(int param, Dims v) {
+  Dims& kept = rare().dims[param] = std::move(v);
+  args_[param] = &(rare().ints[param] = Ints(kept));
+}
+
+}  // namespace lamella
