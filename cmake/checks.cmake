@@ -27,6 +27,10 @@ if(NOT LAMELLA_SANITIZE)
     add_test(NAME house.typed_api_is_current
       COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/gen_api.py --check)
     set_tests_properties(house.typed_api_is_current PROPERTIES LABELS house)
+    add_test(NAME mutants.real_text
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/mutant_text_test.py)
+    add_test(NAME mutants.real_fit
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/real_mutants.py --check)
   endif()
 endif()
 

@@ -1,0 +1,264 @@
+#!/usr/bin/env python3
+"""Plants the bugs of mutants/real in the sources, one at a time, and asks the laws, then the tests.
+
+Each bug gets a program of its own (docs/mutants.md says why). Results are kept by bug and by sources: a run
+that was interrupted goes on where it was. Exit status: 0 when all fit and compile, and at least --at-least of
+them were noticed by the laws.
+"""
+import argparse
+import concurrent.futures
+import glob
+import hashlib
+import json
+import os
+import random
+import resource
+import shutil
+import sys
+import time
+
+from mutant_build import Broken, Build, run, tests_that_fail
+from mutant_text import Misfit, load
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+ROOMS = ("core", "dispatch", "include", "kernels", "ops", "tools", "transforms", "verify")
+BATCH, MEMORY = 10, 24 << 30
+# Laws come first anyway; formatting and mutants that no longer fit say nothing about a bug.
+NOT_IN_GATE = "^(Laws|sanitized|mutants|house)"
+
+
+def read(path):
+    with open(os.path.join(ROOT, path), encoding="utf-8", newline="") as f:
+        return f.read()
+
+
+def digest_of_sources():
+    """Of all that a verdict may depend on."""
+    digest = hashlib.sha256()
+    for room in ROOMS:
+        for folder, folders, files in os.walk(os.path.join(ROOT, room)):
+            folders.sort()
+            for file in sorted(files):
+                if not file.endswith((".py", ".pyc")):
+                    digest.update(os.path.relpath(os.path.join(folder, file), ROOT).encode())
+                    with open(os.path.join(folder, file), "rb") as f:
+                        digest.update(f.read())
+    return digest.hexdigest()[:16]
+
+
+def limit():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
+def new_failures(report, right):
+    """Failures that do not happen to `right`, the program without a bug; None when there is no report."""
+    try:
+        with open(report, encoding="utf-8") as f:
+            failures = json.load(f)["failures"]
+    except (OSError, ValueError, KeyError):
+        return None
+    return [f for f in failures
+            if not right or not f["replay"] or run([right, "verify", "--replay", f["replay"]], 120)[0] == 0]
+
+
+def noticed_by_laws(program, right, options):
+    """None, or how the laws noticed: a failure on a case that the program without a bug passes, or a process
+    that dies or does not end. A short run comes first: most bugs need no long one."""
+    chosen = [word for law in options.law for word in ("--law", law)]
+    report = program + ".json"
+    begin = time.monotonic()
+    for seconds in [2, options.time] if options.time > 4 else [options.time]:
+        status, output = run(
+            [program, "verify", "--time", str(seconds), "--seed", str(options.verify_seed), "--processes",
+             str(options.jobs), "--compile", "0", "--json", report, *chosen],
+            6 * seconds + 120, preexec_fn=limit, cwd=os.path.dirname(program))
+        failures = new_failures(report, right) if status == 1 else None
+        if status and failures != []:
+            said = [line for line in output.splitlines() if line.strip()][-1:]
+            return {"status": status, "laws": sorted({f["law"] for f in failures or []}),
+                    "after": round(time.monotonic() - begin, 1), "said": said[0][:200] if said else ""}
+    return None
+
+
+class Results:
+    """What is known of each mutant, in a file that is whole at any time."""
+
+    def __init__(self, options, digest):
+        name = "real" if options.shard == "0/1" else "real." + options.shard.replace("/", ".")
+        self.folder = os.path.join(ROOT, "build", "full")
+        self.file = options.json or os.path.join(self.folder, name + ".json")
+        self.asked = [digest, options.time, sorted(options.law), options.verify_seed]
+        self.kept = {}
+        os.makedirs(os.path.dirname(self.file), exist_ok=True)
+        for file in {self.file, *glob.glob(os.path.join(self.folder, "real*.json"))}:
+            try:
+                with open(file, encoding="utf-8") as f:
+                    for name, result in json.load(f)["mutants"].items():
+                        if result["asked"] == self.asked:
+                            self.kept[name] = result
+            except (OSError, ValueError, KeyError, TypeError):
+                pass
+
+    def of(self, mutant):
+        """The verdict on this text in these sources, or None."""
+        result = self.kept.get(mutant.id)
+        return result if result and result["text"] == mutant.digest else None
+
+    def put(self, mutant, **verdict):
+        self.kept[mutant.id] = {"room": mutant.room, "breaks": mutant.breaks, "text": mutant.digest,
+                                "asked": self.asked, **verdict}
+        with open(self.file + ".new", "w", encoding="utf-8") as f:
+            json.dump({"mutants": self.kept}, f, indent=1)
+        os.replace(self.file + ".new", self.file)
+
+
+def is_settled(result, options):
+    if not result or result["verdict"] == "broken":
+        return False
+    return result["verdict"] != "survives" or not options.gate or "tests" in result
+
+
+def judge(mutant, program, right, results, options):
+    """Asks the laws unless they answered before, then the tests."""
+    result = results.of(mutant)
+    noticed = None if result else noticed_by_laws(program, right, options)
+    if noticed:
+        return results.put(mutant, verdict="verify", **noticed)
+    if not options.gate:
+        return results.put(mutant, verdict="survives")
+    tree = os.path.join(ROOT, "build/real/tree")
+    failed = tests_that_fail(ROOT, mutant.apply(read), tree, str(options.jobs), NOT_IN_GATE)
+    return results.put(mutant, verdict="gate" if failed else "survives", tests=failed[:20])
+
+
+def run_batch(batch, build, folder, results, options, say):
+    """Compiles the programs of a batch side by side, then runs one after the other."""
+    right = os.path.join(folder, "none", "lamella")
+
+    def made(mutant):
+        try:
+            return build.program(mutant.apply(read), os.path.join(folder, mutant.id))
+        except (Broken, Misfit) as e:
+            return e
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        programs = list(pool.map(lambda m: None if results.of(m) else made(m), batch))
+    for mutant, program in zip(batch, programs):
+        begin = time.monotonic()
+        try:
+            if isinstance(program, Exception):
+                raise program
+            judge(mutant, program, right, results, options)
+        except (Broken, Misfit) as e:
+            results.put(mutant, verdict="broken", said=str(e))
+        say(mutant, results.of(mutant), time.monotonic() - begin)
+        shutil.rmtree(os.path.join(folder, mutant.id), ignore_errors=True)
+
+
+def run_all(todo, results, options, say):
+    folder = os.path.join(ROOT, "build/real", str(os.getpid()))
+    try:
+        build = Build(ROOT, os.path.join(ROOT, options.build))
+        right = build.program({}, os.path.join(folder, "none"))
+        status, output = run([right, "verify", "--time", "1", "--compile", "0"], 300)
+        if status not in (0, 1):
+            sys.exit(f"real: the program without a bug ends with {status}: {output[-300:]}")
+        for i in range(0, len(todo), BATCH):
+            run_batch(todo[i:i + BATCH], build, folder, results, options, say)
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def table(mutants, results):
+    lines = [f"{'room':26} {'planted':>7} {'verify':>7} {'gate':>7} {'survive':>7} {'rate':>6}"]
+    rooms = sorted({m.room for m in mutants})
+    counts = {}
+    for room in rooms + ["together"]:
+        got = [r["verdict"] for m in mutants if room in (m.room, "together") and (r := results.of(m))]
+        counts = {v: got.count(v) for v in ("verify", "gate", "survives", "broken")}
+        rate = 100 * counts["verify"] / len(got) if got else 0
+        lines.append(f"{room:26} {len(got):7} {counts['verify']:7} {counts['gate']:7} {counts['survives']:7} "
+                     f"{rate:5.1f}%" + (f"  {counts['broken']} do not compile" if counts["broken"] else ""))
+    for m in mutants:
+        result = results.of(m)
+        if result and result["verdict"] in ("survives", "gate", "broken"):
+            how = {"gate": f" (noticed by {', '.join(result.get('tests', []))})",
+                   "broken": f" DOES NOT COMPILE: {result.get('said')}"}.get(result["verdict"], "")
+            lines.append(f"{m.id} ({m.room}, {m.keys['issue']}): {m.breaks}{how}")
+    lines.append(f"{sum(counts.values())} bugs: {counts['verify']} noticed by the laws, {counts['gate']} by "
+                 f"the tests alone, {counts['survives']} by nobody, {counts['broken']} do not compile")
+    return "\n".join(lines), counts
+
+
+def parse(words):
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--check", action="store_true", help="only see whether every mutant fits its source")
+    p.add_argument("--gate", action="store_true", help="run the tests on what the laws do not notice")
+    p.add_argument("--only", default="", metavar="ID,ID", help="these mutants")
+    p.add_argument("--room", default="", help="those of one room")
+    p.add_argument("--sample", type=int, metavar="N", help="so many, drawn with --seed")
+    p.add_argument("--seed", default="1", metavar="S")
+    p.add_argument("--shard", default="0/1", metavar="I/N", help="part I of N, from 0")
+    p.add_argument("--jobs", type=int, default=os.cpu_count(), help="compilers and processes at once")
+    p.add_argument("--time", type=float, default=15, help="seconds of `lamella verify` (15)")
+    p.add_argument("--law", action="append", default=[], help="only these laws, as for `lamella verify`")
+    p.add_argument("--verify-seed", type=int, default=20261122)
+    p.add_argument("--at-least", type=float, default=0, metavar="RATE",
+                   help="of the bugs, 0 to 1, that the laws must notice; else exit 1")
+    p.add_argument("--build", default="build/release", help="the build that the rest is taken from")
+    p.add_argument("--json", help="results (build/full/real.json)")
+    return p.parse_args(words)
+
+
+def chosen(mutants, options):
+    wanted = set(filter(None, options.only.split(",")))
+    unknown = wanted - set(mutants)
+    if unknown:
+        sys.exit(f"real: there is no mutant {', '.join(sorted(unknown))}")
+    ids = [i for i in sorted(mutants) if (not wanted or i in wanted) and options.room in ("", mutants[i].room)
+           and not mutants[i].dropped]
+    if options.sample is not None:
+        ids = sorted(random.Random(options.seed).sample(ids, min(options.sample, len(ids))))
+    part, parts = map(int, options.shard.split("/"))
+    return [mutants[i] for i in ids[part::parts]]
+
+
+def main(words):
+    options = parse(words)
+    mutants, wrong = load(os.path.join(ROOT, "mutants/real"))
+    for mutant in mutants.values():
+        mutant.digest = hashlib.sha256(mutant.text.encode()).hexdigest()[:16]
+        try:
+            if not mutant.dropped:
+                mutant.apply(read)
+        except Misfit as e:
+            wrong.append(str(e))
+    if wrong or options.check:
+        print("\n".join(wrong + [f"{len(mutants)} mutants: {len(wrong)} do not fit"]))
+        return 1 if wrong else 0
+    planted = chosen(mutants, options)
+    results = Results(options, digest_of_sources())
+    todo = [m for m in planted if not is_settled(results.of(m), options)]
+    done = [len(planted) - len(todo)]
+
+    def say(mutant, result, seconds):
+        done[0] += 1
+        by = ", ".join((result.get("laws") or result.get("tests") or [result.get("said", "")[:80]])[:3])
+        at = f"{done[0]:4}/{len(planted)}"
+        print(f"{at} {result['verdict']:9}{seconds:6.1f} s  {mutant.id}: {by}", flush=True)
+
+    status = 0
+    try:
+        if todo:
+            run_all(todo, results, options, say)
+    except KeyboardInterrupt:
+        status = 130
+    text, counts = table(planted, results)
+    print(text)
+    enough = counts["verify"] >= options.at_least * sum(counts.values())
+    return status or (1 if counts["broken"] or not enough else 0)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
