@@ -6,24 +6,49 @@
 namespace lamella {
 
 namespace {
-using FamilyPool = Pool<128>;
-static_assert(sizeof(Family) <= 128);
+
+/// Blocks of families come from here alone. A family stays with the tensor that was viewed, which may be an
+/// argument: trials of memory and memory_stats(), which take what outlives a call for lost, do not know them.
+class Blocks {
+ public:
+  ~Blocks() {
+    while (void* const block = take()) std::free(block);
+    count_ = kMost;  // what dies later on this thread goes straight to malloc
+  }
+  void* allocate() {
+    if (void* const block = take()) return block;
+    void* const block = std::aligned_alloc(64, sizeof(Block));
+    LAMELLA_CHECK(block, OutOfMemory, "out of memory: a family of views needs {} bytes", sizeof(Block));
+    return block;
+  }
+  void free(void* p) {
+    if (count_ >= kMost) return std::free(p);
+    static_cast<Block*>(p)->next = free_;
+    free_ = static_cast<Block*>(p);
+    ++count_;
+  }
+
+ private:
+  union alignas(64) Block {
+    Block* next;
+    char bytes[sizeof(Family)];
+  };
+  void* take() {
+    Block* const block = free_;
+    if (block) free_ = block->next, --count_;
+    return block;
+  }
+  static constexpr int kMost = kPooling ? 256 : 0;
+  Block* free_ = nullptr;
+  int count_ = 0;
+};
+thread_local Blocks blocks;
 
 void queued_family(RefCounted* f) { Family::destroy(static_cast<Family*>(f)); }
 
-/// A family stays with the tensor that was viewed, maybe an argument: a trial of memory, which takes what
-/// outlives a call for lost, is not asked.
-void* family_block() {
-  if (!detail::memory_on_trial) [[likely]]
-    return FamilyPool::allocate();
-  void* const block = std::aligned_alloc(64, 128);
-  LAMELLA_CHECK(block, OutOfMemory, "out of memory: a family of views needs {} bytes", sizeof(Family));
-  return block;
-}
-
 Family* make_family() {
   detail::thread_record();  // the first one may fail: before there is a block to lose
-  Family* const family = new (family_block()) Family;
+  Family* const family = new (blocks.allocate()) Family;
   family->destroy_queued = queued_family;
   return family;
 }
@@ -32,7 +57,7 @@ Family* make_family() {
 void Family::destroy(Family* family) {
   delete family->history.load(std::memory_order_relaxed);
   family->~Family();
-  FamilyPool::free(family);
+  blocks.free(family);
 }
 
 Family& Family::of(const Tensor& t) {
