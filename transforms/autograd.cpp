@@ -122,64 +122,6 @@ void autograd_cell(Frame& f, int) {
   return true;
 }();
 
-/// A gradient that is dense and shares no memory with anything.
-Tensor own_dense(const Tensor& t) {
-  const TensorImpl& impl = *t.impl();
-  const bool own = impl.contiguous && impl.storage && impl.storage->unique() &&
-                   impl.storage->nbytes == size_t(impl.numel) * size_t(itemsize(impl.dtype));
-  return own ? t : clone(t);
-}
-
-/// Gradients for leaves wait until all rules have run: what raises on the way changes none.
-class Gradients final : public TapeHooks {
- public:
-  explicit Gradients(bool create_graph) { keeps_history = create_graph; }
-
-  void before(Node&, std::span<Tensor>) override {}
-  void on_leaf(Node& leaf, const Tensor& ct) override {
-    found_.push_back({NodeRef::share(&leaf), ct, {}, {}});
-  }
-  Tensor with_history(const Tensor& value, Node& from, uint32_t output) override {
-    Tensor t = make_alias(value);
-    if (is_inexact(t.dtype())) attach(t, {NodeRef::share(&from), output});
-    return t;
-  }
-
-  /// Adds what was found to the leaves. Sums are made before the first leaf changes; where another thread
-  /// adds to a leaf meanwhile, that sum is made again.
-  void accumulate() {
-    for (Found& f : found_) sum_up(f);
-    for (Found& f : found_)
-      while (!put(f)) sum_up(f);
-  }
-
- private:
-  struct Found {
-    NodeRef leaf;
-    Tensor cotangent, seen, total;
-    LeafState& state() const { return *static_cast<LeafState*>(leaf->extra); }
-  };
-
-  void sum_up(Found& f) {
-    {
-      const std::lock_guard lock(f.state().mutex);
-      f.seen = f.state().grad;
-    }
-    if (f.seen.defined()) f.total = add(f.seen, f.cotangent);
-    else f.total = keeps_history ? f.cotangent : own_dense(f.cotangent);
-  }
-
-  bool put(Found& f) {
-    const std::lock_guard lock(f.state().mutex);
-    if (!f.state().alive) return true;
-    if (!f.state().grad.is_same(f.seen)) return false;
-    std::swap(f.state().grad, f.total);  // the old sum dies with `f`, after the lock is gone
-    return true;
-  }
-
-  std::vector<Found> found_;
-};
-
 }  // namespace
 
 Tensor detach(const Tensor& x) {
@@ -188,59 +130,60 @@ Tensor detach(const Tensor& x) {
   return make_alias(x);
 }
 
+namespace {
+void make_leaf(Tensor& t) {
+  LAMELLA_CHECK(is_inexact(t.dtype()), DType, "requires_grad: got {}, expected floating point or complex", t);
+  NodeRef node = NodeRef::adopt(Node::create(0, 0));
+  state_of(*node);
+  attach(t, {std::move(node), 0});
+  meta_of(t)->leaf = true;
+}
+}  // namespace
+
 Tensor requires_grad(const Tensor& x) {
   Tensor leaf = detach(x);
-  LAMELLA_CHECK(is_inexact(x.dtype()), DType, "requires_grad: got {}, expected floating point or complex", x);
-  NodeRef node = NodeRef::adopt(Node::create(0, 0));
-  node->extra = new LeafState;
-  attach(leaf, {std::move(node), 0});
-  meta_of(leaf)->leaf = true;
+  make_leaf(leaf);
   return leaf;
+}
+
+const Tensor& requires_grad_(const Tensor& x) {
+  LAMELLA_CHECK(x.defined(), Undefined, "requires_grad_: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(x.impl()->storage, Level,
+                "requires_grad_: {} is wrapped by a transform; expected a plain tensor", x);
+  if (const Meta* const meta = meta_of(x); meta && meta->leaf) return x;
+  LAMELLA_CHECK(
+      !history_of(x).node, Value,
+      "requires_grad_: {} carries derivatives of other tensors; expected a plain tensor: detach it first", x);
+  LAMELLA_CHECK(
+      !x.impl()->extra && !x.impl()->family(), Value,
+      "requires_grad_: {} is a view, or has views, that would not follow; expected a tensor without: "
+      "call requires_grad before viewing",
+      x);
+  Tensor handle = x;
+  make_leaf(handle);
+  return x;
 }
 
 bool is_grad_required(const Tensor& x) { return bool(history_of(x).node); }
 
-void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions options) {
-  const NodeOutput from = history_of(root);
-  LAMELLA_CHECK(from.node, NotDifferentiable,
-                "backward: {} does not require grad; expected a result of something that does", root);
-  Tensor ct = cotangent;
-  if (!ct.defined()) {
-    LAMELLA_CHECK(root.numel() == 1, Shape, "backward: got {}, expected one element, or a cotangent", root);
-    const Below below(kAutogradKey);
-    ct = ones_like(root);
-  }
-  LAMELLA_CHECK(std::ranges::equal(ct.sizes(), root.sizes()) && ct.dtype() == root.dtype(), Shape,
-                "backward: the cotangent is {}, expected {}", ct, root);
-  Gradients gradients(options.create_graph);
-  const auto run = [&] {
-    run_backward({&from, 1}, {ct}, {}, &gradients);
-    gradients.accumulate();
-  };
-  if (options.create_graph) return run();
-  const Excluding no_record(KeySet::of(kAutogradKey));
-  run();
+bool is_leaf(const Tensor& x) {
+  const NodeOutput from = history_of(x);
+  return !from.node || (meta_of(x) && meta_of(x)->leaf);
 }
 
-Tensor grad_of(const Tensor& leaf) {
-  LeafState* const state = leaf_state(leaf);
-  LAMELLA_CHECK(state, Usage, "grad_of: {} has no gradient of its own; expected a leaf that requires grad",
-                leaf);
-  const std::lock_guard lock(state->mutex);
-  return state->grad;
-}
-
-void clear_grad(const Tensor& leaf) {
-  LeafState* const state = leaf_state(leaf);
-  LAMELLA_CHECK(state, Usage, "clear_grad: {} has no gradient of its own; expected a leaf that requires grad",
-                leaf);
-  Tensor last;  // dies after the lock is gone
-  const std::lock_guard lock(state->mutex);
-  std::swap(last, state->grad);
+uint32_t version_of(const Tensor& x) {
+  LAMELLA_CHECK(x.defined() && x.impl()->storage, Level,
+                "version_of: the tensor has no memory of its own; expected a plain tensor");
+  return x.impl()->storage->version.load(std::memory_order_relaxed);
 }
 
 NoGrad::NoGrad() : saved_(dispatch_state().exclude) { dispatch_state().exclude |= kAutogradBit; }
 NoGrad::~NoGrad() {
+  dispatch_state().exclude = (dispatch_state().exclude & ~kAutogradBit) | (saved_ & kAutogradBit);
+}
+
+EnableGrad::EnableGrad() : saved_(dispatch_state().exclude) { dispatch_state().exclude &= ~kAutogradBit; }
+EnableGrad::~EnableGrad() {
   dispatch_state().exclude = (dispatch_state().exclude & ~kAutogradBit) | (saved_ & kAutogradBit);
 }
 

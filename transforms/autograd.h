@@ -1,6 +1,10 @@
-// Base autograd: tensors that require grad, and backward. The same nodes as the grad level, outside all
-// levels.
+// Base autograd: tensors that require grad, backward, and hooks. The same nodes as the grad level, outside
+// all levels. docs/autograd.md has the order of hooks and the table of PyTorch's names.
 #pragma once
+
+#include <any>
+#include <functional>
+#include <memory>
 
 #include "lamella/dispatch/value.h"
 
@@ -9,32 +13,122 @@ namespace lamella {
 /// A tensor sharing x's memory that requires grad: a leaf. Errors: dtype unless floating or complex; level
 /// for a wrapped tensor.
 Tensor requires_grad(const Tensor& x);
+/// Makes the handle x itself, plain until now, a leaf; returns it. Errors as requires_grad's; value when x
+/// carries derivatives already or is a view of a tensor that does.
+const Tensor& requires_grad_(const Tensor& x);
+/// Whether backward from x reaches some leaf.
 bool is_grad_required(const Tensor& x);
+/// Whether no operator made x what it is for autograd: leaves that require grad, and plain tensors.
+bool is_leaf(const Tensor& x);
+/// Counts the writes to x's memory, through whatever handle. Error level for a wrapped tensor.
+uint32_t version_of(const Tensor& x);
 
 struct BackwardOptions {
-  /// The gradients themselves carry derivatives. A leaf then holds its gradient, whose graph holds the leaf:
-  /// clear_grad() frees both.
+  /// The gradients themselves carry derivatives. A leaf then holds its gradient, whose graph ends in the
+  /// leaf: both are freed with the leaf's last handle, or by clear_grad().
   bool create_graph = false;
 };
 
 /// Adds d root / d leaf to every leaf root depends on. `cotangent` is 1 by default and then root must have
-/// one element. The graph stays usable as long as handles to it exist, so backward may be called again.
+/// one element. Gradients are dense and share no memory with other tensors (without create_graph). The graph
+/// stays usable as long as handles to it exist, so backward may be called again, also from several threads.
+/// When a rule or a hook raises, no gradient has changed (see add_accumulated_hook).
 /// Errors: shape, value (a saved tensor was written in place since), not_differentiable when root does not
 /// require grad.
 void backward(const Tensor& root, const Tensor& cotangent = {}, BackwardOptions options = {});
+/// Likewise for the sum over several roots; `cotangents` is empty, or has one for each root (undefined: 1).
+void backward(const Tensors& roots, const Tensors& cotangents = {}, BackwardOptions options = {});
 
-/// What backward has added up in a leaf; undefined before the first backward.
-Tensor grad_of(const Tensor& leaf);
-void clear_grad(const Tensor& leaf);
-/// The same memory without the graph.
+namespace autograd {
+struct GradOptions {
+  bool create_graph = false;
+  bool allow_unused = false;  ///< undefined for an input that no output depends on, instead of an error
+};
+/// The gradients of the sum of `outputs` (weighted with `cotangents`, as for backward) with respect to
+/// `inputs`: leaves, or any tensors on the way. No leaf's gradient changes. Errors: as backward's;
+/// not_differentiable for an input that does not require grad or, without allow_unused, that no output
+/// depends on.
+Tensors grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents = {},
+             GradOptions options = {});
+}  // namespace autograd
+
+/// What backward has added up in a leaf, or in a tensor that retain_grad() named; undefined before the first
+/// backward. Error usage for other tensors.
+Tensor grad_of(const Tensor& x);
+void clear_grad(const Tensor& x);
+/// Lets backward add up x's gradient as it does a leaf's; a write to x in place takes it along. Error
+/// not_differentiable when x does not require grad.
+void retain_grad(const Tensor& x);
+/// The same memory without the graph: writes through it are seen by nobody's derivatives.
 Tensor detach(const Tensor& x);
 
-/// While alive on this thread, nothing is recorded by base autograd.
+/// A hook that can be taken away again; forgetting the handle leaves it where it is.
+class HookHandle {
+ public:
+  struct State;
+  explicit HookHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  void remove();
+
+ private:
+  std::shared_ptr<State> state_;
+};
+
+/// Called in backward when x's cotangent is complete; a defined result, of the same shape and dtype, takes
+/// its place. Belongs to what x is now: a later write to x gives x another history. Hooks run in the order in
+/// which they were added, before retained gradients are added up and before what x was computed from. They
+/// may call backward. Error not_differentiable when x does not require grad.
+using TensorHook = std::function<Tensor(const Tensor& cotangent)>;
+HookHandle add_hook(const Tensor& x, TensorHook hook);
+
+/// Called at the end of a backward that changed the leaf's gradient, when all gradients are in place, with
+/// the leaf's new gradient. What it raises leaves the gradients as they are then: added up. Error usage
+/// unless x is a leaf.
+using AccumulatedHook = std::function<void(const Tensor& gradient)>;
+HookHandle add_accumulated_hook(const Tensor& leaf, AccumulatedHook hook);
+
+/// Around the rule of the operator x is a result of. `before` gets the cotangents of its results (undefined:
+/// none came), after the hooks of tensors; a list of the same length that it returns takes their place.
+/// `after` gets those it gives to its inputs, one for each input that carries derivatives, and the former;
+/// what it returns takes their place likewise. Error usage for leaves and tensors that do not require grad.
+struct NodeHook {
+  std::function<Tensors(const Tensors& cotangents)> before = {};
+  std::function<Tensors(const Tensors& to_inputs, const Tensors& cotangents)> after = {};
+};
+HookHandle add_node_hook(const Tensor& x, NodeHook hook);
+
+/// While alive on this thread, what base autograd saves goes through `pack` when it is recorded and through
+/// `unpack` each time backward reads it: offloading, compressing. What pack returns may be anything; unpack
+/// has to give a tensor of the same shape and dtype (error value). Versions are not checked then.
+class SavedTensorHooks {
+ public:
+  using Pack = std::function<std::any(const Tensor& saved)>;
+  using Unpack = std::function<Tensor(const std::any& packed)>;
+  SavedTensorHooks(Pack pack, Unpack unpack);
+  ~SavedTensorHooks();
+  SavedTensorHooks(const SavedTensorHooks&) = delete;
+
+ private:
+  std::shared_ptr<const struct SavedHooks> saved_;
+};
+
+/// While alive on this thread, nothing is recorded by base autograd. Views made meanwhile are not followed:
+/// they are detached. Leaves may be written.
 class NoGrad {
  public:
   NoGrad();
   ~NoGrad();
   NoGrad(const NoGrad&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
+/// While alive on this thread, base autograd records again, under NoGrad or in a hook.
+class EnableGrad {
+ public:
+  EnableGrad();
+  ~EnableGrad();
+  EnableGrad(const EnableGrad&) = delete;
 
  private:
   uint64_t saved_;

@@ -165,7 +165,7 @@ class Backward {
     for (int i = 0; i < n.n_saved; ++i) {
       const Node::Saved& s = n.saved()[i];
       if (s.what.kind != what.kind || s.what.index != what.index) continue;
-      const void* value = s.pointer(*n.op, ints, list_);
+      const void* value = s.pointer(*n.op, ints, list_, unpacked_[slot]);
       return value && hooks_ && hooks_->keeps_history ? with_history(n, what, value, slot) : value;
     }
     LAMELLA_ASSERT(!"a formula's saved value was not recorded");
@@ -193,9 +193,42 @@ class Backward {
     return &(list_ = TensorSpan(kept));
   }
 
+  /// What a node gives along one edge, and the elements of it that are left out.
+  struct Given {
+    Tensor cotangent, hidden;
+    bool marks = false;
+  };
+
   void step(Pending& p, uint32_t at) {
     Node& n = *p.node;
     const TensorSpan cts = n.n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
+    if (hooks_ && n.extra && hooks_->watches(n)) [[unlikely]]
+      return step_watched(n, at, cts);
+    run_rules(n, at, cts, [&](uint32_t i, Given g) { deliver(n.edges()[i], std::move(g)); });
+  }
+
+  void step_watched(Node& n, uint32_t at, TensorSpan cts) {
+    std::vector<Given> given(n.n_edges);
+    run_rules(n, at, cts, [&](uint32_t i, Given g) { given[i] = std::move(g); });
+    Tensors to_inputs;
+    for (Given& g : given) to_inputs.push_back(std::move(g.cotangent));
+    hooks_->after(n, to_inputs, cts);
+    for (uint32_t i = 0; i < n.n_edges; ++i) {
+      if (!to_inputs[i].defined()) continue;
+      given[i].cotangent = std::move(to_inputs[i]);
+      deliver(n.edges()[i], std::move(given[i]));
+    }
+  }
+
+  void deliver(const Edge& e, Given g) {
+    if (!g.marks) return add(e.node, e.output, std::move(g.cotangent));
+    const uint32_t to = place_of(e.node);
+    note_hidden(to, g.hidden);
+    sum_up(to, e.output, std::move(g.cotangent));
+  }
+
+  /// Calls give(edge, what its formula gives) for the edges that get something.
+  template <class Give> void run_rules(Node& n, uint32_t at, TensorSpan cts, Give&& give) {
     for (uint32_t i = 0; i < n.n_edges; ++i) {
       const Edge& e = n.edges()[i];
       const BoundFormula* formula = n.op->vjp_of(e.input);
@@ -209,21 +242,19 @@ class Backward {
       if (formula->many) {
         const Tensors all = formula->many(args);
         const int param = e.input;
-        for (; i < n.n_edges && n.edges()[i].input == param; ++i) {
-          const Edge& to = n.edges()[i];
-          if (all[to.element].defined()) add(to.node, to.output, all[to.element]);
-        }
+        for (; i < n.n_edges && n.edges()[i].input == param; ++i)
+          if (const Tensor& ct = all[n.edges()[i].element]; ct.defined()) give(i, {ct, {}});
         --i;
         continue;
       }
       Tensor ct = formula->one(args);
       if (!ct.defined()) continue;
       if (formula->hidden || !hidden_.empty()) [[unlikely]] {
-        add_hiding(n, at, e, *formula, args, std::move(ct));
+        give(i, hiding(n, at, e, *formula, args, std::move(ct)));
         continue;
       }
       if (e.fix) ct = fit(n, e, ct);
-      add(e.node, e.output, std::move(ct));
+      give(i, {std::move(ct), {}});
     }
   }
 
@@ -246,9 +277,9 @@ class Backward {
     return eq(move(to(logical_not(hidden), DType::F32)), 0.0);
   }
 
-  /// Adds what the node at `at` gives back, without the elements hidden above, and notes what it hides.
-  [[gnu::noinline]] void add_hiding(Node& n, uint32_t at, const Edge& e, const BoundFormula& formula,
-                                    const RuleArgs& args, Tensor ct) {
+  /// What the node at `at` gives back, without the elements hidden above, and what it hides itself.
+  [[gnu::noinline]] Given hiding(Node& n, uint32_t at, const Edge& e, const BoundFormula& formula,
+                                 const RuleArgs& args, Tensor ct) {
     const Tensor above = at < hidden_.size() ? hidden_[at] : Tensor();
     Tensor hidden;
     if (formula.hidden && carries_marks(*e.node)) hidden = formula.hidden(args);
@@ -267,9 +298,7 @@ class Backward {
                        [&](const Tensor& shown) { return sum_to_size(shown, fitted.sizes()); });
       ct = fitted;
     }
-    const uint32_t to = place_of(e.node);
-    note_hidden(to, hidden);
-    sum_up(to, e.output, std::move(ct));
+    return {std::move(ct), std::move(hidden), true};
   }
 
   Tensor fit(Node& n, const Edge& e, const Tensor& ct) {
@@ -281,6 +310,7 @@ class Backward {
 
   std::span<const NodeOutput> targets_;
   TapeHooks* hooks_;
+  Tensor unpacked_[kMaxSaves];
   Tensors kept_[kMaxSaves];  ///< saved values with their history, of the formula that runs
   uint64_t lowest_ = 0;      ///< order of the lowest target; 0: everything runs
   Tensors found_;

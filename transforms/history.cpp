@@ -87,22 +87,27 @@ void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) 
   }
   meta->from = from;
   meta->generation = generation;
+  if (meta->retains && from.node) state_of(*from.node).retained |= uint8_t(1 << from.output);
 }
 
 }  // namespace
 
 Meta::~Meta() {
   if (!leaf || !from.node) return;
-  auto* state = static_cast<LeafState*>(from.node->extra);
+  NodeState& state = state_of(*from.node);
   Tensor last;  // dies after the lock is gone: what it leads to may hold leaves
-  const std::lock_guard lock(state->mutex);
-  state->alive = false;
-  std::swap(last, state->grad);
+  const std::lock_guard lock(state.mutex);
+  state.alive = false;
+  std::swap(last, state.grads[0]);
 }
 
-LeafState* leaf_state(const Tensor& t) {
-  const Meta* const meta = meta_of(t);
-  return meta && meta->leaf ? static_cast<LeafState*>(meta->from.node->extra) : nullptr;
+NodeState& state_of(Node& node) {
+  static std::mutex making;
+  if (NodeExtra* const extra = std::atomic_ref(node.extra).load(std::memory_order_acquire))
+    return *static_cast<NodeState*>(extra);
+  const std::lock_guard lock(making);
+  if (!node.extra) std::atomic_ref(node.extra).store(new NodeState, std::memory_order_release);
+  return *static_cast<NodeState*>(node.extra);
 }
 
 void attach(Tensor& t, NodeOutput from) {

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "lamella/core/family.h"
+#include "lamella/transforms/autograd.h"
 #include "lamella/transforms/tape.h"
 
 namespace lamella {
@@ -22,18 +23,33 @@ struct Meta : TensorExtra {
   NodeOutput from;
   uint32_t generation = 0;  ///< of the family when `from` was the handle's history
   bool leaf = false;
+  bool retains = false;  ///< retain_grad: goes along when the handle is written
   std::string str() const override { return leaf ? " requires grad" : " with grad history"; }
   ~Meta() override;
 };
 static_assert(sizeof(Meta) <= 64);
 
-/// The gradient of a leaf, kept with its node: graphs reach it, also from other threads, while handles come
-/// and go. Cleared when the last handle does.
-struct LeafState : NodeExtra {
+/// What was asked of a node beside its rule: hooks, and gradients added up of its results (a leaf's of its
+/// one). Graphs reach it, also from other threads, while handles come and go.
+struct NodeState : NodeExtra {
   std::mutex mutex;
-  Tensor grad;
-  bool alive = true;
+  bool alive = true;     ///< a leaf: cleared when its last handle dies
+  uint8_t retained = 0;  ///< bits of results whose gradients are added up
+  Tensor grads[kMaxResults];
+  std::vector<std::shared_ptr<HookHandle::State>> hooks;
 };
+
+/// A hook of one of the three kinds.
+struct HookHandle::State {
+  uint32_t output = 0;  ///< of a tensor hook
+  TensorHook tensor;
+  AccumulatedHook accumulated;
+  NodeHook node;
+  std::atomic<bool> removed{false};
+};
+
+/// The state of a node, made on demand.
+NodeState& state_of(Node& node);
 
 inline constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
 
@@ -43,9 +59,6 @@ inline Meta* meta_of(const Tensor& t) {
              ? static_cast<Meta*>(t.impl()->extra)
              : nullptr;
 }
-
-/// Null unless `t` is a leaf.
-LeafState* leaf_state(const Tensor& t);
 
 /// Gives the handle `t` a history; a header that has one already is replaced by one of its own.
 void attach(Tensor& t, NodeOutput from);

@@ -14,7 +14,24 @@ struct SavedList {
   std::vector<uint32_t> versions;
 };
 
+/// What hooks made of a saved tensor, and what it was.
+struct PackedTensor {
+  std::shared_ptr<const SavedHooks> hooks;
+  std::any packed;
+  Dims sizes;
+  DType dtype;
+};
+
+thread_local std::shared_ptr<const SavedHooks> live_saved_hooks;
+/// Whether there are any, or memory is about to be written: one look for both.
+thread_local constinit int special_saves = 0;
 }  // namespace
+
+std::shared_ptr<const SavedHooks> exchange_saved_hooks(std::shared_ptr<const SavedHooks> hooks) {
+  special_saves += bool(hooks) - bool(live_saved_hooks);
+  std::swap(hooks, live_saved_hooks);
+  return hooks;
+}
 
 inline Node::Saved::~Saved() {
   if (held_ == Held::Tensor) [[likely]]
@@ -24,6 +41,7 @@ inline Node::Saved::~Saved() {
 
 void Node::Saved::drop() {
   if (held_ == Held::List) delete as<SavedList*>();
+  if (held_ == Held::Packed) delete as<PackedTensor*>();
   if (held_ == Held::Boxed) delete as<Value*>();
 }
 
@@ -109,10 +127,15 @@ uint32_t version_of(const Storage* memory) {
 inline Tensor own_header(const Tensor& t, uint64_t serial) {
   const TensorImpl* const impl = t.impl();
   if (!impl || !impl->storage || impl->number) return t;
-  if (serial == 0 && impl->storage == about_to_be_written) [[unlikely]]
-    return clone(make_alias(t));
   const bool fresh = !impl->extra && impl->storage->birth >= serial;
   return serial == 0 || fresh ? make_alias(t) : t;
+}
+
+/// A copy of what is about to be written.
+Tensor own_value(const Tensor& t, uint64_t serial) {
+  const TensorImpl* const impl = t.impl();
+  const bool lost = serial == 0 && impl && impl->storage && impl->storage == about_to_be_written;
+  return lost ? clone(make_alias(t)) : own_header(t, serial);
 }
 
 void check_version(const Op& op, const Tensor& t, bool was_plain, uint32_t saved) {
@@ -127,19 +150,37 @@ void check_version(const Op& op, const Tensor& t, bool was_plain, uint32_t saved
 
 KeepingCopies::KeepingCopies(const Storage* memory) : saved_(about_to_be_written) {
   about_to_be_written = memory;
+  ++special_saves;
 }
-KeepingCopies::~KeepingCopies() { about_to_be_written = saved_; }
+KeepingCopies::~KeepingCopies() {
+  about_to_be_written = saved_;
+  --special_saves;
+}
 
 template <class T> void Node::Saved::put(T v, Held held) {
   new (bytes_) T(std::move(v));
   held_ = held;
 }
 
-inline void Node::Saved::keep_tensor(const Tensor& t, uint64_t serial) {
-  put(own_header(t, serial), Held::Tensor);
+inline void Node::Saved::hold(Tensor value) {
+  put(std::move(value), Held::Tensor);
   const TensorImpl* const kept = as<Tensor>().impl();
   plain_ = kept && kept->storage;
   version_ = version_of(plain_ ? kept->storage : memory_of(kept));
+}
+
+inline void Node::Saved::keep_tensor(const Tensor& t, uint64_t serial) {
+  if (special_saves) [[unlikely]]
+    return keep_specially(t, serial);
+  hold(own_header(t, serial));
+}
+
+void Node::Saved::keep_specially(const Tensor& t, uint64_t serial) {
+  Tensor value = own_value(t, serial);
+  if (!live_saved_hooks || serial != 0 || !t.defined()) return hold(std::move(value));
+  const Excluding unrecorded(KeySet::of(kAutogradKey));
+  std::any packed = live_saved_hooks->pack(value);
+  put(new PackedTensor{live_saved_hooks, std::move(packed), value.sizes(), value.dtype()}, Held::Packed);
 }
 
 inline Node::Saved::Saved(const Frame& f, BoundSave saved, uint64_t serial) : what(saved) {
@@ -154,7 +195,7 @@ void Node::Saved::keep(const Frame& f, uint64_t serial) {
   const auto list = [&](TensorSpan ts) {
     auto saved = std::make_unique<SavedList>();
     for (const Tensor& t : ts) {
-      saved->values.push_back(own_header(t, serial));
+      saved->values.push_back(own_value(t, serial));
       saved->versions.push_back(version_of(memory_of(saved->values.back().impl())));
     }
     put(saved.release(), Held::List);
@@ -176,7 +217,17 @@ void Node::Saved::keep(const Frame& f, uint64_t serial) {
   }
 }
 
-const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list) const {
+namespace {
+const Tensor& unpack(const Op& op, const PackedTensor& p, Tensor& into) {
+  into = p.hooks->unpack(p.packed);
+  LAMELLA_CHECK(into.defined() && std::ranges::equal(into.sizes(), Ints(p.sizes)) && into.dtype() == p.dtype,
+                Value, "backward: SavedTensorHooks unpacked {} for a value that {} saved; expected {}",
+                into.defined() ? type_str(into) : "an undefined tensor", op.name, type_str(p.dtype, p.sizes));
+  return into;
+}
+}  // namespace
+
+const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Tensor& unpacked) const {
   if (held_ == Held::None) return nullptr;
   if (held_ == Held::Number) return bytes_;
   if (held_ == Held::Tensor) {
@@ -191,6 +242,7 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list) con
       check_version(op, saved.values[k], false, saved.versions[k]);
     return &(list = TensorSpan(saved.values));
   }
+  if (held_ == Held::Packed) return &unpack(op, *as<PackedTensor*>(), unpacked);
   const Value& v = *as<Value*>();
   if (const auto* dims = std::get_if<Dims>(&v)) return &(ints = Ints(*dims));
   return std::get_if<std::string>(&v);

@@ -1,6 +1,10 @@
 // The tape: counted records of operator calls, and running them backwards. Levels and base autograd share it.
 #pragma once
 
+#include <any>
+#include <functional>
+#include <memory>
+
 #include "lamella/dispatch/call.h"
 
 namespace lamella {
@@ -38,14 +42,16 @@ struct Node : RefCounted {
     Saved(const Frame& f, BoundSave saved, uint64_t serial);
     ~Saved();
     Saved(const Saved&) = delete;
-    /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`. Error value
-    /// when its memory was written after it was saved.
-    const void* pointer(const Op& op, Ints& ints, TensorSpan& list) const;
+    /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`, what hooks
+    /// packed through `unpacked`. Error value when its memory was written after it was saved.
+    const void* pointer(const Op& op, Ints& ints, TensorSpan& list, Tensor& unpacked) const;
 
    private:
-    enum class Held : uint8_t { None, Tensor, Number, List, Boxed };
+    enum class Held : uint8_t { None, Tensor, Number, List, Packed, Boxed };
     void keep(const Frame& f, uint64_t serial);
     void keep_tensor(const Tensor& t, uint64_t serial);
+    void keep_specially(const Tensor& t, uint64_t serial);
+    void hold(Tensor value);
     void drop();
     template <class T> const T& as() const { return *reinterpret_cast<const T*>(bytes_); }
     template <class T> void put(T v, Held held);
@@ -86,6 +92,14 @@ const Storage* memory_of(const TensorImpl* impl);
 /// 0: base autograd.
 NodeRef record(const Frame& values, std::span<const TapeInput> inputs, uint64_t serial = 0);
 
+/// What pack and unpack saved values of base autograd while SavedTensorHooks are alive.
+struct SavedHooks {
+  std::function<std::any(const Tensor&)> pack;
+  std::function<Tensor(const std::any&)> unpack;
+};
+/// Those of this thread from now on (null: none); returns the former.
+std::shared_ptr<const SavedHooks> exchange_saved_hooks(std::shared_ptr<const SavedHooks> hooks);
+
 /// While alive on this thread, what is recorded keeps copies of values that lie in `memory`, which is about
 /// to be written.
 class KeepingCopies {
@@ -103,6 +117,11 @@ class TapeHooks {
  public:
   /// Before a node with extra runs: it may replace the cotangents of its outputs, which are complete now.
   virtual void before(Node& node, std::span<Tensor> cotangents) = 0;
+  /// Whether after() is to be called for this node, which has extra.
+  virtual bool watches(Node& node) = 0;
+  /// Before what a watched node gives reaches its inputs: one cotangent an edge (undefined: none), which it
+  /// may replace.
+  virtual void after(Node& node, Tensors& to_inputs, TensorSpan cotangents) = 0;
   /// A leaf that received a cotangent.
   virtual void on_leaf(Node& leaf, const Tensor& cotangent) = 0;
   /// A saved value with the history it had: that of result `output` of `from`. Asked only when
