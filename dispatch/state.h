@@ -150,6 +150,8 @@ struct Wrapper : TensorExtra {
   Tensor value;
   uint64_t serial = 0;
   int key = 0;
+  /// Counts the writes that replaced the value, where a level replaces values.
+  virtual uint64_t writes() const { return 0; }
 };
 
 /// The wrapper of `t` at level `key`, or null. Error escaped_wrapper when it belongs to a level that has

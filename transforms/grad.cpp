@@ -55,6 +55,7 @@ class Grad final : public Interpreter {
   void functional(Frame& f) override {
     const Op& op = *f.op;
     if (op.composite) return run_composite(f);
+    if (op.is_view()) return view(f);
     if (!op.simple) return with_lists(f);
     const void* args[kMaxArity];
     for (int i = 0; i < op.arity; ++i) args[i] = f.args[i];
@@ -74,13 +75,7 @@ class Grad final : public Interpreter {
     replace_value(f, target, value, key_, serial_, take);
   }
 
-  Wrapper* shell(const Tensor& plain) override {
-    auto* w = new GradWrapper;
-    w->value = plain;
-    w->key = key_;
-    w->serial = serial_;
-    return w;
-  }
+  Wrapper* shell(const Tensor& plain) override { return make_shell<GradWrapper>(plain, plain); }
 
  private:
   static void take(const Tensor& to, const Tensor& from) {
@@ -93,6 +88,24 @@ class Grad final : public Interpreter {
   void run_composite(Frame& f) {
     const Reaching reaching(key_);
     f.op->composite(f);
+  }
+
+  /// A view of what the level wraps is wrapped, with or without derivatives: writes must reach it.
+  [[gnu::noinline]] void view(Frame& f) {
+    const int at = f.op->tensor_params[0];
+    const Tensor& x = f.tensor(at);
+    GradWrapper* w = wrapper(f, x);
+    FrameCopy values(f);
+    values.set(at, lies_as_seen(x, w->value) ? w->value : contiguous(w->value));
+    const TapeInput input{at, 0, &w->from};
+    Frame lower = values.into(f.results);
+    lamella::call(lower);
+    Tensor& result = f.results[0];
+    NodeRef node;
+    if (w->from.node && !f.op->vjp.empty() && is_inexact(result.dtype()))
+      node = record(lower, {&input, 1});
+    result = wrap(std::move(result), {std::move(node), 0});
+    note_view(f, result, key_, serial_);
   }
 
   void with_lists(Frame& f) {
@@ -121,7 +134,6 @@ class Grad final : public Interpreter {
       if (!is_inexact(result.dtype())) continue;
       if (!node) node = record(lower, inputs, serial_);  // before the first result is wrapped
       result = wrap(std::move(result), {k + 1 == n ? std::move(node) : node, uint32_t(k)});
-      if (op.is_view()) note_view(f, result, key_, serial_);
     }
   }
 };

@@ -48,27 +48,77 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
       "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
       frame.op->name, arg, target, live_key_name(key_));
   const bool embedded = impl->storage->embedded;
-  Wrapper* const extra = shell(
-      embedded ? clone(target) : make_view_unchecked(target, target.sizes(), target.strides(), impl->offset));
+  Tensor plain =
+      embedded ? clone(target) : make_view_unchecked(target, target.sizes(), target.strides(), impl->offset);
+  if (embedded) plain.impl()->storage->version.store(impl->storage->version.load());  // a tape compares it
+  Wrapper* const extra = shell(plain);
   if (!embedded) (void)impl->storage->release();  // the view holds it; from here on nothing fails
   impl->storage = nullptr;
   impl->extra = extra;
   impl->keys |= KeySet::of(key_).bits;
 }
 
+const Tensor* before_promotion(const Tensor& t, int key) {
+  const Tensor* now = &t;
+  while (!now->impl()->storage) {
+    const auto* w = static_cast<const Wrapper*>(now->impl()->extra);
+    const auto* promoted = dynamic_cast<const Promoted*>(w);
+    if (!promoted || w->key < key) return nullptr;
+    now = &promoted->before;
+  }
+  return now;
+}
+
+uint32_t writes_through(const TensorImpl* impl) {
+  uint32_t seen = 0;
+  while (!impl->storage && impl->keys >> kFirstLevelKey) {
+    const auto* w = static_cast<const Wrapper*>(impl->extra);
+    seen = 7 * seen + uint32_t(w->writes()) * 1000003;  // a new value's memory starts at version 0
+    impl = w->value.impl();
+  }
+  return impl->storage ? seen + writes_seen(*impl) : seen;
+}
+
+ViewStep::ViewStep(Ref<ViewStep> before, const Frame& frame)
+    : from(std::move(before)), op(frame.op), args(own(frame)) {
+  args[0] = Tensor();
+  destroy_queued = [](RefCounted* s) { destroy(static_cast<ViewStep*>(s)); };
+}
+
+/// In a loop: the steps of a long chain may all end with its last view.
+void ViewStep::destroy(ViewStep* step) {
+  while (step) {
+    ViewStep* const from = step->from.detach();
+    delete step;
+    step = from && from->release() ? from : nullptr;
+  }
+}
+
+namespace {
+/// The steps that lead from the base to the view, in order.
+std::vector<const ViewStep*> steps_of(const ViewOf& view) {
+  std::vector<const ViewStep*> steps;
+  for (const ViewStep* s = view.last.get(); s; s = s->from.get()) steps.push_back(s);
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
+Values args_for(const ViewStep& step, const Tensor& x) {
+  Values args = step.args;
+  args[0] = x;
+  return args;
+}
+Tensor apply(const ViewStep& step, const Tensor& x) { return call_boxed(*step.op, args_for(step, x))[0]; }
+}  // namespace
+
 ReplacingWrapper* replayed(const Tensor& t, ReplacingWrapper* w, int key, Take take) {
-  auto* base = static_cast<ReplacingWrapper*>(w->view->base.impl()->extra);
-  if (base->generation == w->view->generation) return w;
+  const uint64_t generation = ReplacingWrapper::of_base(*w->view).generation;
+  if (generation == w->view->generation) return w;
   const Below at_level(key);
   const Reaching reaching(key);
   Tensor now = w->view->base;
-  for (const ViewStep& step : w->view->steps) {
-    Values args = step.args;
-    args[0] = now;
-    now = call_boxed(*step.op, args)[0];
-  }
+  for (const ViewStep* step : steps_of(*w->view)) now = apply(*step, now);
   take(t, now);
-  w->view->generation = base->generation;
+  w->view->generation = generation;
   return w;
 }
 
@@ -76,33 +126,35 @@ void note_view(const Frame& frame, const Tensor& result, int key, uint64_t seria
   auto* w = wrapper_at<ReplacingWrapper>(result, key, serial);
   const Tensor& input = frame.tensor(frame.op->tensor_params[0]);
   auto* in = wrapper_at<ReplacingWrapper>(input, key, serial);
-  if (!w || !in) return;
+  LAMELLA_ASSERT(w && in);
   auto view = std::make_unique<ViewOf>();
-  if (in->view) *view = *in->view;
-  else view->base = input;
-  Values args = own(frame);
-  args[0] = Tensor();
-  view->steps.push_back({frame.op, std::move(args)});
-  view->generation = static_cast<ReplacingWrapper*>(view->base.impl()->extra)->generation;
+  view->base = in->view ? in->view->base : input;
+  view->last = Ref<ViewStep>::adopt(new ViewStep(in->view ? in->view->last : Ref<ViewStep>(), frame));
+  view->generation = ReplacingWrapper::of_base(*view).generation;
   w->view = std::move(view);
+  if (lies_as_seen(input, in->value)) return;
+  const Geometry seen = frame.op->view(frame, {input.sizes(), input.strides(), input.impl()->offset});
+  result.impl()->set_shape(seen.sizes, seen.strides);
+  result.impl()->offset = seen.offset;
+}
+
+bool lies_as_seen(const Tensor& wrapper, const Tensor& value) {
+  return wrapper.impl()->offset == value.impl()->offset &&
+         std::ranges::equal(wrapper.strides(), value.strides());
 }
 
 namespace {
 /// Every view operator is linear and copies elements: its transpose puts `value` at the elements of the base
 /// it shows, and the transpose of ones marks them. No operator is named.
 Tensor write_through(const ViewOf& view, const Tensor& value) {
+  const std::vector<const ViewStep*> steps = steps_of(view);
   std::vector<Tensor> inputs{view.base};
-  for (const ViewStep& step : view.steps) {
-    Values args = step.args;
-    args[0] = inputs.back();
-    inputs.push_back(call_boxed(*step.op, args)[0]);
-  }
+  for (const ViewStep* step : steps) inputs.push_back(apply(*step, inputs.back()));
   Tensor placed = value, mark = ones_like(value);
-  for (size_t k = view.steps.size(); k-- > 0;) {
-    Values args = view.steps[k].args;
-    args[0] = inputs[k];
-    placed = transpose_of(*view.steps[k].op, args, placed);
-    mark = transpose_of(*view.steps[k].op, args, mark);
+  for (size_t k = steps.size(); k-- > 0;) {
+    const Values args = args_for(*steps[k], inputs[k]);
+    placed = transpose_of(*steps[k]->op, args, placed);
+    mark = transpose_of(*steps[k]->op, args, mark);
   }
   return where(ne(mark, 0), placed, view.base);
 }

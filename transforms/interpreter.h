@@ -8,14 +8,21 @@ namespace lamella {
 
 /// NOTE: [views and writes] Under grad and jvp a write replaces the value a wrapper holds; nothing saved is
 /// overwritten. A view remembers its base and how it was made; a write to a view goes to the base as well,
-/// and other views of the base are replayed when they are next read (decision 0005).
-struct ViewStep {
+/// and other views of the base are replayed when they are next read (decision 0005). Sizes, strides and
+/// offset of a wrapper are those the program sees: of the memory it would have without the level. The value
+/// may be laid out otherwise once it was replaced.
+///
+/// A step is shared by all views made from its view, so that a chain of n views costs n.
+struct ViewStep : RefCounted {
+  Ref<ViewStep> from;  ///< null: applies to the base
   const Op* op;
   Values args;  ///< args[0] is replaced by the value the step applies to
+  ViewStep(Ref<ViewStep> before, const Frame& frame);
+  static void destroy(ViewStep* step);
 };
 struct ViewOf {
   Tensor base;
-  std::vector<ViewStep> steps;
+  Ref<ViewStep> last;
   uint64_t generation = 0;
 };
 
@@ -24,7 +31,27 @@ struct ReplacingWrapper : Wrapper {
   std::unique_ptr<ViewOf> view;  ///< null when it is no view
   uint64_t generation = 0;       ///< counts writes
   bool argument = false;         ///< holds an argument of the transform: its memory belongs to the caller
+  uint64_t writes() const override { return view ? of_base(*view).generation : generation; }
+  static ReplacingWrapper& of_base(const ViewOf& view) {
+    return *static_cast<ReplacingWrapper*>(view.base.impl()->extra);
+  }
 };
+
+/// What promotion puts into a header (NOTE: [promotion of fresh storage]): a wrapper, and the plain tensor
+/// that the header was.
+struct Promoted {
+  Tensor before;
+};
+template <class W> struct PromotedWrapper : W, Promoted {};
+
+/// A tape's handle `t` that was plain when the tape of level `key` saved it: as that level saw it. Null when
+/// a level further out has turned it into a wrapper, which to this one is a write.
+const Tensor* before_promotion(const Tensor& t, int key);
+/// Tells writes apart that a tensor has seen through any wrapper, for tapes that saved it.
+uint32_t writes_through(const TensorImpl* impl);
+inline uint32_t writes_seen(const TensorImpl& impl) {
+  return impl.storage ? impl.storage->version.load(std::memory_order_relaxed) : writes_through(&impl);
+}
 
 /// A tensor that wraps `value` at a level; its shape is the caller's to set.
 template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial) {
@@ -46,10 +73,11 @@ template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial) {
   w->key = key;
   return out;
 }
-/// Wrapped tensor with the sizes and strides of `shape`.
+/// Wrapped tensor with the sizes, strides and offset of `shape`.
 template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial, const TensorImpl& shape) {
   Tensor out = make_wrapper<W>(std::move(value), key, serial);
   out.impl()->set_shape_of(shape);
+  out.impl()->offset = shape.offset;
   return out;
 }
 template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial, Ints sizes, Ints strides) {
@@ -69,8 +97,16 @@ class Interpreter : public Transform {
   /// it.
   virtual void assign(const Frame& frame, const Tensor& target, const Tensor& value) = 0;
   /// A heap-made wrapper around `plain`, a tensor this level did not know: what promotion puts into its
-  /// header.
+  /// header. A PromotedWrapper.
   virtual Wrapper* shell(const Tensor& plain) = 0;
+  template <class W> W* make_shell(const Tensor& plain, Tensor value) const {
+    auto* w = new PromotedWrapper<W>;
+    w->before = plain;
+    w->value = std::move(value);
+    w->key = key_;
+    w->serial = serial_;
+    return w;
+  }
   bool wraps(const Tensor& t) const { return t.keys() >> key_ & 1; }
 
   int key_ = 0;
@@ -116,8 +152,10 @@ inline ReplacingWrapper* current_wrapper(const Frame& frame, const Tensor& t, in
     raise_escaped(frame, key);
   return w->view ? replayed(t, w, key, take) : w;
 }
-/// Notes that `result` is `frame.op` applied to the wrapped `frame.tensor(0)`.
+/// Makes `result` a view, by `frame.op`, of the wrapped `frame.tensor(0)`, and places it as `op.view` says.
 void note_view(const Frame& frame, const Tensor& result, int key, uint64_t serial);
+/// Whether a wrapper's value lies as the wrapper says: then the view of it lies as the wrapper's view.
+bool lies_as_seen(const Tensor& wrapper, const Tensor& value);
 /// The write of NOTE: [views and writes]. `take(to, from)` gives the wrapped `to` the content of `from`,
 /// wrapped or plain.
 void replace_value(const Frame& frame, const Tensor& target, const Tensor& value, int key, uint64_t serial,

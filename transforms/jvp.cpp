@@ -53,20 +53,14 @@ class Jvp final : public Interpreter {
       const Reaching reaching(key_);
       return op.composite(f);
     }
-    op.simple ? plain(f) : with_lists(f);
+    op.is_view() ? view(f) : op.simple ? plain(f) : with_lists(f);
   }
 
   void assign(const Frame& f, const Tensor& target, const Tensor& value) override {
     replace_value(f, target, value, key_, serial_, take);
   }
 
-  Wrapper* shell(const Tensor& plain) override {
-    auto* w = new JvpWrapper;
-    w->value = plain;
-    w->key = key_;
-    w->serial = serial_;
-    return w;
-  }
+  Wrapper* shell(const Tensor& plain) override { return make_shell<JvpWrapper>(plain, plain); }
 
  private:
   /// A tangent for each result; undefined ones are zero.
@@ -112,6 +106,21 @@ class Jvp final : public Interpreter {
     for (const uint8_t i : op.tensor_params)
       if (tangents[i]) push(lower, i, {tangents[i], 1}, sums);
     finish(f, sums);
+  }
+
+  /// A view of what the level wraps is wrapped, with or without a tangent: writes must reach it.
+  [[gnu::noinline]] void view(Frame& f) {
+    const int at = f.op->tensor_params[0];
+    const Tensor& x = f.tensor(at);
+    const JvpWrapper* w = wrapper(f, x);
+    FrameCopy values(f);
+    values.set(at, lies_as_seen(x, w->value) ? w->value : contiguous(w->value));
+    Frame lower = values.into(f.results);
+    lamella::call(lower);
+    Parts sums(1);
+    if (w->tangent.defined()) push(lower, at, {&w->tangent, 1}, sums);
+    f.results[0] = wrap(std::move(f.results[0]), std::move(sums[0]));
+    note_view(f, f.results[0], key_, serial_);
   }
 
   void with_lists(Frame& f) {
@@ -193,7 +202,6 @@ class Jvp final : public Interpreter {
     for (int k = 0; k < f.op->schema.n_results; ++k) {
       if (!sums[k].defined() || !is_inexact(f.results[k].dtype())) continue;
       f.results[k] = wrap(std::move(f.results[k]), std::move(sums[k]));
-      if (f.op->is_view()) note_view(f, f.results[k], key_, serial_);
     }
   }
 };

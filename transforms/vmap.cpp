@@ -93,11 +93,7 @@ class Vmap final : public Interpreter {
     Dims sizes(plain.sizes());
     sizes.insert(0, size_);
     Tensor value = clone(expand(plain, sizes));
-    auto* w = new VmapWrapper;
-    w->value = std::move(value);
-    w->key = key_;
-    w->serial = serial_;
-    return w;
+    return make_shell<VmapWrapper>(plain, std::move(value));
   }
 
  private:
