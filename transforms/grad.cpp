@@ -103,7 +103,7 @@ class Grad final : public Interpreter {
     Tensor& result = f.results[0];
     NodeRef node;
     if (w->from.node && !f.op->vjp.empty() && is_inexact(result.dtype()))
-      node = record(lower, {&input, 1});
+      node = record(lower, {&input, 1}, key_);
     result = wrap(std::move(result), {std::move(node), 0});
     note_view(f, result, key_, serial_);
   }
@@ -132,7 +132,7 @@ class Grad final : public Interpreter {
     for (int k = 0; k < n; ++k) {
       Tensor& result = f.results[k];
       if (!is_inexact(result.dtype())) continue;
-      if (!node) node = record(lower, inputs, serial_);  // before the first result is wrapped
+      if (!node) node = record(lower, inputs, key_);  // before the first result is wrapped
       result = wrap(std::move(result), {k + 1 == n ? std::move(node) : node, uint32_t(k)});
     }
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/interpreter.h"
 
 namespace lamella {
 
@@ -11,7 +12,7 @@ namespace {
 /// A saved list; its tensors are values like other saved ones.
 struct SavedList {
   Tensors values;
-  std::vector<uint32_t> versions;
+  std::vector<std::pair<uint32_t, bool>> versions;  ///< writes seen, and whether it was no wrapper
 };
 
 /// What hooks made of a saved tensor, and what it was.
@@ -93,12 +94,6 @@ void Node::destroy(Node* node) {
   draining = false;
 }
 
-const Storage* memory_of(const TensorImpl* impl) {
-  while (impl && !impl->storage && impl->keys >> kFirstLevelKey)
-    impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
-  return impl ? impl->storage : nullptr;
-}
-
 namespace {
 constexpr int kMaxSaved = 16;
 
@@ -118,33 +113,28 @@ struct SavePlan {
 namespace {
 thread_local constinit const Storage* about_to_be_written = nullptr;
 
-uint32_t version_of(const Storage* memory) {
-  return memory ? memory->version.load(std::memory_order_relaxed) : 0;
-}
-
-/// The tape's own header: at the base always, since any tensor may be written later and then has a history;
-/// under a level for what promotion may turn into a wrapper.
-inline Tensor own_header(const Tensor& t, uint64_t serial) {
+/// The tape's own header at the base, since any tensor may be written later and then has a history.
+inline Tensor own_header(const Tensor& t, int key) {
   const TensorImpl* const impl = t.impl();
-  if (!impl || !impl->storage || impl->number) return t;
-  const bool fresh = !impl->extra && impl->storage->birth >= serial;
-  return serial == 0 || fresh ? make_alias(t) : t;
+  return key != 0 || !impl || !impl->storage || impl->number ? t : make_alias(t);
 }
 
 /// A copy of what is about to be written.
-Tensor own_value(const Tensor& t, uint64_t serial) {
+Tensor own_value(const Tensor& t, int key) {
   const TensorImpl* const impl = t.impl();
-  const bool lost = serial == 0 && impl && impl->storage && impl->storage == about_to_be_written;
-  return lost ? clone(make_alias(t)) : own_header(t, serial);
+  const bool lost = key == 0 && impl && impl->storage && impl->storage == about_to_be_written;
+  return lost ? clone(make_alias(t)) : own_header(t, key);
 }
 
-void check_version(const Op& op, const Tensor& t, bool was_plain, uint32_t saved) {
-  const Storage* const memory = memory_of(t.impl());
-  const bool promoted = was_plain && !t.impl()->storage;
-  LAMELLA_CHECK(!promoted && version_of(memory) == saved, Value,
+/// `t` as the level `key` saved it. Error value when it was written since.
+const Tensor* as_saved(const Op& op, const Tensor& t, int key, bool was_plain, uint32_t version) {
+  const Tensor* const then = was_plain && !t.impl()->storage ? before_promotion(t, key) : &t;
+  const uint32_t now = then ? writes_seen(*then->impl()) : version + 1;
+  LAMELLA_CHECK(now == version, Value,
                 "backward: a value that {} saved was written in place later: version {}, expected {}; "
                 "clone it first",
-                op.name, version_of(memory) + promoted, saved);
+                op.name, now, version);
+  return then;
 }
 }  // namespace
 
@@ -165,42 +155,43 @@ template <class T> void Node::Saved::put(T v, Held held) {
 inline void Node::Saved::hold(Tensor value) {
   put(std::move(value), Held::Tensor);
   const TensorImpl* const kept = as<Tensor>().impl();
-  plain_ = kept && kept->storage;
-  version_ = version_of(plain_ ? kept->storage : memory_of(kept));
+  if (!kept) return;
+  plain_ = kept->storage;
+  version_ = writes_seen(*kept);
 }
 
-inline void Node::Saved::keep_tensor(const Tensor& t, uint64_t serial) {
+inline void Node::Saved::keep_tensor(const Tensor& t) {
   if (special_saves) [[unlikely]]
-    return keep_specially(t, serial);
-  hold(own_header(t, serial));
+    return keep_specially(t);
+  hold(own_header(t, key_));
 }
 
-void Node::Saved::keep_specially(const Tensor& t, uint64_t serial) {
-  Tensor value = own_value(t, serial);
-  if (!live_saved_hooks || serial != 0 || !t.defined()) return hold(std::move(value));
+void Node::Saved::keep_specially(const Tensor& t) {
+  Tensor value = own_value(t, key_);
+  if (!live_saved_hooks || key_ != 0 || !t.defined()) return hold(std::move(value));
   const Excluding unrecorded(KeySet::of(kAutogradKey));
   std::any packed = live_saved_hooks->pack(value);
   put(new PackedTensor{live_saved_hooks, std::move(packed), value.sizes(), value.dtype()}, Held::Packed);
 }
 
-inline Node::Saved::Saved(const Frame& f, BoundSave saved, uint64_t serial) : what(saved) {
+inline Node::Saved::Saved(const Frame& f, BoundSave saved, int key) : what(saved), key_(uint8_t(key)) {
   const bool argument = what.kind == BoundSave::Argument;
-  if (!argument || f.op->schema.params[what.index].kind != ParamKind::Tensor) keep(f, serial);
-  else if (f.args[what.index]) keep_tensor(f.arg<Tensor>(what.index), serial);
+  if (!argument || f.op->schema.params[what.index].kind != ParamKind::Tensor) keep(f);
+  else if (f.args[what.index]) keep_tensor(f.arg<Tensor>(what.index));
 }
 
-void Node::Saved::keep(const Frame& f, uint64_t serial) {
+void Node::Saved::keep(const Frame& f) {
   const int i = what.index;
   const auto boxed = [&](Value v) { put(new Value(std::move(v)), Held::Boxed); };
   const auto list = [&](TensorSpan ts) {
     auto saved = std::make_unique<SavedList>();
     for (const Tensor& t : ts) {
-      saved->values.push_back(own_value(t, serial));
-      saved->versions.push_back(version_of(memory_of(saved->values.back().impl())));
+      const TensorImpl& kept = *saved->values.emplace_back(own_value(t, key_)).impl();
+      saved->versions.push_back({writes_seen(kept), kept.storage != nullptr});
     }
     put(saved.release(), Held::List);
   };
-  if (what.kind == BoundSave::Result) return keep_tensor(f.results[i], serial);
+  if (what.kind == BoundSave::Result) return keep_tensor(f.results[i]);
   if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
   if (f.none(i)) return;
@@ -213,7 +204,7 @@ void Node::Saved::keep(const Frame& f, uint64_t serial) {
     case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
     case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
     case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
-    case ParamKind::Tensor: return keep_tensor(f.tensor(i), serial);
+    case ParamKind::Tensor: return keep_tensor(f.tensor(i));
   }
 }
 
@@ -232,14 +223,18 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Ten
   if (held_ == Held::Number) return bytes_;
   if (held_ == Held::Tensor) {
     const Tensor& t = as<Tensor>();
-    if (!t.defined()) return nullptr;
-    check_version(op, t, plain_, version_);
-    return &t;
+    const TensorImpl* const impl = t.impl();
+    if (!impl) return nullptr;
+    const bool plain = impl->storage && impl->storage->version.load(std::memory_order_relaxed) == version_;
+    return plain ? &t : as_saved(op, t, key_, plain_, version_);
   }
   if (held_ == Held::List) {
-    const SavedList& saved = *as<SavedList*>();
-    for (size_t k = 0; k < saved.values.size(); ++k)
-      check_version(op, saved.values[k], false, saved.versions[k]);
+    SavedList& saved = *as<SavedList*>();
+    for (size_t k = 0; k < saved.values.size(); ++k) {
+      const auto [version, was_plain] = saved.versions[k];
+      const Tensor* const then = as_saved(op, saved.values[k], key_, was_plain, version);
+      if (then != &saved.values[k]) saved.values[k] = Tensor(*then);  // promoted meanwhile
+    }
     return &(list = TensorSpan(saved.values));
   }
   if (held_ == Held::Packed) return &unpack(op, *as<PackedTensor*>(), unpacked);
@@ -297,7 +292,7 @@ struct Needs {
 };
 }  // namespace
 
-NodeRef record(const Frame& f, std::span<const TapeInput> inputs, uint64_t serial) {
+NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   const Op& op = *f.op;
   const Needs needs(f, inputs);
   NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), int(needs.saves.size())));
@@ -317,7 +312,7 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, uint64_t seria
   node->n_edges = uint32_t(inputs.size());
   Node::Saved* const saved = node->saved();
   for (const BoundSave& what : needs.saves) {
-    new (saved + node->n_saved) Node::Saved(f, what, serial);
+    new (saved + node->n_saved) Node::Saved(f, what, key);
     ++node->n_saved;
   }
   return owner;

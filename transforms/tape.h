@@ -31,15 +31,16 @@ struct NodeExtra {
 /// so running nodes by descending order is a topological sort without a global counter. Nodes free each other
 /// through a work list, never by recursion.
 struct Node : RefCounted {
-  /// A kept value, in place when it is a tensor or a number. NOTE: [tapes hold values] A tensor is kept
-  /// through a header of the tape's own: were it the caller's, a later write could give that header a history
-  /// that leads back to this node, which would then keep itself alive (and, under a level, turn into a
-  /// wrapper). What it was computed from is known from the node's edges.
+  /// A kept value, in place when it is a tensor or a number. NOTE: [tapes hold values] Base
+  /// autograd keeps a tensor through a header of the tape's own: were it the caller's, a later write could give
+  /// that header a history that leads back to this node, which would then keep itself alive. What it was
+  /// computed from is known from the node's edges. Levels keep the caller's: promotion may turn it into a
+  /// wrapper, which then knows what it was.
   class Saved {
    public:
     BoundSave what;
-    /// `serial` as for record().
-    Saved(const Frame& f, BoundSave saved, uint64_t serial);
+    /// `key` as for record().
+    Saved(const Frame& f, BoundSave saved, int key);
     ~Saved();
     Saved(const Saved&) = delete;
     /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`, what hooks
@@ -48,16 +49,17 @@ struct Node : RefCounted {
 
    private:
     enum class Held : uint8_t { None, Tensor, Number, List, Packed, Boxed };
-    void keep(const Frame& f, uint64_t serial);
-    void keep_tensor(const Tensor& t, uint64_t serial);
-    void keep_specially(const Tensor& t, uint64_t serial);
+    void keep(const Frame& f);
+    void keep_tensor(const Tensor& t);
+    void keep_specially(const Tensor& t);
     void hold(Tensor value);
     void drop();
     template <class T> const T& as() const { return *reinterpret_cast<const T*>(bytes_); }
     template <class T> void put(T v, Held held);
     Held held_ = Held::None;
     bool plain_ = false;    ///< the tensor kept was no wrapper
-    uint32_t version_ = 0;  ///< of the tensor's memory
+    uint8_t key_;           ///< of the level that saved it
+    uint32_t version_ = 0;  ///< writes that the tensor had seen
     alignas(8) unsigned char bytes_[sizeof(Scalar)];
   };
   const Op* op = nullptr;  ///< null for leaves
@@ -85,12 +87,8 @@ struct TapeInput {
   const NodeOutput* from;
 };
 
-/// The memory a tensor's values lie in, also through wrappers; null on meta.
-const Storage* memory_of(const TensorImpl* impl);
-
-/// Records the call `values` (arguments and results as seen one level down) for the level with this serial;
-/// 0: base autograd.
-NodeRef record(const Frame& values, std::span<const TapeInput> inputs, uint64_t serial = 0);
+/// Records the call `values` (arguments and results as seen one level down) for level `key`; 0: base autograd.
+NodeRef record(const Frame& values, std::span<const TapeInput> inputs, int key = 0);
 
 /// What pack and unpack saved values of base autograd while SavedTensorHooks are alive.
 struct SavedHooks {
