@@ -152,6 +152,8 @@ struct Wrapper : TensorExtra {
   int key = 0;
   /// Counts the writes that replaced the value, where a level replaces values.
   virtual uint64_t writes() const { return 0; }
+  /// The dim of the value that the level maps, where it maps one.
+  virtual int mapped_dim() const { return -1; }
 };
 
 /// The wrapper of `t` at level `key`, or null. Error escaped_wrapper when it belongs to a level that has

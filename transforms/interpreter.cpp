@@ -6,6 +6,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 #include "lamella/ops/structured.h"
+#include "lamella/transforms/overlap.h"
 #include "lamella/transforms/tape.h"
 
 namespace lamella {
@@ -27,6 +28,7 @@ void Interpreter::written(Frame& frame) {
   Frame base{frame.op->base, frame.args + (frame.op->form == OpForm::Out ? 1 : 0), &result};
   lamella::call(base);
   ops::check_target(*base.op, arg, target, {result.sizes(), result.dtype()});
+  check_overlap(base, arg, target);
   if (result.dtype() != target.dtype()) result = to(result, target.dtype());
   if (!wraps(target) && wraps(result)) promote(base, arg, target);
   if (wraps(target)) return assign(base, target, result);

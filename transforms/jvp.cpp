@@ -226,7 +226,7 @@ JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensor
   const OpenLevel open(transform);
   Tensors wrapped;
   for (size_t i = 0; i < primals.size(); ++i)
-    wrapped.push_back(tangents[i].defined() ? transform.wrap_argument(primals[i], tangents[i]) : primals[i]);
+    wrapped.push_back(transform.wrap_argument(primals[i], tangents[i]));
   const auto [ys, aux] = f(wrapped);
   JvpResult out;
   const Below below(open.level.key());

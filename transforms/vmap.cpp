@@ -19,9 +19,11 @@ namespace {
 thread_local bool force_loop = false;
 thread_local int64_t fallbacks = 0;
 constexpr int kNotMapped = BatchCall::kNotMapped;
+constexpr int kMaxRank = 64;
 
 struct VmapWrapper : Wrapper {
   int dim = 0;  ///< of the mapped dim in `value`
+  int mapped_dim() const override { return dim; }
   std::string str() const override { return format(" in {} of {}", live_key_name(key), lamella::str(value)); }
 };
 
@@ -33,22 +35,26 @@ class Vmap final : public Interpreter {
   int64_t size() const { return size_; }
   std::string detail() const override { return format("size {}", size_); }
 
-  Tensor wrap(Tensor value, int dim, Ints sizes, Ints strides) const {
+  Tensor wrap(Tensor value, int dim, Ints sizes, Ints strides, int64_t offset = 0) const {
     Tensor t = make_wrapper<VmapWrapper>(std::move(value), key_, serial_, sizes, strides);
     static_cast<VmapWrapper*>(t.impl()->extra)->dim = dim;
+    t.impl()->offset = offset;
     return t;
   }
   /// Mapped dim in front, lanes of the shape of `lane`.
   Tensor wrap_as(Tensor value, const TensorImpl& lane) const {
-    return make_wrapper<VmapWrapper>(std::move(value), key_, serial_, lane);
+    Tensor t = make_wrapper<VmapWrapper>(std::move(value), key_, serial_);
+    t.impl()->set_shape_of(lane);
+    return t;
   }
   /// The lane's type seen from outside: sizes and strides without the mapped dim.
   Tensor wrap_argument(const Tensor& value, int dim) const {
-    if (dim == 0) return wrap(value, 0, value.sizes().subspan(1), value.strides().subspan(1));
+    const int64_t offset = value.impl()->offset;
+    if (dim == 0) return wrap(value, 0, value.sizes().subspan(1), value.strides().subspan(1), offset);
     Dims sizes(value.sizes()), strides(value.strides());
     sizes.erase(dim);
     strides.erase(dim);
-    return wrap(value, dim, sizes, strides);
+    return wrap(value, dim, sizes, strides, offset);
   }
   /// Results of operators are contiguous in each lane, whatever the physical layout.
   Tensor wrap_result(Tensor value) const {
@@ -156,6 +162,7 @@ class Vmap final : public Interpreter {
     Inferred logical;
     if (op.shape != ShapeClass::Dynamic)
       ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
+    for (const Shape& out : logical.outs) check_rank(op, out.sizes.size());
     try {
       rule(call);
     } catch (const Error&) {
@@ -167,6 +174,13 @@ class Vmap final : public Interpreter {
       f.results[k] = call.mapped[k] ? wrap_result(results[k]) : results[k];
     if (f.list)
       for (const Tensor& t : list) f.list->push_back(wrap_result(t));
+  }
+
+  /// Tensors have 64 dims at most, and one of them is the mapped one.
+  static void check_rank(const Op& op, int rank) {
+    LAMELLA_CHECK(rank < kMaxRank, Shape,
+                  "{}: its result has {} dims in a lane; expected at most {}, for the mapped dim counts too",
+                  op.base->name, rank, kMaxRank - 1);
   }
 
   void rule(BatchCall& call) {
@@ -181,9 +195,10 @@ class Vmap final : public Interpreter {
   /// A view of a lane: legality and strides as the lane sees them; physically a view of the batch.
   void view(Frame& f, BatchCall& call) {
     const Tensor& x = f.tensor(f.op->tensor_params[0]);
-    const Geometry lane = f.op->view(f, {x.sizes(), x.strides(), 0});
+    const Geometry lane = f.op->view(f, {x.sizes(), x.strides(), x.impl()->offset});
+    check_rank(*f.op, lane.sizes.size());
     rule(call);
-    f.results[0] = wrap(call.results[0], 0, lane.sizes, lane.strides);
+    f.results[0] = wrap(call.results[0], 0, lane.sizes, lane.strides, lane.offset);
   }
 
   /// Total: lane by lane, stacked. Counted and shown by `lamella explain`.
