@@ -19,6 +19,7 @@ void add_kink_laws(std::vector<Law>& laws);       ///< laws_kinks.cpp: 30
 void add_hidden_laws(std::vector<Law>& laws);     ///< laws_hidden.cpp: 31
 void add_random_laws(std::vector<Law>& laws);     ///< laws_random.cpp: 50
 void add_registry_laws(std::vector<Law>& laws);   ///< laws_registry.cpp: 54
+void add_program_laws(std::vector<Law>& laws);    ///< laws_programs.cpp: 74 75 76
 void add_refusal_laws(std::vector<Law>& laws);    ///< laws_refusals.cpp: 62
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.

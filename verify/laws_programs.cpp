@@ -1,0 +1,299 @@
+// Laws of statement programs: every engine gives what the plain program and its differences give.
+#include <cmath>
+#include <thread>
+
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/autograd.h"
+#include "lamella/verify/laws_more.h"
+#include "lamella/verify/program_engines.h"
+
+namespace lamella::verify {
+
+namespace {
+
+const DrawOptions kPrograms{
+    .dtypes = mask(DType::F64), .layouts = false, .tame = true, .max_numel = 12, .mixed = false};
+
+bool has_programs(const Op& op) {
+  return inexact_arguments(op) > 0 && has_jvp(op) && has_vjp(op) && !op.has(kRandom) &&
+         !op.has(kUnspecified) && !op.has(kSymmetricInput) && op.shape != ShapeClass::Dynamic;
+}
+
+// What a printed program says after the declarations, to print the derivative it got.
+constexpr const char* kPrintLeaves =
+    "  double got = 0;\n  for (size_t k = 0; k < leaves.size(); ++k)\n    if (grad_of(leaves[k]).defined()) "
+    "got += "
+    "sum(grad_of(leaves[k]) * ts[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
+constexpr const char* kMakeLeaves =
+    "  Tensors leaves;\n  for (const Tensor& x : inputs) leaves.push_back(requires_grad(x));\n";
+constexpr const char* kPrintGradients =
+    "  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += sum(gs[k] * ts[k]).item<double>();\n"
+    "  std::cout << \"got      \" << got << '\\n';\n";
+
+EngineCase engine_case(const Script& p, std::string engine, int depth, bool levels = true) {
+  EngineCase s{p, std::move(engine), depth, levels};
+  s.lanes = {p.inputs()};
+  s.ts = p.directions();
+  return s;
+}
+
+Verdict in_base_autograd(Case& c) {
+  const Script p(c);
+  const bool one_by_one = c.draw.one_in(4);
+  const EngineCase s = engine_case(
+      p,
+      std::string(kMakeLeaves) + "  const Tensors ys = f(leaves);\n" +
+          (one_by_one
+               ? "  for (size_t k = 0; k < ys.size(); ++k)\n    if (is_grad_required(ys[k])) backward(ys[k], "
+                 "us[k]);\n"
+               : "  backward(weighted(ys));\n") +
+          kPrintLeaves,
+      1, false);
+  EngineRun run;
+  run.status = status_of([&] {
+    const Tensors leaves = leaves_of(p.inputs());
+    run_backward_on(p, leaves, one_by_one, run);
+    run.slopes = {slope_of_leaves(leaves, s.ts, run.wrong)};
+  });
+  return judge(s, run);
+}
+
+Verdict under_grad(Case& c) {
+  const Script p(c);
+  const bool whole = c.draw.flag();
+  EngineCase s = engine_case(
+      p,
+      whole ? "  const Tensors gs = grad([&](const Tensors& xs) { return weighted(f(xs)); }, " +
+                  std::string(p.inputs().size() > 1 ? "{0, 1}" : "{0}") + ")(inputs);\n" + kPrintGradients
+            : std::string("  const Tensors gs = vjp(f, inputs).pullback(us);\n") + kPrintGradients,
+      1);
+  EngineRun run;
+  run.status = status_of([&] {
+    const Tensors captures = p.fresh_captures(), xs = copies(p.inputs());
+    if (whole) {
+      const auto f = [&](const Tensors& in) {
+        return weighted_sum(p.run(in, captures, &run.seen), p.weights());
+      };
+      run.slopes = {dot(grad(f, all_argnums(p))(xs), s.ts)};
+      return;
+    }
+    const VjpResult r = vjp([&](const Tensors& in) { return p.run(in, captures, &run.seen); }, xs);
+    run.ys = r.values;
+    run.slopes = {dot(r.pullback(p.weights()), s.ts)};
+  });
+  return judge(s, run);
+}
+
+Verdict under_jvp(Case& c) {
+  const Script p(c);
+  const uint32_t absent = c.draw.one_in(3) ? 1 + c.draw.below(2) : 0;  // bits: inputs without a tangent
+  EngineCase s = engine_case(p, "", 1);
+  s.saves = false;
+  std::string list;
+  for (size_t k = 0; k < s.ts.size(); ++k) {
+    if (absent >> k & 1) s.ts[k] = {};
+    else s.mapped |= 1u << k;
+    list += (k ? ", " : "") + (s.ts[k].defined() ? format("t{}", k) : std::string("Tensor()"));
+  }
+  s.engine = "  const Tensors dys = jvp(f, inputs, Tensors{" + list +
+             "}).tangents;\n  double got = 0;\n  for (size_t k = 0; k < dys.size(); ++k) got += sum(dys[k] * "
+             "us[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
+  EngineRun run;
+  run.status = status_of([&] {
+    const Tensors captures = p.fresh_captures();
+    const JvpResult r =
+        jvp([&](const Tensors& in) { return p.run(in, captures, &run.seen); }, copies(p.inputs()), s.ts);
+    run.ys = r.values;
+    run.slopes = {dot(r.tangents, p.weights())};
+  });
+  return judge(s, run);
+}
+
+/// ScriptLanes around the inputs: near enough that the program is smooth between them.
+struct ScriptLanes {
+  int64_t size;
+  Tensors xs;
+  InDims dims;
+
+  ScriptLanes(Case& c, const Script& p, EngineCase& s) {
+    static constexpr int64_t kSizes[] = {2, 3, 1};
+    size = kSizes[c.draw.below(3)];
+    const uint32_t word = c.draw.below(4);
+    const size_t n = p.inputs().size();
+    s.mapped = word == 0 ? (1u << n) - 1 : word & ((1u << n) - 1);
+    if (s.mapped == 0) s.mapped = 1;
+    const Tensors by = p.more_directions();
+    s.lanes.assign(size_t(size), copies(p.inputs()));
+    for (size_t k = 0; k < n; ++k) {
+      dims.push_back(s.mapped >> k & 1 ? 0 : kNone);
+      if (dims.back() == kNone) {
+        xs.push_back(plain_copy(p.inputs()[k]));
+        continue;
+      }
+      Tensors column;
+      for (int64_t l = 0; l < size; ++l) {
+        const Tensor& x = s.lanes[size_t(l)][k];
+        for (int64_t i = 0; i < x.numel(); ++i)
+          x.data<double>()[i] += double(l) * 0x1p-13 * by[k].data<double>()[i];
+        column.push_back(x);
+      }
+      xs.push_back(stacked(column, 0));
+    }
+  }
+  VmapOptions options() const { return {dims, {0}, Randomness::Error, size}; }
+  std::string cpp(const char* f) const {
+    return cpp_tensors("b", xs) + "  const Tensors batch" + cpp_names("b", xs.size()) +
+           format(";\n  const Function mapped = vmap({}, {{}, {0}, Randomness::Error, {}});\n", f,
+                  cpp_dims(dims), size);
+  }
+};
+
+/// Gradients of a lane along the directions.
+double slope_of_lane(const Tensors& gradients, const Tensors& ts, int64_t l) {
+  Tensors in_lane;
+  for (const Tensor& g : gradients) in_lane.push_back(lane(g, 0, l));
+  return dot(in_lane, ts);
+}
+
+std::string argnums_text(const Script& p) { return p.inputs().size() > 1 ? "{0, 1}" : "{0}"; }
+
+Verdict vmap_of_grad(Case& c) {
+  const Script p(c);
+  EngineCase s = engine_case(p, "", 2);
+  const ScriptLanes lanes(c, p, s);
+  s.engine = "  const Function g = value_and_grad([&](const Tensors& xs) { return weighted(f(xs)); }, " +
+             argnums_text(p) + ");\n" + lanes.cpp("g") +
+             "  const Tensors gs = mapped(batch);\n  for (int64_t l = 0; l < gs[0].size(0); ++l) {\n    "
+             "double got = "
+             "0;\n    for (size_t k = 0; k < ts.size(); ++k) got += sum(select(gs[k + 1], 0, l) * "
+             "ts[k]).item<double>();\n    std::cout << \"got      \" << got << '\\n';\n  }\n";
+  EngineRun run;
+  run.status = status_of([&] {
+    const Tensors captures = p.fresh_captures();
+    const Function g = value_and_grad(
+        [&](const Tensors& in) { return weighted_sum(p.run(in, captures, &run.seen), p.weights()); },
+        all_argnums(p));
+    const Tensors all = vmap(g, lanes.options())(lanes.xs), gradients(all.begin() + 1, all.end());
+    for (int64_t l = 0; l < lanes.size; ++l) {
+      run.values.push_back(lane(all[0], 0, l).item<double>());
+      run.slopes.push_back(slope_of_lane(gradients, s.ts, l));
+    }
+  });
+  return judge(s, run);
+}
+
+Verdict grad_of_vmap(Case& c) {
+  const Script p(c);
+  EngineCase s = engine_case(p, "", 2);
+  s.summed = true;
+  const ScriptLanes lanes(c, p, s);
+  s.engine =
+      "  const Function h = [&](const Tensors& xs) { return Tensors{weighted(f(xs))}; };\n" + lanes.cpp("h") +
+      "  const Tensors gs = grad([&](const Tensors& xs) { return sum(mapped(xs)[0]); }, " + argnums_text(p) +
+      ")(batch);\n  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += sum(gs[k] * "
+      "ts[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
+  EngineRun run;
+  run.status = status_of([&] {
+    const Tensors captures = p.fresh_captures();
+    const Function mapped = vmap(
+        [&](const Tensors& in) { return Tensors{weighted_sum(p.run(in, captures, &run.seen), p.weights())}; },
+        lanes.options());
+    const Tensors gs = grad([&](const Tensors& in) { return sum(mapped(in)[0]); }, all_argnums(p))(lanes.xs);
+    double total = 0;
+    for (size_t k = 0; k < gs.size(); ++k) {
+      if (lanes.dims[k] == kNone) total += dot({gs[k]}, {s.ts[k]});
+      else
+        for (int64_t l = 0; l < lanes.size; ++l) total += dot({lane(gs[k], 0, l)}, {s.ts[k]});
+    }
+    run.slopes = {total};
+  });
+  return judge(s, run);
+}
+
+Verdict second_under_levels(const Script& p) {
+  EngineCase s = engine_case(p, "", 2);
+  s.second = true, s.ss = p.more_directions();
+  s.engine =
+      cpp_tensors("s", s.ss) + "  const Tensors ss" + cpp_names("s", s.ss.size()) +
+      ";\n  const Function g = grad([&](const Tensors& xs) { return weighted(f(xs)); }, " + argnums_text(p) +
+      ");\n  const Tensors hs = jvp(g, inputs, ts).tangents;\n  double got = 0;\n  for (size_t k = 0; k < "
+      "hs.size(); ++k) got += sum(hs[k] * ss[k]).item<double>();\n  std::cout << \"got      \" << got << "
+      "'\\n';\n";
+  EngineRun run;
+  run.status = status_of([&] {
+    const Tensors captures = p.fresh_captures();
+    const Function g =
+        grad([&](const Tensors& in) { return weighted_sum(p.run(in, captures, &run.seen), p.weights()); },
+             all_argnums(p));
+    run.curve = dot(jvp(g, copies(p.inputs()), s.ts).tangents, s.ss);
+  });
+  return judge(s, run);
+}
+
+Verdict second_in_base(const Script& p) {
+  EngineCase s = engine_case(p, "", 2, false);
+  s.second = true, s.ss = p.more_directions();
+  s.engine =
+      std::string(kMakeLeaves) + cpp_tensors("s", s.ss) + "  const Tensors ss" + cpp_names("s", s.ss.size()) +
+      ";\n  backward(weighted(f(leaves)), {}, {.create_graph = true});\n  Tensor along = zeros({}, "
+      "DType::F64);\n  for (size_t k = 0; k < leaves.size(); ++k) {\n    if (grad_of(leaves[k]).defined()) "
+      "along = along + sum(grad_of(leaves[k]) * ss[k]);\n    clear_grad(leaves[k]);\n  }\n"
+      "  if (is_grad_required(along)) backward(along);\n" +
+      kPrintLeaves;
+  EngineRun run;
+  run.status = status_of([&] {
+    const Tensors leaves = leaves_of(p.inputs());
+    {
+      run.ys = p.run(leaves, p.fresh_captures(), &run.seen);
+      const Tensor root = weighted_sum(run.ys, p.weights());
+      if (!is_grad_required(root)) return;
+      backward(root, {}, {.create_graph = true});
+    }
+    Tensors gradients;
+    for (const Tensor& leaf : leaves) {
+      gradients.push_back(grad_of(leaf));
+      clear_grad(leaf);
+    }
+    Tensor along;
+    for (size_t k = 0; k < leaves.size(); ++k) {
+      if (!gradients[k].defined()) continue;
+      const Tensor part = sum(mul(gradients[k], s.ss[k]));
+      along = along.defined() ? add(along, part) : part;
+    }
+    if (along.defined() && is_grad_required(along)) backward(along);
+    run.curve = slope_of_leaves(leaves, s.ts, run.wrong);
+  });
+  return judge(s, run);
+}
+
+Verdict second_order(Case& c) {
+  const Script p(c);
+  return c.draw.flag() ? second_in_base(p) : second_under_levels(p);
+}
+
+}  // namespace
+
+void add_program_laws(std::vector<Law>& laws) {
+  const auto add = [&](int number, std::string_view id, std::string_view group, std::string_view statement,
+                       Verdict (*check)(Case&)) {
+    laws.push_back({number, id, group, statement, kPrograms, false, has_programs, check});
+  };
+  add(74, "programs_in_base_autograd", "derivative",
+      "A program of calls, views and writes gives in base autograd the values, errors and gradients of the "
+      "plain "
+      "program and its differences.",
+      in_base_autograd);
+  add(74, "programs_under_grad", "derivative", "So it does under grad and vjp.", under_grad);
+  add(74, "programs_under_jvp", "derivative", "So it does under jvp, with and without tangents.", under_jvp);
+  add(75, "programs_vmap_grad", "compose", "vmap of the gradient of a program gives the lanes' gradients.",
+      vmap_of_grad);
+  add(75, "programs_grad_vmap", "compose",
+      "The gradient of the sum over lanes of a program is that of the lanes, summed where an input is "
+      "shared.",
+      grad_of_vmap);
+  add(76, "programs_second_order", "compose",
+      "jvp of the gradient of a program, and backward twice, are second differences of the plain program.",
+      second_order);
+}
+
+}  // namespace lamella::verify

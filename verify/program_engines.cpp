@@ -1,0 +1,161 @@
+// Judging what engines make of statement programs.
+#include "lamella/verify/program_engines.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/autograd.h"
+
+namespace lamella::verify {
+
+Tensor weighted_sum(const Tensors& ys, const Tensors& weights) {
+  Tensor total;
+  for (size_t k = 0; k < ys.size(); ++k) {
+    const Tensor part = sum(mul(ys[k], weights[k]));
+    total = total.defined() ? add(total, part) : part;
+  }
+  return total.defined() ? total : zeros({}, DType::F64);
+}
+
+Tensors copies(const Tensors& ts) {
+  Tensors out;
+  for (const Tensor& t : ts) out.push_back(plain_copy(t));
+  return out;
+}
+
+std::vector<int> all_argnums(const Script& p) {
+  std::vector<int> out;
+  for (size_t k = 0; k < p.inputs().size(); ++k) out.push_back(int(k));
+  return out;
+}
+
+Tensors leaves_of(const Tensors& xs) {
+  Tensors out;
+  for (const Tensor& x : xs) out.push_back(requires_grad(plain_copy(x)));
+  return out;
+}
+
+void run_backward_on(const Script& p, const Tensors& leaves, bool one_by_one, EngineRun& run) {
+  run.ys = p.run(leaves, p.fresh_captures(), &run.seen);
+  if (one_by_one) {
+    for (size_t k = 0; k < run.ys.size(); ++k)
+      if (is_grad_required(run.ys[k])) backward(run.ys[k], p.weights()[k]);
+    return;
+  }
+  const Tensor root = weighted_sum(run.ys, p.weights());
+  if (is_grad_required(root)) backward(root);
+}
+
+double slope_of_leaves(const Tensors& leaves, const Tensors& ts, std::string& wrong) {
+  Tensors gradients;
+  for (size_t k = 0; k < leaves.size(); ++k) {
+    const Tensor g = grad_of(leaves[k]);
+    gradients.push_back(g);
+    if (!g.defined()) continue;
+    if (g.dtype() != DType::F64 || !std::ranges::equal(g.sizes(), leaves[k].sizes())) {
+      wrong = format("the gradient of leaf {} is {}, expected {}", k, g, leaves[k]);
+      return 0;
+    }
+  }
+  return dot(gradients, ts);
+}
+
+Verdict program_failure(const EngineCase& s, const std::string& message) {
+  return Verdict::fail(message,
+                       s.program.cpp() + cpp_tensors("t", s.program.directions()) + "  const Tensors ts" +
+                           cpp_names("t", s.program.inputs().size()) + ", inputs" +
+                           cpp_names("x", s.program.inputs().size()) + ";\n" + s.engine,
+                       s.depth);
+}
+
+std::string wrong_status(const EngineCase& s, const EngineRun& run) {
+  const Script& p = s.program;
+  const size_t n = p.statements().size(), at = run.seen.at;
+  const std::string where =
+      at < n ? format("at statement {} of {} ", at + 1, n) : std::string("after the last statement ");
+  if (!run.status.raised)
+    return p.raises() ? format("the engine raises nothing, the plain program raises error {}:",
+                               lamella::name(p.code()))
+                      : "";
+  if (p.raises() && at == n - 1 && run.status.code == p.code()) return "";
+  const Refusals r = p.refusals(s.mapped);
+  const ErrorCode code = run.status.code;
+  if (at < n && s.levels && r.level[at] && code == ErrorCode::Level) return "";
+  if (at < n && !s.levels && r.leaf[at] && code == ErrorCode::Value) return "";
+  const bool version = run.status.text.find("was written in place later") != std::string::npos;
+  if (at == n && s.saves && version && (s.levels ? r.level_version : r.base_version)) return "";
+  return (p.raises() ? "the plain program raises something else, "
+                     : "the plain program raises nothing here, ") +
+         ("the engine " + where) + "raises " + str(run.status);
+}
+
+namespace {
+
+std::string unlike(const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k) {
+    const Tensor &g = got[k], &w = want[k];
+    if (g.dtype() != w.dtype() || !std::ranges::equal(g.sizes(), w.sizes()))
+      return format("result {}: got {}, expected {}", k, g, w);
+    const Tensor a = plain_copy(g), b = plain_copy(w);
+    for (int64_t i = 0; i < a.numel(); ++i)
+      if (const double x = a.data<double>()[i], y = b.data<double>()[i]; x != y)
+        return format("result {}, element {}: got {}, expected {}", k, i, Scalar(x).str(), Scalar(y).str());
+  }
+  return "";
+}
+
+/// Empty when `got` is what is expected; not smooth: nothing is.
+std::string beyond(double got, const Expected& e, const std::string& what, bool& smooth) {
+  smooth &= e.smooth;
+  if (std::fabs(double(got - e.want)) <= e.bound) return "";
+  char text[160];
+  std::snprintf(text, sizeof text, "got %.17g, expected %.17g, bound %.3g", got, double(e.want), e.bound);
+  return what + text;
+}
+
+std::string wrong_sum(const EngineCase& s, double got, bool& smooth) {
+  std::vector<Differences> lanes;
+  for (const Tensors& xs : s.lanes) lanes.emplace_back(s.program, xs, s.ts);
+  if (Differences::quick_sum(got, lanes)) return "";
+  Expected sum;
+  for (const Differences& d : lanes) {
+    const Expected e = d.slope();
+    sum.want += e.want, sum.bound += e.bound, sum.smooth &= e.smooth;
+  }
+  return beyond(got, sum, "derivative, summed over lanes: ", smooth);
+}
+
+std::string wrong_numbers(const EngineCase& s, const EngineRun& run, bool& smooth) {
+  std::string wrong;
+  for (size_t l = 0; l < s.lanes.size() && wrong.empty(); ++l) {
+    const Differences d(s.program, s.lanes[l], s.ts);
+    const std::string lane = s.lanes.size() > 1 ? format(", lane {}: ", l) : ": ";
+    if (l < run.values.size() && !d.quick_value(run.values[l]))
+      wrong = beyond(run.values[l], d.value(), "value" + lane, smooth);
+    if (wrong.empty() && s.second && !d.quick_curve(run.curve, s.ss))
+      wrong = beyond(run.curve, d.curve(s.ss), "second derivative" + lane, smooth);
+    if (wrong.empty() && !s.second && !s.summed && l < run.slopes.size() && !d.quick_slope(run.slopes[l]))
+      wrong = beyond(run.slopes[l], d.slope(), "derivative" + lane, smooth);
+  }
+  return wrong.empty() && s.summed ? wrong_sum(s, run.slopes[0], smooth) : wrong;
+}
+
+}  // namespace
+
+Verdict judge(const EngineCase& s, const EngineRun& run) {
+  if (const std::string w = wrong_status(s, run); !w.empty()) return program_failure(s, w);
+  if (run.status.raised) return Verdict::pass(s.depth);
+  if (run.seen.geometry != s.program.seen().geometry)
+    return program_failure(s, run.seen.unlike(s.program.seen()));
+  if (!run.wrong.empty()) return program_failure(s, run.wrong);
+  if (!run.ys.empty())
+    if (const std::string w = unlike(run.ys, s.program.values()); !w.empty()) return program_failure(s, w);
+  bool smooth = true;
+  const std::string w = wrong_numbers(s, run, smooth);
+  if (!smooth) return Verdict::discard();
+  return w.empty() ? Verdict::pass(s.depth) : program_failure(s, w);
+}
+
+}  // namespace lamella::verify

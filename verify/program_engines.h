@@ -1,0 +1,54 @@
+// Engines that run statement programs, and what is asked of each: the same values, geometry, errors and
+// derivatives as the plain program.
+#pragma once
+
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/statements.h"
+
+namespace lamella::verify {
+
+/// What one engine gave for one program.
+struct EngineRun {
+  Script::Seen seen;
+  Status status;
+  Tensors ys;                  ///< results, where the engine gives them as they are
+  std::vector<double> values;  ///< weighted sums of results, one for each lane
+  std::vector<double> slopes;  ///< derivatives of those along the directions
+  double curve = 0;            ///< second derivative
+  std::string wrong;           ///< of types and memory of gradients
+};
+
+/// A program, the engine that ran it, and the lanes it ran on.
+struct EngineCase {
+  const Script& program;
+  std::string engine;  ///< C++ behind the declarations that prints what it got
+  int depth = 1;
+  bool levels = true;               ///< false: base autograd, with its own refusals
+  bool saves = true;                ///< a tape is run backwards
+  uint32_t mapped = 0;              ///< inputs that differ from lane to lane, or have tangents
+  std::vector<Tensors> lanes = {};  ///< inputs of each; one for engines without lanes
+  Tensors ts = {}, ss = {};         ///< directions; ss for second derivatives
+  bool summed = false;              ///< the lanes' slopes are given as one sum
+  bool second = false;
+};
+
+/// Compares everything that the run has.
+Verdict judge(const EngineCase& s, const EngineRun& run);
+/// How an error relates to what the plain run raises: empty where it may be.
+std::string wrong_status(const EngineCase& s, const EngineRun& run);
+/// The failure, with a program that shows it.
+Verdict program_failure(const EngineCase& s, const std::string& message);
+
+/// Weighted sum of results, by calls.
+Tensor weighted_sum(const Tensors& ys, const Tensors& weights);
+/// Own copies.
+Tensors copies(const Tensors& ts);
+std::vector<int> all_argnums(const Script& p);
+
+/// Leaves, the program, backward: into `leaves`. Raises what it raises.
+void run_backward_on(const Script& p, const Tensors& leaves, bool one_by_one, EngineRun& run);
+Tensors leaves_of(const Tensors& xs);
+/// Gradients of leaves along directions, and what is wrong with them.
+double slope_of_leaves(const Tensors& leaves, const Tensors& ts, std::string& wrong);
+
+}  // namespace lamella::verify

@@ -1,0 +1,227 @@
+// Drawing statement programs: each statement is tried on plain numbers, and kept where it is tame and smooth.
+#include "lamella/verify/statements.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/statements_draw.h"
+
+namespace lamella::verify {
+
+namespace {
+
+constexpr double kLargest = 64;
+constexpr int64_t kMostElements = 12;
+constexpr size_t kMostHandles = 20;
+
+/// Multiples of 1/8 between 1/8 and 15/8 of either sign.
+Tensor few_bits(Ints sizes, uint64_t& state) {
+  Tensor t = make_tensor(sizes, DType::F64);
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const auto w = uint32_t(state >> 40);
+    t.data<double>()[i] = double(1 + w % 15) / 8 * (w >> 8 & 1 ? -1 : 1);
+  }
+  return t;
+}
+
+bool tame(const Tensor& t) {
+  if (t.numel() == 0 || t.numel() > kMostElements || t.rank() > 4) return false;
+  bool ok = true;
+  each_element(t,
+               [&](int64_t at) { ok &= std::abs(static_cast<const double*>(t.raw_data())[at]) <= kLargest; });
+  return ok;
+}
+
+/// All floating results are f64 and tame; at least one is there.
+bool tame(const Tensors& ts) {
+  size_t n = 0;
+  for (const Tensor& t : ts) {
+    if (!is_inexact(t.dtype())) continue;
+    if (t.dtype() != DType::F64 || !tame(t)) return false;
+    ++n;
+  }
+  return n > 0;
+}
+
+/// The functional operator of a statement, and its arguments and links.
+struct Functional {
+  const Op* op;
+  Values args;
+  std::vector<Case::Slot> slots;
+
+  Functional(const Statement& s, const Tensors& handles) : op(s.op->base), args(s.args) {
+    for (const Statement::Link& l : s.links) {
+      entry(args, l.slot) = handles[size_t(l.handle)];
+      slots.push_back(l.slot);
+    }
+    if (s.kind != StatementKind::Out) return;
+    args.erase(args.begin());
+    slots.erase(slots.begin());
+    for (Case::Slot& slot : slots) --slot.param;
+  }
+  Tensors call() const { return call_boxed(*op, args); }
+
+  /// At operands that are put off by a step in directions of their own, elements that tie as well: no two are
+  /// the same number.
+  Tensors beside(double step) const {
+    Values moved = args;
+    uint64_t state = 12345;
+    for (const Case::Slot& slot : slots) {
+      const Tensor t = plain_copy(entry(moved, slot));
+      for (int64_t i = 0; i < t.numel(); ++i) {
+        state = state * 6364136223846793005u + 1442695040888963407u;
+        t.data<double>()[i] += step * (double(state >> 40) * 0x1p-23 - 1);
+      }
+      entry(moved, slot) = t;
+    }
+    return call_boxed(*op, moved);
+  }
+
+  /// Slopes here are below 2^8 and change by less than 2^-7 within steps of 2^-12: no kink, no singularity.
+  bool smooth(const Tensors& here) const {
+    if (op->has(kLinear) || op->is_view()) return true;
+    constexpr double kStep = 0x1p-12, kSlope = 0x1p8, kBend = 0x1p-7;
+    const Tensors up = beside(kStep), down = beside(-kStep);
+    for (size_t k = 0; k < here.size(); ++k) {
+      if (here[k].dtype() != DType::F64) continue;
+      if (!std::ranges::equal(up[k].sizes(), here[k].sizes())) return false;
+      const Tensor y = plain_copy(here[k]), u = plain_copy(up[k]), d = plain_copy(down[k]);
+      for (int64_t i = 0; i < y.numel(); ++i) {
+        const double a = u.data<double>()[i], b = y.data<double>()[i], c = d.data<double>()[i];
+        if (!(std::abs(a - c) <= 2 * kStep * kSlope) || !(std::abs(a - 2 * b + c) <= kStep * kBend))
+          return false;
+      }
+    }
+    return true;
+  }
+};
+
+}  // namespace
+
+class Drawer {
+ public:
+  Drawer(Script& p, Case& c) : p_(p), c_(c) {}
+
+  void draw() {
+    const uint32_t shape = c_.draw.word(), count = c_.draw.word();
+    p_.seed_ = shape;
+    make_inputs(shape);
+    const uint32_t n = 1 + count % 16, own = count / 16 % n;
+    writes_inputs_ = count / 256 % 16 == 15;
+    const bool keeps_raising = count / 4096 % 8 == 7;
+    for (uint32_t i = 0; i < n && !p_.raises_; ++i) {
+      Digits d(c_.draw.word("statement"));
+      const Scene scene{handles_, p_.inputs_.size(), writes_inputs_};
+      std::optional<Statement> s = i == own ? own_statement(d, scene, c_) : draw_statement(d, scene, c_);
+      if (s && handles_.size() < kMostHandles) add(std::move(*s), keeps_raising);
+    }
+    finish();
+  }
+
+ private:
+  /// The operator's own arguments, and one more tensor; then constants.
+  void make_inputs(uint32_t word) {
+    static constexpr std::initializer_list<int64_t> kShapes[] = {{3},       {2, 3}, {2, 2}, {4},
+                                                                 {2, 1, 3}, {},     {2},    {3, 2}};
+    uint64_t state = word;
+    for (const Tensor& t : c_.values(c_.inexact()))
+      if (t.dtype() == DType::F64 && tame(t) && p_.inputs_.size() < 2) p_.inputs_.push_back(plain_copy(t));
+    if (p_.inputs_.size() < 2)
+      p_.inputs_.push_back(few_bits(Ints(kShapes[word % 8].begin(), kShapes[word % 8].size()), state));
+    for (uint32_t k = word / 8 % 3; k > 0; --k) {
+      const Tensor& like = p_.inputs_[k % p_.inputs_.size()];
+      p_.captures_.push_back(few_bits(like.sizes(), state));
+    }
+    for (const Tensor& t : p_.inputs_) hold(plain_copy(t));
+    for (const Tensor& t : p_.captures_) hold(plain_copy(t));
+    p_.seen_.geometry.clear();  // as seen inside, inputs are given
+  }
+
+  void hold(const Tensor& t) {
+    handles_.push_back(t);
+    p_.alive_.push_back(true);
+    p_.seen_.note(t);
+    const auto number = [](auto& known, const void* p) {
+      const auto at = std::ranges::find(known, p);
+      const int n = int(at - known.begin());
+      if (at == known.end()) known.push_back(p);
+      return n;
+    };
+    keep_.push_back(t);  // so that addresses stay taken
+    p_.storage_.push_back(number(storages_, t.impl()->storage));
+    p_.header_.push_back(number(headers_, t.impl()));
+  }
+
+  /// Tries the statement; one that raises ends the program where that is wanted, and is left out elsewhere.
+  void add(Statement s, bool keeps_raising) {
+    if (s.kind == StatementKind::Drop) {
+      handles_[size_t(s.target())] = {};
+      p_.alive_[size_t(s.target())] = false;
+      p_.statements_.push_back(std::move(s));
+      return;
+    }
+    if (s.kind == StatementKind::Fresh) {
+      hold(plain_copy(s.fresh));
+      p_.statements_.push_back(std::move(s));
+      return;
+    }
+    try {
+      if (run(s)) p_.statements_.push_back(std::move(s));
+    } catch (const Error& e) {
+      if (!keeps_raising || s.own) return;
+      p_.raises_ = true, p_.code_ = e.code();
+      p_.statements_.push_back(std::move(s));
+    }
+  }
+
+  bool run(Statement& s) {
+    if (s.kind != StatementKind::View) {
+      const Functional f(s, handles_);
+      const Tensors ys = f.call();
+      if (!tame(ys) || !f.smooth(ys)) return false;
+    }
+    Values args = s.args;
+    for (const Statement::Link& l : s.links) entry(args, l.slot) = handles_[size_t(l.handle)];
+    const Scene scene{handles_, p_.inputs_.size(), writes_inputs_};
+    const Tensors results = call_boxed(*s.op, args);
+    if (s.is_write()) {
+      p_.alias_writes_ += scene.is_shared(s.target());
+      return true;
+    }
+    for (const Tensor& t : results) s.kept.push_back(t.dtype() == DType::F64 && tame(t));
+    if (handles_.size() + results.size() > kMostHandles + 4) s.kept.assign(s.kept.size(), false);
+    for (size_t k = 0; k < results.size(); ++k)
+      if (s.kept[k]) hold(results[k]);
+    return std::ranges::find(s.kept, true) != s.kept.end();
+  }
+
+  void finish() {
+    uint64_t state = p_.seed_ + 1;
+    for (const Tensor& t : p_.inputs_) p_.directions_.push_back(few_bits(t.sizes(), state));
+    for (size_t k = 0; k < handles_.size(); ++k) {
+      if (!p_.alive_[k]) continue;
+      p_.weights_.push_back(few_bits(handles_[k].sizes(), state));
+      p_.values_.push_back(handles_[k]);
+    }
+    p_.seen_.at = p_.raises_ ? p_.statements_.size() - 1 : p_.statements_.size();
+  }
+
+  Script& p_;
+  Case& c_;
+  Tensors handles_, keep_;
+  std::vector<const void*> storages_, headers_;
+  bool writes_inputs_ = false;
+};
+
+Script::Script(Case& c) { Drawer(*this, c).draw(); }
+
+Tensors Script::more_directions() const {
+  Tensors out;
+  uint64_t state = seed_ + 77;
+  for (const Tensor& t : inputs_) out.push_back(few_bits(t.sizes(), state));
+  return out;
+}
+
+}  // namespace lamella::verify

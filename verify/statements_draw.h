@@ -1,0 +1,42 @@
+// Inside of drawing statement programs: the digits of a word, and what a statement may be.
+#pragma once
+
+#include <optional>
+
+#include "lamella/verify/statements.h"
+
+namespace lamella::verify {
+
+/// One word of the choices, taken apart by remainders: small words are simple statements.
+class Digits {
+ public:
+  explicit Digits(uint32_t word) : left_(word) {}
+  uint32_t below(uint32_t n) {
+    const uint32_t d = left_ % n;
+    left_ /= n;
+    return d;
+  }
+  uint32_t rest() const { return left_; }
+
+ private:
+  uint32_t left_;
+};
+
+/// What is alive while a program is drawn, seen from the newest handle back.
+struct Scene {
+  const Tensors& handles;  ///< undefined once let go
+  size_t inputs;           ///< the first handles
+  bool writes_inputs;      ///< this program may try to
+  std::vector<int> live() const;
+  /// Handles that may be written; half of the time those whose memory others show, if there are any.
+  std::vector<int> targets(Digits& d) const;
+  bool is_of_input(int handle) const;
+  bool is_shared(int handle) const;
+};
+
+/// A statement of these digits; none where no handle fits. It may raise when it is run.
+std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Case& c);
+/// The operator of the case on handles of the sizes it was drawn with.
+std::optional<Statement> own_statement(Digits& d, const Scene& scene, const Case& c);
+
+}  // namespace lamella::verify

@@ -1,0 +1,154 @@
+// What engines may refuse, from the statements and the plain run's memory alone.
+#include <algorithm>
+
+#include "lamella/verify/statements.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// Memory of one storage of the plain run while the statements pass.
+struct Memory {
+  uint32_t on = 0;  ///< inputs that its values depend on
+  bool of_input = false, outside = false;
+};
+
+/// A read that a formula may ask for again.
+struct Save {
+  int storage;
+  size_t at;      ///< the statement
+  uint32_t on;    ///< what the value depended on
+  bool recorded;  ///< by base autograd: some operand carries history
+};
+
+class Model {
+ public:
+  Model(const std::vector<Statement>& statements, const std::vector<int>& storage,
+        const std::vector<int>& header, size_t inputs, size_t captures, uint32_t mapped)
+      : statements_(statements), storage_(storage), header_(header), mapped_(mapped) {
+    const int n = storage.empty() ? 0 : *std::ranges::max_element(storage) + 1;
+    memory_.resize(size_t(n));
+    for (size_t k = 0; k < inputs + captures; ++k) {
+      Memory& m = of(int(k));
+      if (k < inputs) m.on |= 1u << k, m.of_input = true;
+      else m.outside = true;
+    }
+    next_ = inputs + captures;
+  }
+
+  Refusals run() {
+    out_.leaf.resize(statements_.size()), out_.level.resize(statements_.size());
+    for (size_t i = 0; i < statements_.size(); ++i) {
+      const Statement& s = statements_[i];
+      if (s.kind == StatementKind::Drop) continue;
+      if (s.kind == StatementKind::Fresh) ++next_;
+      else if (s.is_write()) write(s, i);
+      else call(s, i);
+    }
+    for (const int storage : storage_)
+      out_.saved.push_back(
+          std::ranges::any_of(saves_, [&](const Save& v) { return v.storage == storage; }) ||
+          std::ranges::any_of(results_, [&](const Save& v) { return v.storage == storage; }));
+    return out_;
+  }
+
+ private:
+  Memory& of(int handle) { return memory_[size_t(storage_[size_t(handle)])]; }
+
+  /// Positions in the functional form; what the operands depend on together.
+  struct Operand {
+    int param, handle;
+  };
+  std::vector<Operand> operands(const Statement& s) const {
+    std::vector<Operand> all;
+    const int shift = s.kind == StatementKind::Out;
+    for (size_t k = size_t(shift); k < s.links.size(); ++k)
+      all.push_back({s.links[k].slot.param - shift, s.links[k].handle});
+    return all;
+  }
+
+  uint32_t dependence(const Statement& s) {
+    const Op& op = *s.op->base;
+    if (!op.no_vjp.empty() || (!op.composite && op.vjp.empty())) return 0;
+    uint32_t on = 0;
+    for (const Operand& o : operands(s)) on |= of(o.handle).on;
+    return on;
+  }
+
+  /// Notes what the formulas of a recorded call ask for: all there is where the operator calls others.
+  void save(const Statement& s, size_t i, int result_storage) {
+    const Op& op = *s.op->base;
+    const std::vector<Operand> all = operands(s);
+    const bool recorded = dependence(s) != 0;
+    const auto note = [&](int storage) {
+      saves_.push_back({storage, i, memory_[size_t(storage)].on, recorded});
+    };
+    const bool in_place = s.kind == StatementKind::InPlace;
+    if (op.composite && s.kind == StatementKind::View) return;  // made of views
+    for (const Operand& p : all) {
+      const BoundFormula* const f = op.vjp_of(p.param);
+      if (!op.composite && (!f || of(p.handle).on == 0)) continue;
+      if (op.composite && result_storage >= 0) note(result_storage);
+      for (const Operand& o : all) {
+        const bool asked = op.composite || std::ranges::any_of(f->saves, [&](const BoundSave& b) {
+                             return b.kind == BoundSave::Argument && b.index == o.param;
+                           });
+        // What a write saves of its own target is what was there before.
+        if (asked && !(in_place && o.param == 0)) note(storage_[size_t(o.handle)]);
+      }
+      if (!op.composite && result_storage >= 0 &&
+          std::ranges::any_of(f->saves, [](const BoundSave& b) { return b.kind == BoundSave::Result; }))
+        results_.push_back({result_storage, i, 1, recorded});
+    }
+  }
+
+  void call(const Statement& s, size_t i) {
+    const uint32_t on = dependence(s);
+    int first = -1;
+    for (const bool kept : s.kept) {
+      if (!kept) continue;
+      if (first < 0) first = storage_[next_];
+      of(int(next_)).on |= on;
+      ++next_;
+    }
+    save(s, i, s.kind == StatementKind::View ? -1 : first);
+  }
+
+  void write(const Statement& s, size_t i) {
+    const int target = s.target(), storage = storage_[size_t(target)];
+    Memory& m = of(target);
+    const uint32_t on = dependence(s) | m.on;
+    save(s, i, storage);
+    out_.leaf[i] = m.of_input;
+    bool others = false;  // handles that were let go may live on a tape
+    for (size_t k = 0; k < next_; ++k)
+      others |= storage_[k] == storage && header_[k] != header_[size_t(target)];
+    // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
+    const bool gains = m.on == 0 && on != 0, gains_lanes = (m.on & mapped_) == 0 && (on & mapped_) != 0;
+    out_.level[i] =
+        m.of_input || (gains && (m.outside || others)) || (gains_lanes && (m.on != 0 || m.outside || others));
+    for (const std::vector<Save>* saves : {&saves_, &results_})
+      for (const Save& v : *saves) {
+        if (v.storage != storage || (saves == &results_ && v.at == i)) continue;
+        out_.base_version |= v.recorded;
+        out_.level_version |= v.on == 0;
+      }
+    m.on = on;
+  }
+
+  const std::vector<Statement>& statements_;
+  const std::vector<int>&storage_, &header_;
+  uint32_t mapped_;
+  std::vector<Memory> memory_;
+  std::vector<Save> saves_, results_;
+  size_t next_ = 0;
+  Refusals out_;
+};
+
+}  // namespace
+
+Refusals Script::refusals(uint32_t mapped) const {
+  return Model(statements_, storage_, header_, inputs_.size(), captures_.size(), mapped).run();
+}
+
+}  // namespace lamella::verify

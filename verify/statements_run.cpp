@@ -1,0 +1,236 @@
+// Running statement programs: plainly, under engines, and in f128 with every result put off a little.
+#include <cmath>
+#include <quadmath.h>
+
+#include "lamella/ops/functions.h"
+#include "lamella/verify/statements.h"
+
+namespace lamella::verify {
+
+std::string_view name(StatementKind kind) {
+  static constexpr std::string_view kNames[] = {"calls", "views",        "writes in place",
+                                                "out=",  "fresh memory", "handles let go"};
+  return kNames[int(kind)];
+}
+
+size_t Script::writes() const {
+  size_t n = 0;
+  for (const Statement& s : statements_) n += s.is_write();
+  return n;
+}
+
+Tensors Script::fresh_captures() const {
+  Tensors out;
+  for (const Tensor& t : captures_) out.push_back(plain_copy(t));
+  return out;
+}
+
+void Script::execute(const Statement& s, Tensors& handles, bool wide, size_t index) const {
+  if (s.kind == StatementKind::Drop) {
+    handles[size_t(s.target())] = {};
+    return;
+  }
+  if (s.kind == StatementKind::Fresh) {
+    handles.push_back(wide ? to_reference(s.fresh) : plain_copy(s.fresh));
+    return;
+  }
+  Values args = wide ? wide_args_[index] : s.args;
+  for (const Statement::Link& l : s.links) entry(args, l.slot) = handles[size_t(l.handle)];
+  const Tensors results = call_boxed(*s.op, args);
+  for (size_t k = 0; k < s.kept.size(); ++k)
+    if (s.kept[k]) handles.push_back(results[k]);
+}
+
+void Script::Seen::note(const Tensor& t) {
+  geometry.push_back(t.rank());
+  for (int d = 0; d < t.rank(); ++d) geometry.push_back(t.size(d));
+  for (int d = 0; d < t.rank(); ++d) geometry.push_back(t.size(d) > 1 ? t.stride(d) : 0);
+}
+
+std::string Script::Seen::unlike(const Seen& want) const {
+  const auto shown = [](const std::vector<int64_t>& all, size_t at) {
+    if (at >= all.size()) return std::string("nothing");
+    const auto rank = size_t(all[at]);
+    return "sizes " + lamella::str(Dims(Ints(&all[at + 1], rank))) + ", strides " +
+           lamella::str(Dims(Ints(&all[at + 1 + rank], rank)));
+  };
+  for (size_t at = 0, k = 0; at < geometry.size() || at < want.geometry.size(); ++k) {
+    const std::string a = shown(geometry, at), b = shown(want.geometry, at);
+    if (a != b) return format("result {} of the statements: got {}, expected {}", k, a, b);
+    at += 1 + 2 * size_t(geometry[at]);
+  }
+  return "";
+}
+
+Tensors Script::run(const Tensors& xs, const Tensors& captures, Seen* seen) const {
+  Tensors handles = xs;
+  handles.insert(handles.end(), captures.begin(), captures.end());
+  size_t known = handles.size();
+  for (size_t i = 0; i < statements_.size(); ++i) {
+    if (seen) seen->at = i;
+    execute(statements_[i], handles, false, i);
+    for (; seen && known < handles.size(); ++known) seen->note(handles[known]);
+  }
+  if (seen) seen->at = statements_.size();
+  Tensors out;
+  for (size_t k = 0; k < handles.size(); ++k)
+    if (alive_[k]) out.push_back(std::move(handles[k]));
+  return out;
+}
+
+namespace {
+
+uint64_t mixed(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
+
+/// Each element times 1 + e, 2^-31 <= |e| <= 2^-30.
+void put_off(const Tensor& t, uint64_t& state) {
+  auto* const data = static_cast<f128*>(t.raw_data());
+  each_element(t, [&](int64_t at) {
+    const uint64_t w = mixed(state += 0x9E3779B97F4A7C15u);
+    const double e = std::ldexp(0.5 + double(w >> 12) * 0x1p-53, -30);
+    data[at] *= 1 + f128(w & 1 ? e : -e);
+  });
+}
+
+f128 weighted(const Tensor& y, const Tensor& u) {
+  f128 sum = 0;
+  const auto* const weights = static_cast<const double*>(u.raw_data());
+  const auto* const data = static_cast<const f128*>(y.raw_data());
+  size_t i = 0;
+  each_element(y, [&](int64_t at) { sum += data[at] * weights[i++]; });
+  return sum;
+}
+
+}  // namespace
+
+f128 Script::wide_value(const Tensors& xs, uint32_t jitter) const {
+  const WideDefault wide;
+  if (wide_args_.empty())
+    for (const Statement& s : statements_) wide_args_.push_back(s.op ? to_reference(s.args) : Values{});
+  Tensors handles = xs;
+  for (const Tensor& c : captures_) handles.push_back(to_reference(c));
+  uint64_t state = jitter * uint64_t{0xD1B54A32D192ED03};
+  if (jitter)
+    for (const Tensor& t : handles) put_off(t, state);
+  for (size_t i = 0; i < statements_.size(); ++i) {
+    const Statement& s = statements_[i];
+    const size_t known = handles.size();
+    execute(s, handles, true, i);
+    if (!jitter || s.kind == StatementKind::View || s.kind == StatementKind::Drop) continue;
+    if (s.is_write()) put_off(handles[size_t(s.target())], state);
+    for (size_t k = known; k < handles.size(); ++k)
+      if (handles[k].impl()->storage->unique()) put_off(handles[k], state);  // a composite may give a view
+  }
+  f128 sum = 0;
+  for (size_t k = 0, r = 0; k < handles.size(); ++k)
+    if (alive_[k]) sum += weighted(handles[k], weights_[r++]);
+  return sum;
+}
+
+double dot(const Tensors& as, const Tensors& bs) {
+  f128 sum = 0;
+  for (size_t k = 0; k < as.size(); ++k) {
+    if (!as[k].defined() || !bs[k].defined()) continue;
+    const auto* const a = static_cast<const double*>(as[k].raw_data());
+    const auto* const b = static_cast<const double*>(bs[k].raw_data());
+    std::vector<int64_t> places;
+    each_element(bs[k], [&](int64_t at) { places.push_back(at); });
+    size_t i = 0;
+    each_element(as[k], [&](int64_t at) { sum += f128(a[at]) * b[places[i++]]; });
+  }
+  return double(sum);
+}
+
+namespace {
+constexpr double kRoundings = 0x1p10 * 0x1p-53, kJitter = 0x1p30;
+constexpr double kFirstStep = 0x1p-36, kSecondStep = 0x1p-28;
+/// Part of the bound that a number's own size gives: most cases need no more, and the rest is costly.
+constexpr double kQuick = kRoundings / 4;
+
+bool near(double got, f128 want) { return std::fabs(double(got - want)) <= kQuick * std::fabs(double(want)); }
+}  // namespace
+
+f128 Differences::at(f128 h, const Tensors& ss, f128 k, uint32_t jitter) const {
+  Tensors xs;
+  for (size_t i = 0; i < xs_.size(); ++i) {
+    Tensor x = to_reference(xs_[i]);
+    auto* const data = static_cast<f128*>(x.raw_data());
+    const auto move = [&](const Tensor& t, f128 step) {
+      if (!t.defined() || step == 0) return;
+      const auto* const by = static_cast<const double*>(t.raw_data());
+      for (int64_t e = 0; e < x.numel(); ++e) data[e] += step * by[e];
+    };
+    move(ts_[i], h);
+    if (!ss.empty()) move(ss[i], k);
+    xs.push_back(std::move(x));
+  }
+  return p_.wide_value(xs, jitter);
+}
+
+f128 Differences::slope(f128 h, uint32_t jitter) const {
+  return (at(h, {}, 0, jitter) - at(-h, {}, 0, jitter)) / (2 * h);
+}
+
+f128 Differences::curve(const Tensors& ss, f128 h, uint32_t jitter) const {
+  return (at(h, ss, h, jitter) - at(h, ss, -h, jitter) - at(-h, ss, h, jitter) + at(-h, ss, -h, jitter)) /
+         (4 * h * h);
+}
+
+double Script::weight() const {
+  double sum = 0;
+  for (size_t k = 0; k < weights_.size(); ++k) {
+    const Tensor y = plain_copy(values_[k]);
+    for (int64_t i = 0; i < y.numel(); ++i)
+      sum += std::fabs(weights_[k].data<double>()[i]) * std::fmax(1, std::fabs(y.data<double>()[i]));
+  }
+  return sum;
+}
+
+Expected Differences::bounded(f128 want, f128 own, const std::function<f128(uint32_t)>& again) const {
+  double moved = std::fabs(double(want));
+  for (const uint32_t j : {1u, 2u}) moved += kJitter * std::fabs(double(again(j) - want));
+  return {want, kRoundings * (moved + p_.weight()) + 2 * double(fabsq(own)), true};
+}
+
+Expected Differences::value() const {
+  return bounded(at(0, {}, 0, 0), 0, [&](uint32_t j) { return at(0, {}, 0, j); });
+}
+
+Expected Differences::slope() const {
+  const f128 want = slope(kFirstStep, 0);
+  Expected out =
+      bounded(want, slope(2 * kFirstStep, 0) - want, [&](uint32_t j) { return slope(kFirstStep, j); });
+  const f128 here = at(0, {}, 0, 0), up = (at(kFirstStep, {}, 0, 0) - here) / kFirstStep,
+             down = (here - at(-kFirstStep, {}, 0, 0)) / kFirstStep;
+  out.smooth = fabsq(up - down) <= 0x1p-16 * (fabsq(up) + fabsq(down) + out.bound / kRoundings);
+  return out;
+}
+
+Expected Differences::curve(const Tensors& ss) const {
+  const f128 want = curve(ss, kSecondStep, 0), wider = curve(ss, 2 * kSecondStep, 0);
+  Expected out = bounded(want, wider - want, [&](uint32_t j) { return curve(ss, kSecondStep, j); });
+  out.bound += 0x1p-112 / (kSecondStep * kSecondStep) * std::fabs(double(at(0, {}, 0, 0)));
+  out.smooth = fabsq(wider - want) <= 0x1p-16 * (fabsq(wider) + fabsq(want) + p_.weight());
+  return out;
+}
+
+bool Differences::quick_value(double got) const { return near(got, at(0, {}, 0, 0)); }
+bool Differences::quick_slope(double got) const { return near(got, slope(kFirstStep, 0)); }
+bool Differences::quick_sum(double got, const std::vector<Differences>& slopes) {
+  f128 want = 0;
+  double size = 0;
+  for (const Differences& d : slopes) {
+    const f128 one = d.slope(kFirstStep, 0);
+    want += one, size += std::fabs(double(one));
+  }
+  return std::fabs(double(got - want)) <= kQuick * size;
+}
+bool Differences::quick_curve(double got, const Tensors& ss) const {
+  return near(got, curve(ss, kSecondStep, 0));
+}
+
+}  // namespace lamella::verify
