@@ -8,19 +8,20 @@
 
 namespace lamella::verify {
 
-void add_repeat_laws(std::vector<Law>& laws);     ///< laws_repeat.cpp: 10 14 16 64
-void add_linear_laws(std::vector<Law>& laws);     ///< laws_linear.cpp: 24 29 34 47 69 70
-void add_transpose_laws(std::vector<Law>& laws);  ///< laws_transpose.cpp: 24 35
-void add_direction_laws(std::vector<Law>& laws);  ///< laws_directions.cpp: 24
-void add_map_dim_laws(std::vector<Law>& laws);    ///< laws_map_dims.cpp: 15 17
-void add_identity_laws(std::vector<Law>& laws);   ///< laws_identities.cpp: 18 20
-void add_jet_laws(std::vector<Law>& laws);        ///< laws_jet.cpp: 27
-void add_kink_laws(std::vector<Law>& laws);       ///< laws_kinks.cpp: 30
-void add_hidden_laws(std::vector<Law>& laws);     ///< laws_hidden.cpp: 31
-void add_random_laws(std::vector<Law>& laws);     ///< laws_random.cpp: 50
-void add_registry_laws(std::vector<Law>& laws);   ///< laws_registry.cpp: 54
-void add_program_laws(std::vector<Law>& laws);    ///< laws_programs.cpp: 74 75 76
-void add_refusal_laws(std::vector<Law>& laws);    ///< laws_refusals.cpp: 62
+void add_repeat_laws(std::vector<Law>& laws);        ///< laws_repeat.cpp: 10 14 16 64
+void add_linear_laws(std::vector<Law>& laws);        ///< laws_linear.cpp: 24 29 34 47 69 70
+void add_transpose_laws(std::vector<Law>& laws);     ///< laws_transpose.cpp: 24 35
+void add_direction_laws(std::vector<Law>& laws);     ///< laws_directions.cpp: 24
+void add_map_dim_laws(std::vector<Law>& laws);       ///< laws_map_dims.cpp: 15 17
+void add_identity_laws(std::vector<Law>& laws);      ///< laws_identities.cpp: 18 20
+void add_jet_laws(std::vector<Law>& laws);           ///< laws_jet.cpp: 27
+void add_kink_laws(std::vector<Law>& laws);          ///< laws_kinks.cpp: 30
+void add_hidden_laws(std::vector<Law>& laws);        ///< laws_hidden.cpp: 31
+void add_random_laws(std::vector<Law>& laws);        ///< laws_random.cpp: 50
+void add_registry_laws(std::vector<Law>& laws);      ///< laws_registry.cpp: 54
+void add_program_laws(std::vector<Law>& laws);       ///< laws_programs.cpp: 74 75 76
+void add_program_time_laws(std::vector<Law>& laws);  ///< laws_programs_more.cpp: 77 78 79
+void add_refusal_laws(std::vector<Law>& laws);       ///< laws_refusals.cpp: 62
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,

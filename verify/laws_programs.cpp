@@ -11,32 +11,6 @@ namespace lamella::verify {
 
 namespace {
 
-const DrawOptions kPrograms{
-    .dtypes = mask(DType::F64), .layouts = false, .tame = true, .max_numel = 12, .mixed = false};
-
-bool has_programs(const Op& op) {
-  return inexact_arguments(op) > 0 && has_jvp(op) && has_vjp(op) && !op.has(kRandom) &&
-         !op.has(kUnspecified) && !op.has(kSymmetricInput) && op.shape != ShapeClass::Dynamic;
-}
-
-// What a printed program says after the declarations, to print the derivative it got.
-constexpr const char* kPrintLeaves =
-    "  double got = 0;\n  for (size_t k = 0; k < leaves.size(); ++k)\n    if (grad_of(leaves[k]).defined()) "
-    "got += "
-    "sum(grad_of(leaves[k]) * ts[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
-constexpr const char* kMakeLeaves =
-    "  Tensors leaves;\n  for (const Tensor& x : inputs) leaves.push_back(requires_grad(x));\n";
-constexpr const char* kPrintGradients =
-    "  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += sum(gs[k] * ts[k]).item<double>();\n"
-    "  std::cout << \"got      \" << got << '\\n';\n";
-
-EngineCase engine_case(const Script& p, std::string engine, int depth, bool levels = true) {
-  EngineCase s{p, std::move(engine), depth, levels};
-  s.lanes = {p.inputs()};
-  s.ts = p.directions();
-  return s;
-}
-
 Verdict in_base_autograd(Case& c) {
   const Script p(c);
   const bool one_by_one = c.draw.one_in(4);
@@ -276,7 +250,7 @@ Verdict second_order(Case& c) {
 void add_program_laws(std::vector<Law>& laws) {
   const auto add = [&](int number, std::string_view id, std::string_view group, std::string_view statement,
                        Verdict (*check)(Case&)) {
-    laws.push_back({number, id, group, statement, kPrograms, false, has_programs, check});
+    laws.push_back({number, id, group, statement, program_options(), false, has_programs, check});
   };
   add(74, "programs_in_base_autograd", "derivative",
       "A program of calls, views and writes gives in base autograd the values, errors and gradients of the "

@@ -9,6 +9,22 @@
 
 namespace lamella::verify {
 
+DrawOptions program_options() {
+  return {.dtypes = mask(DType::F64), .layouts = false, .tame = true, .max_numel = 12, .mixed = false};
+}
+
+bool has_programs(const Op& op) {
+  return inexact_arguments(op) > 0 && has_jvp(op) && has_vjp(op) && !op.has(kRandom) &&
+         !op.has(kUnspecified) && !op.has(kSymmetricInput) && op.shape != ShapeClass::Dynamic;
+}
+
+EngineCase engine_case(const Script& p, std::string engine, int depth, bool levels) {
+  EngineCase s{p, std::move(engine), depth, levels};
+  s.lanes = {p.inputs()};
+  s.ts = p.directions();
+  return s;
+}
+
 Tensor weighted_sum(const Tensors& ys, const Tensors& weights) {
   Tensor total;
   for (size_t k = 0; k < ys.size(); ++k) {

@@ -45,6 +45,23 @@ Tensor weighted_sum(const Tensors& ys, const Tensors& weights);
 Tensors copies(const Tensors& ts);
 std::vector<int> all_argnums(const Script& p);
 
+/// What laws of programs ask of a case, and whom they are about.
+DrawOptions program_options();
+bool has_programs(const Op& op);
+/// One lane, first derivatives.
+EngineCase engine_case(const Script& p, std::string engine, int depth, bool levels = true);
+
+// What a printed program says after the declarations, to print the derivative it got.
+inline constexpr const char* kPrintLeaves =
+    "  double got = 0;\n  for (size_t k = 0; k < leaves.size(); ++k)\n    if (grad_of(leaves[k]).defined()) "
+    "got += "
+    "sum(grad_of(leaves[k]) * ts[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
+inline constexpr const char* kMakeLeaves =
+    "  Tensors leaves;\n  for (const Tensor& x : inputs) leaves.push_back(requires_grad(x));\n";
+inline constexpr const char* kPrintGradients =
+    "  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += sum(gs[k] * ts[k]).item<double>();\n"
+    "  std::cout << \"got      \" << got << '\\n';\n";
+
 /// Leaves, the program, backward: into `leaves`. Raises what it raises.
 void run_backward_on(const Script& p, const Tensors& leaves, bool one_by_one, EngineRun& run);
 Tensors leaves_of(const Tensors& xs);

@@ -70,6 +70,8 @@ class Script {
   /// please.
   Tensors run(const Tensors& xs, const Tensors& captures, Seen* seen = nullptr) const;
   Tensors fresh_captures() const;
+  /// The handle that each result is.
+  std::vector<int> result_handles() const;
   /// One weight for each result, and a direction for each input: multiples of 1/8 of at most 2.
   const Tensors& weights() const { return weights_; }
   const Tensors& directions() const { return directions_; }

@@ -21,6 +21,9 @@ struct Save {
   bool recorded;  ///< by base autograd: some operand carries history
 };
 
+/// Of a result that is no handle.
+constexpr int kNowhere = -1;
+
 class Model {
  public:
   Model(const std::vector<Statement>& statements, const std::vector<int>& storage,
@@ -76,11 +79,12 @@ class Model {
   }
 
   /// Notes what the formulas of a recorded call ask for: all there is where the operator calls others.
-  void save(const Statement& s, size_t i, int result_storage) {
+  void save(const Statement& s, size_t i, const std::vector<int>& results) {
     const Op& op = *s.op->base;
     const std::vector<Operand> all = operands(s);
     const bool recorded = dependence(s) != 0;
     const auto note = [&](int storage) {
+      if (storage == kNowhere) return;
       saves_.push_back({storage, i, memory_[size_t(storage)].on, recorded});
     };
     const bool in_place = s.kind == StatementKind::InPlace;
@@ -88,7 +92,8 @@ class Model {
     for (const Operand& p : all) {
       const BoundFormula* const f = op.vjp_of(p.param);
       if (!op.composite && (!f || of(p.handle).on == 0)) continue;
-      if (op.composite && result_storage >= 0) note(result_storage);
+      if (op.composite)
+        for (const int r : results) note(r);
       for (const Operand& o : all) {
         const bool asked = op.composite || std::ranges::any_of(f->saves, [&](const BoundSave& b) {
                              return b.kind == BoundSave::Argument && b.index == o.param;
@@ -96,29 +101,27 @@ class Model {
         // What a write saves of its own target is what was there before.
         if (asked && !(in_place && o.param == 0)) note(storage_[size_t(o.handle)]);
       }
-      if (!op.composite && result_storage >= 0 &&
-          std::ranges::any_of(f->saves, [](const BoundSave& b) { return b.kind == BoundSave::Result; }))
-        results_.push_back({result_storage, i, 1, recorded});
+      for (const BoundSave& b : op.composite ? std::vector<BoundSave>{} : f->saves)
+        if (b.kind == BoundSave::Result && b.index < results.size())
+          results_.push_back({results[b.index], i, 1, recorded});
     }
   }
 
   void call(const Statement& s, size_t i) {
     const uint32_t on = dependence(s);
-    int first = -1;
+    std::vector<int> results;
     for (const bool kept : s.kept) {
-      if (!kept) continue;
-      if (first < 0) first = storage_[next_];
-      of(int(next_)).on |= on;
-      ++next_;
+      if (kept) of(int(next_)).on |= on;
+      results.push_back(kept ? storage_[next_++] : kNowhere);
     }
-    save(s, i, s.kind == StatementKind::View ? -1 : first);
+    save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
   }
 
   void write(const Statement& s, size_t i) {
     const int target = s.target(), storage = storage_[size_t(target)];
     Memory& m = of(target);
     const uint32_t on = dependence(s) | m.on;
-    save(s, i, storage);
+    save(s, i, {storage});
     out_.leaf[i] = m.of_input;
     bool others = false;  // handles that were let go may live on a tape
     for (size_t k = 0; k < next_; ++k)

@@ -19,6 +19,13 @@ size_t Script::writes() const {
   return n;
 }
 
+std::vector<int> Script::result_handles() const {
+  std::vector<int> out;
+  for (size_t k = 0; k < alive_.size(); ++k)
+    if (alive_[k]) out.push_back(int(k));
+  return out;
+}
+
 Tensors Script::fresh_captures() const {
   Tensors out;
   for (const Tensor& t : captures_) out.push_back(plain_copy(t));
@@ -146,7 +153,7 @@ double dot(const Tensors& as, const Tensors& bs) {
 }
 
 namespace {
-constexpr double kRoundings = 0x1p10 * 0x1p-53, kJitter = 0x1p30;
+constexpr double kRoundings = 0x1p10 * 0x1p-53, kJitter = 0x1p30, kMostMoved = 0x1p20;
 constexpr double kFirstStep = 0x1p-36, kSecondStep = 0x1p-28;
 /// Part of the bound that a number's own size gives: most cases need no more, and the rest is costly.
 constexpr double kQuick = kRoundings / 4;
@@ -193,7 +200,9 @@ double Script::weight() const {
 Expected Differences::bounded(f128 want, f128 own, const std::function<f128(uint32_t)>& again) const {
   double moved = std::fabs(double(want));
   for (const uint32_t j : {1u, 2u}) moved += kJitter * std::fabs(double(again(j) - want));
-  return {want, kRoundings * (moved + p_.weight()) + 2 * double(fabsq(own)), true};
+  // A tie that a step of 2^-30 breaks moves it by 2^30 steps: no rounding does that.
+  const bool smooth = moved <= kMostMoved * (std::fabs(double(want)) + p_.weight());
+  return {want, kRoundings * (moved + p_.weight()) + 2 * double(fabsq(own)), smooth};
 }
 
 Expected Differences::value() const {
@@ -206,7 +215,7 @@ Expected Differences::slope() const {
       bounded(want, slope(2 * kFirstStep, 0) - want, [&](uint32_t j) { return slope(kFirstStep, j); });
   const f128 here = at(0, {}, 0, 0), up = (at(kFirstStep, {}, 0, 0) - here) / kFirstStep,
              down = (here - at(-kFirstStep, {}, 0, 0)) / kFirstStep;
-  out.smooth = fabsq(up - down) <= 0x1p-16 * (fabsq(up) + fabsq(down) + out.bound / kRoundings);
+  out.smooth &= fabsq(up - down) <= 0x1p-24 * (fabsq(up) + fabsq(down) + p_.weight());
   return out;
 }
 
@@ -214,7 +223,7 @@ Expected Differences::curve(const Tensors& ss) const {
   const f128 want = curve(ss, kSecondStep, 0), wider = curve(ss, 2 * kSecondStep, 0);
   Expected out = bounded(want, wider - want, [&](uint32_t j) { return curve(ss, kSecondStep, j); });
   out.bound += 0x1p-112 / (kSecondStep * kSecondStep) * std::fabs(double(at(0, {}, 0, 0)));
-  out.smooth = fabsq(wider - want) <= 0x1p-16 * (fabsq(wider) + fabsq(want) + p_.weight());
+  out.smooth &= fabsq(wider - want) <= 0x1p-16 * (fabsq(wider) + fabsq(want) + p_.weight());
   return out;
 }
 
