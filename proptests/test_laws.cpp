@@ -15,6 +15,7 @@ using namespace lamella;
 using namespace lamella::verify;
 
 constexpr int kCases = 24, kOracleCases = 6;
+constexpr int kProgramCases = 31;  ///< of programs: 2 * 10^4 in all
 constexpr uint64_t kTries = 1000;  ///< for one case that is not discarded
 constexpr uint64_t kSeed = 20261121;
 
@@ -50,7 +51,8 @@ class LawTest : public testing::Test {
     metadata.id = std::string(law_.id) + "/" + op_.name;
     rc::detail::TestParams params;
     params.seed = seed_of(law_.id, op_.name);
-    params.maxSuccess = law_.oracle ? kOracleCases : kCases;
+    const bool programs = law_.id.starts_with("programs_");
+    params.maxSuccess = law_.oracle ? kOracleCases : programs ? kProgramCases : kCases;
     params.maxDiscardRatio = 1000;
     size_t executed = 0;
     const auto property = [&] {

@@ -63,6 +63,7 @@ void describe_run(json& out, const Report& report, const RunOptions& options, in
     }
   for (size_t k = 0; k < report.failures.size(); ++k)
     out["failures"][k]["message"] = report.failures[k].message;
+  for (const auto& [law, counted] : report.counts) out["counts"][law] = counted;
   const Tally total = report.total();
   out["rate"] = {{"seconds", total.seconds},
                  {"per_second", double(total.cases) / std::max(total.seconds, 1e-9)}};

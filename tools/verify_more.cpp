@@ -143,6 +143,11 @@ bool print_self_check(const Report& report, const std::vector<const Op*>& ops, i
                   static_cast<unsigned long long>(s.cases), 100 * s.required);
   }
   print_health(report);
+  for (const auto& [law, counted] : report.counts) {
+    std::string line;
+    for (const auto& [what, n] : counted) line += format("{}{} {}", line.empty() ? "" : ", ", n, what);
+    std::printf("counted: %s: %s\n", law.c_str(), line.c_str());
+  }
   std::printf("coverage: %llu cases looked at, %llu requirements met or still open, %llu missed\n",
               static_cast<unsigned long long>(counted), static_cast<unsigned long long>(met),
               static_cast<unsigned long long>(missed));

@@ -59,6 +59,7 @@ class Checker {
   size_t variables() const { return n_; }
   size_t values() const { return m_; }
   Reals pull(const Reals& u) const;
+  Reals pull_in_base(const Reals& u) const;
   /// 20 random bits and a sign for each part of `like` (10 for f16, 7 for bf16, which hold no more), of the
   /// order of `scale` where that is larger than one.
   Reals direction(const Tensors& like, const Reals& scale, uint64_t salt) const;
@@ -79,6 +80,7 @@ class Checker {
   void note_kink(size_t i, size_t j, f128 got, const Slope& s);
   void check_linear();
   void check_pullback();
+  void check_backward();
   void check_pullback_linear();
   Reals cotangent(const Reals& j_t) const;
   bool adjoint_holds(const Reals& t, const Reals& j_t) const;
@@ -110,6 +112,7 @@ class Checker {
   const RealFunction* oracle_ = nullptr;
   std::optional<VjpResult> pullback_;
   bool ran_ = false;
+  bool in_base_ = false;  ///< pull() is that of base autograd
   bool forward_ = false;  ///< jvp works; otherwise the Jacobian under test is the pullback's
   Reals t_, jt_;
   std::pair<Reals, Reals> beside_;  ///< the oracle's values on both sides along t_

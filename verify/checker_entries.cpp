@@ -189,8 +189,17 @@ void Checker::check_pullback() {
     if (adjoint_holds(t, push(t)) && (alike(0, variables()) || adjoint_holds(t_, jt_))) return;
   }
   const size_t before = undecided_.size();
-  for (size_t i = 0; i < values(); ++i) compare_rows("vjp", i, pull(unit(values(), i)));
+  for (size_t i = 0; i < values(); ++i)
+    compare_rows(in_base_ ? "backward" : "vjp", i, pull(unit(values(), i)));
   if (undecided_.size() == before && all_finite(jt_)) check_pullback_linear();
+}
+
+/// As the pullback, with the function run on leaves that require grad.
+void Checker::check_backward() {
+  if (std::ranges::any_of(xs_, [](const Tensor& x) { return !x.impl()->storage; })) return;
+  in_base_ = true;
+  check_pullback();
+  in_base_ = false;
 }
 
 void Checker::check_pullback_linear() {
@@ -205,7 +214,8 @@ void Checker::check_pullback_linear() {
     for (size_t i = 0; i < values(); ++i)
       bound += 4 * units_ * rounding(i, j).u * fabsq(u[i] * finite_condition(i, j, kManyShakes));
     if (fabsq(pulled[j] - sum) <= bound) continue;
-    GradcheckEntry e = entry("vjp of a random cotangent", 0, j, pulled[j], sum);
+    GradcheckEntry e = entry(in_base_ ? "backward of a random cotangent" : "vjp of a random cotangent", 0, j,
+                             pulled[j], sum);
     e.result = {};
     e.bound = double(bound);
     e.bound_from = "roundings of the sum over unit cotangents: a pullback must be linear";

@@ -10,6 +10,7 @@ namespace lamella::verify {
 
 struct GradcheckOptions {
   bool jvp = true, vjp = true;
+  bool backward = true;       ///< base autograd, too: the function on leaves, and backward
   bool second_order = false;  ///< also the derivatives of the pullback and of the pushforward
   bool batched = false;       ///< also: vmap of the pullback is the loop, over cotangents and over inputs
   /// Compare every entry even when random directions agree (they see an entry of 2^-40 of its row's sum no
@@ -29,7 +30,7 @@ struct GradcheckPart {
 
 /// One entry: d result / d input.
 struct GradcheckEntry {
-  std::string check;  ///< "jvp", "vjp", "second order: jvp of the pullback", "batched", …
+  std::string check;  ///< "jvp", "vjp", "backward", "second order: jvp of the pullback", "batched", …
   GradcheckPart input, result;
   double got = 0, expected = 0, bound = 0;
   Kink kink = Kink::Smooth;
@@ -50,11 +51,11 @@ struct GradcheckReport {
   std::string text() const;
 };
 
-/// Checks jvp and vjp of f at `inputs` (floating and complex ones; others and undefined ones are passed on).
-/// Results that are neither floating nor complex do not count. The function must be one: two calls must give
-/// equal bits, and it may not write to its inputs (it is given copies of the same strides). Whatever
-/// derivatives raise is a finding.
-/// Errors: usage when nothing can be differentiated; whatever f itself raises.
+/// Checks jvp, vjp and backward of f at `inputs` (floating and complex ones; others and undefined ones are
+/// passed on). Results that are neither floating nor complex do not count. The function must be one: two
+/// calls must give equal bits, and it may not write to its inputs (it is given copies of the same strides).
+/// Whatever derivatives raise is a finding. Errors: usage when nothing can be differentiated; whatever f
+/// itself raises.
 GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const GradcheckOptions& options = {});
 GradcheckReport gradcheck(const UnaryFunction& f, const Tensor& input, const GradcheckOptions& options = {});
 

@@ -38,6 +38,11 @@ std::string encode(const Report& r) {
   }
   put(out, std::to_string(r.coverage.size()));
   for (const auto& [op, c] : r.coverage) put(out, op), put(out, c.text());
+  put(out, std::to_string(r.counts.size()));
+  for (const auto& [law, counted] : r.counts) {
+    put(out, law), put(out, std::to_string(counted.size()));
+    for (const auto& [what, n] : counted) put(out, what), put(out, std::to_string(n));
+  }
   put(out, std::to_string(r.seconds));
   return out;
 }
@@ -74,6 +79,13 @@ Report decode(const std::string& text) {
   for (size_t n = std::stoul(in.next()); n > 0; --n) {
     const std::string op = in.next();
     r.coverage[op] = Coverage::parse(in.next());
+  }
+  for (size_t n = std::stoul(in.next()); n > 0; --n) {
+    Counts& counted = r.counts[in.next()];
+    for (size_t k = std::stoul(in.next()); k > 0; --k) {
+      const std::string what = in.next();
+      counted[what] = std::stoull(in.next());
+    }
   }
   r.seconds = std::stod(in.next());
   return r;

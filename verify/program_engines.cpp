@@ -6,6 +6,7 @@
 
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/autograd.h"
+#include "lamella/verify/census.h"
 
 namespace lamella::verify {
 
@@ -162,7 +163,10 @@ std::string wrong_numbers(const EngineCase& s, const EngineRun& run, bool& smoot
 
 Verdict judge(const EngineCase& s, const EngineRun& run) {
   if (const std::string w = wrong_status(s, run); !w.empty()) return program_failure(s, w);
-  if (run.status.raised) return Verdict::pass(s.depth);
+  if (run.status.raised) {
+    counts_of_case()["refused"] += !s.program.raises();
+    return Verdict::pass(s.depth);
+  }
   if (run.seen.geometry != s.program.seen().geometry)
     return program_failure(s, run.seen.unlike(s.program.seen()));
   if (!run.wrong.empty()) return program_failure(s, run.wrong);

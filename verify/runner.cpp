@@ -71,7 +71,14 @@ void Report::merge(const Report& other) {
     else if (f.program.size() < known->program.size()) *known = f;
   }
   for (const auto& [op, c] : other.coverage) coverage[op].merge(c);
+  for (const auto& [law, counted] : other.counts)
+    for (const auto& [what, n] : counted) counts[law][what] += n;
   seconds = std::max(seconds, other.seconds);
+}
+
+Counts& counts_of_case() {
+  static thread_local Counts counts;
+  return counts;
 }
 
 Worker::Worker(const RunOptions& options, int index, Position* position)
@@ -125,6 +132,7 @@ void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& sto
     Observation seen;
     observed() = observe ? &seen : nullptr;
     stratum_of_case() = {};
+    counts_of_case().clear();
     const Verdict v = run_check(*p.law, *p.op, choices);
     observed() = nullptr;
     count(p, v);
@@ -148,6 +156,7 @@ void Worker::count(Pair& p, const Verdict& v) {
     return;
   }
   ++p.tally.cases, ++cases_;
+  for (const auto& [what, n] : counts_of_case()) counts_[std::string(p.law->id)][what] += n;
   if (v.depth >= 2) ++p.tally.deep, ++deep_;
   Stratum s = stratum_of_case();
   if (!s.has_transforms())
@@ -219,6 +228,7 @@ Report Worker::report() const {
     r.failures.insert(r.failures.end(), p.found.begin(), p.found.end());
   }
   r.coverage = coverage_;
+  r.counts = counts_;
   r.seconds = elapsed();
   return r;
 }

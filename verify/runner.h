@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "lamella/verify/census.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/law.h"
 #include "lamella/verify/strata.h"
@@ -32,6 +33,7 @@ struct Report {
   std::map<std::pair<std::string, std::string>, Tally> tallies;  ///< by operator and law
   std::vector<Failure> failures;             ///< the first of each operator, law and kind, shrunk
   std::map<std::string, Coverage> coverage;  ///< by operator
+  std::map<std::string, Counts> counts;      ///< by law: what it counts beside cases
   double seconds = 0;
 
   Tally total() const;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lamella/verify/census.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/statements_draw.h"
 
@@ -205,7 +206,16 @@ class Drawer {
       p_.weights_.push_back(few_bits(handles_[k].sizes(), state));
       p_.values_.push_back(handles_[k]);
     }
+    count();
     p_.seen_.at = p_.raises_ ? p_.statements_.size() - 1 : p_.statements_.size();
+  }
+
+  void count() const {
+    Counts& counts = counts_of_case();
+    ++counts["programs"];
+    counts["with a write through an alias"] += p_.alias_writes_ > 0;
+    counts["that raise"] += p_.raises_;
+    for (const Statement& s : p_.statements_) ++counts[std::string(name(s.kind))];
   }
 
   Script& p_;

@@ -9,7 +9,8 @@ namespace {
 
 /// Memory of one storage of the plain run while the statements pass.
 struct Memory {
-  uint32_t on = 0;  ///< inputs that its values depend on
+  uint32_t on = 0;    ///< inputs that its values may depend on
+  uint32_t sure = 0;  ///< and those that they do: one result of a composite may be another's business
   bool of_input = false, outside = false;
 };
 
@@ -17,7 +18,7 @@ struct Memory {
 struct Save {
   int storage;
   size_t at;      ///< the statement
-  uint32_t on;    ///< what the value depended on
+  uint32_t sure;  ///< what the value depended on
   bool recorded;  ///< by base autograd: some operand carries history
 };
 
@@ -33,7 +34,7 @@ class Model {
     memory_.resize(size_t(n));
     for (size_t k = 0; k < inputs + captures; ++k) {
       Memory& m = of(int(k));
-      if (k < inputs) m.on |= 1u << k, m.of_input = true;
+      if (k < inputs) m.on = m.sure = 1u << k, m.of_input = true;
       else m.outside = true;
     }
     next_ = inputs + captures;
@@ -78,6 +79,13 @@ class Model {
     return on;
   }
 
+  uint32_t surely(const Statement& s) {
+    if (dependence(s) == 0) return 0;
+    uint32_t sure = 0;
+    for (const Operand& o : operands(s)) sure |= of(o.handle).sure;
+    return sure;
+  }
+
   /// Notes what the formulas of a recorded call ask for: all there is where the operator calls others.
   void save(const Statement& s, size_t i, const std::vector<int>& results) {
     const Op& op = *s.op->base;
@@ -85,7 +93,7 @@ class Model {
     const bool recorded = dependence(s) != 0;
     const auto note = [&](int storage) {
       if (storage == kNowhere) return;
-      saves_.push_back({storage, i, memory_[size_t(storage)].on, recorded});
+      saves_.push_back({storage, i, memory_[size_t(storage)].sure, recorded});
     };
     const bool in_place = s.kind == StatementKind::InPlace;
     if (op.composite && s.kind == StatementKind::View) return;  // made of views
@@ -110,8 +118,9 @@ class Model {
   void call(const Statement& s, size_t i) {
     const uint32_t on = dependence(s);
     std::vector<int> results;
+    uint32_t sure = s.op->composite && s.kept.size() > 1 ? 0 : surely(s);
     for (const bool kept : s.kept) {
-      if (kept) of(int(next_)).on |= on;
+      if (kept) of(int(next_)).on |= on, of(int(next_)).sure |= sure;
       results.push_back(kept ? storage_[next_++] : kNowhere);
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
@@ -127,16 +136,16 @@ class Model {
     for (size_t k = 0; k < next_; ++k)
       others |= storage_[k] == storage && header_[k] != header_[size_t(target)];
     // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
-    const bool gains = m.on == 0 && on != 0, gains_lanes = (m.on & mapped_) == 0 && (on & mapped_) != 0;
+    const bool gains = m.sure == 0 && on != 0, gains_lanes = (m.sure & mapped_) == 0 && (on & mapped_) != 0;
     out_.level[i] =
         m.of_input || (gains && (m.outside || others)) || (gains_lanes && (m.on != 0 || m.outside || others));
     for (const std::vector<Save>* saves : {&saves_, &results_})
       for (const Save& v : *saves) {
         if (v.storage != storage || (saves == &results_ && v.at == i)) continue;
         out_.base_version |= v.recorded;
-        out_.level_version |= v.on == 0;
+        out_.level_version |= v.sure == 0;
       }
-    m.on = on;
+    m.on = on, m.sure |= surely(s);
   }
 
   const std::vector<Statement>& statements_;

@@ -47,6 +47,7 @@ class Worker {
   Clock::time_point start_;
   std::vector<Pair> pairs_;
   std::map<std::string, Coverage> coverage_;
+  std::map<std::string, Counts> counts_;
   uint64_t cases_ = 0, deep_ = 0, failures_ = 0;
   double shrinking_ = 0;
 };
