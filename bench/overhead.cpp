@@ -84,6 +84,34 @@ void add_call_rows(Rows& rows, const Small& s) {
   rows.push_back(single("select(x, 0, 1)", 0, [=] { select(s.batch, 0, 1); }));
   rows.push_back(single("add f32[4], recorded", 110, [=] { add(s.leaf, s.b); }));
   rows.push_back(single("mul f32[4], recorded", 110, [=] { mul(s.leaf, s.b); }));
+  rows.push_back(single("select, recorded", 0, [leaf = requires_grad(s.batch)] { select(leaf, 0, 1); }));
+}
+
+/// What a write through a view costs beside the functional program, backward included.
+void add_write_rows(Rows& rows) {
+  const Tensor leaf = requires_grad(ones({64})), b = ones({}), all = ones({64}), ct = ones({64});
+  const auto back = [=](const Tensor& y) {
+    backward(y, ct);
+    clear_grad(leaf);
+  };
+  rows.push_back(single("one element written through a view", 0, [=] {
+    const Tensor y = leaf + b;
+    select(y, 0, 5).mul_(b);
+    back(y);
+  }));
+  rows.push_back(single("one element by select_scatter", 0, [=] {
+    const Tensor y = leaf + b;
+    back(select_scatter(y, select(y, 0, 5) * b, 0, 5));
+  }));
+  rows.push_back(single("64 elements written through a view", 0, [=] {
+    const Tensor y = leaf + b;
+    slice(y, 0, 0, 64).mul_(all);
+    back(y);
+  }));
+  rows.push_back(single("64 elements by slice_scatter", 0, [=] {
+    const Tensor y = leaf + b;
+    back(slice_scatter(y, slice(y, 0, 0, 64) * all, 0, 0, 64));
+  }));
 }
 
 /// What a level costs per operator: a chain under the level, less the same chain without it.
@@ -140,6 +168,7 @@ Rows all_rows() {
   Rows rows;
   const Small small;
   add_call_rows(rows, small);
+  add_write_rows(rows);
   add_level_rows(rows, small);
   for (int64_t n : {4, 64}) {
     const Tensor x = ones({n, n});

@@ -54,10 +54,13 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
       embedded ? clone(target) : make_view_unchecked(target, target.sizes(), target.strides(), impl->offset);
   if (embedded) plain.impl()->storage->version.store(impl->storage->version.load());  // a tape compares it
   Wrapper* const extra = shell(plain);
-  if (!embedded) (void)impl->storage->release();  // the view holds it; from here on nothing fails
+  // From here on nothing fails. What lies in the header's own block stays there, for the block's next life.
+  Storage* const memory = impl->storage;
+  const bool own = impl->full && memory == impl->suffix();
   impl->storage = nullptr;
   impl->extra = extra;
   impl->keys |= KeySet::of(key_).bits;
+  if (!own && memory->release()) Storage::destroy(memory);
 }
 
 const Tensor* before_promotion(const Tensor& t, int key) {

@@ -1,0 +1,270 @@
+// Base autograd on programs that write through views, with values worked out by hand; threads, memory, hooks.
+#include <gtest/gtest.h>
+#include <thread>
+
+#include "lamella/lamella.h"
+
+namespace lamella {
+namespace {
+
+Tensor of(std::initializer_list<double> v) { return tensor_of({int64_t(v.size())}, v, DType::F64); }
+Tensor leaf(std::initializer_list<double> v) { return requires_grad(of(v)); }
+Tensor number(double v) { return scalar_tensor(v, DType::F64); }
+std::vector<double> gradient(const Tensor& of, const Tensor& root) {
+  clear_grad(of);
+  backward(sum(root));
+  return grad_of(of).to_vector();
+}
+using Numbers = std::vector<double>;
+
+ErrorCode refused(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& e) { return e.code(); }
+  return ErrorCode::Internal;
+}
+
+TEST(BaseWrites, ReachTheBase) {
+  const Tensor w = leaf({1, 2}), y = w * 2;
+  select(y, 0, 0).mul_(number(3));
+  EXPECT_EQ(gradient(w, y), (Numbers{6, 2}));
+}
+
+TEST(BaseWrites, ReachViewsMadeBefore) {
+  const Tensor w = leaf({1, 2}), u = w + 0, v = select(u, 0, 0);
+  u.mul_(w);
+  EXPECT_EQ(gradient(w, v), (Numbers{2, 0}));
+  EXPECT_EQ(gradient(w, u), (Numbers{2, 4}));
+}
+
+TEST(BaseWrites, ReachViewsThatWerePlain) {
+  const Tensor w = leaf({1, 2}), x = zeros({3}, DType::F64), v = select(x, 0, 2),
+               deep = select(v.unsqueeze(0), 0, 0);
+  slice(x, 0, 1, 3).copy_(w);
+  EXPECT_TRUE(is_grad_required(v));
+  EXPECT_EQ(gradient(w, v * v), (Numbers{0, 4}));
+  EXPECT_EQ(gradient(w, x * x), (Numbers{2, 4}));
+  v.mul_(number(5));
+  EXPECT_EQ(gradient(w, x), (Numbers{1, 5}));
+  EXPECT_EQ(gradient(w, deep), (Numbers{0, 5}));
+}
+
+TEST(BaseWrites, ViewsOfViewsSplitsAndTransposes) {
+  const Tensor w = requires_grad(tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64)), y = w * 1;
+  const Tensors parts = split(transpose(y, 0, 1), 1, 0);  // columns
+  select(parts[1], 1, 0).mul_(number(7));
+  parts[0].fill_(0);
+  EXPECT_EQ(gradient(w, y), (Numbers{0, 7, 0, 1}));
+  vmap([](const Tensor& row) {
+    select(row, 0, 1).mul_(number(2));
+    return row;
+  })(y);
+  EXPECT_EQ(gradient(w, y), (Numbers{0, 14, 0, 2}));
+}
+
+TEST(BaseWrites, TheBaseMayBeGone) {
+  const Tensor w = leaf({1, 2});
+  Tensor x = w * 3;
+  const Tensor a = select(x, 0, 0), b = select(x, 0, 1);
+  x = Tensor();
+  a.mul_(b);
+  EXPECT_EQ(gradient(w, a), (Numbers{18, 9}));
+}
+
+TEST(BaseWrites, FormulasThatNeedTheOldValue) {
+  const Tensor w = leaf({0.5}), y = w * 1;
+  y.sin_();
+  EXPECT_DOUBLE_EQ(gradient(w, y)[0], std::cos(0.5));
+  const Tensor z = w * 1;
+  z.log_();
+  EXPECT_DOUBLE_EQ(gradient(w, z)[0], 2);
+  const Tensor r = w * 1;
+  r.reciprocal_();
+  EXPECT_DOUBLE_EQ(gradient(w, r)[0], -4);
+  const Tensor p = of({3});
+  p.mul_(w);
+  EXPECT_DOUBLE_EQ(gradient(w, p)[0], 3);
+  const Tensor q = w * 1;
+  q.pow_(number(3));
+  EXPECT_DOUBLE_EQ(gradient(w, q)[0], 0.75);
+  const Tensor c = w * 4;
+  c.clamp_(number(0), number(1));
+  EXPECT_DOUBLE_EQ(gradient(w, c)[0], 0);
+}
+
+TEST(BaseWrites, WhatCannotBeFollowedIsRefused) {
+  const Tensor w = requires_grad(tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64)), y = w * 1;
+  EXPECT_EQ(refused([&] { w.mul_(w); }), ErrorCode::Value);
+  EXPECT_EQ(refused([&] { select(w, 0, 0).fill_(0); }), ErrorCode::Value);
+  EXPECT_EQ(refused([&] { vmap([](const Tensor& r) { return r.mul_(number(2)); })(w); }), ErrorCode::Value);
+  EXPECT_EQ(refused([&] { vmap([](const Tensor& r) { return r.mul_(number(2)); }, 1)(w); }),
+            ErrorCode::Value);
+  EXPECT_EQ(refused([&] { y.add_(transpose(y, 0, 1)); }), ErrorCode::Overlap);
+  EXPECT_EQ(refused([&] { make_view(y, IntArg{2}, IntArg{1}, 0); }), ErrorCode::Usage);
+  const Tensor z = y * y;
+  y.fill_(1);
+  EXPECT_EQ(refused([&] { backward(sum(z)); }), ErrorCode::Value);
+  {
+    const NoGrad none;
+    w.mul_(number(2));
+  }
+  EXPECT_EQ(w.to_vector(), (Numbers{2, 4, 6, 8}));
+}
+
+TEST(BaseWrites, SavedListsHaveVersions) {
+  const Tensor w = leaf({1, 2}), a = w * 1, z = stack(Tensors{a, a}, 0), y = z * z;
+  z.fill_(3);
+  EXPECT_EQ(refused([&] { backward(sum(y)); }), ErrorCode::Value);
+}
+
+TEST(BaseAutograd, AnyNumberOfInputs) {
+  Tensors leaves;
+  for (int i = 0; i < 300; ++i) leaves.push_back(leaf({double(i)}));
+  backward(sum(stack(leaves, 0) * stack(leaves, 0)));
+  for (int i = 0; i < 300; ++i) EXPECT_EQ(grad_of(leaves[size_t(i)]).to_vector(), Numbers{2.0 * i});
+}
+
+TEST(BaseAutograd, GradientsAreDenseAndTheLeafsOwn) {
+  const Tensor a = leaf({1, 2, 3}), b = leaf({1, 2, 3});
+  backward(sum(a + b));
+  EXPECT_FALSE(grad_of(a).shares_storage(grad_of(b)));
+  EXPECT_TRUE(grad_of(a).is_contiguous());
+  const Tensor ct = of({1, 1, 1});
+  clear_grad(a);
+  backward(a, ct);
+  EXPECT_FALSE(grad_of(a).shares_storage(ct));
+}
+
+TEST(BaseAutograd, ThreadsShareLeavesAndGraphs) {
+  const Tensor w = leaf({1, 1}), z = sum(w * w * w);
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 8; ++i)
+    threads.emplace_back([&] {
+      for (int k = 0; k < 200; ++k) backward(z), backward(sum(w * 2));
+    });
+  for (std::thread& t : threads) t.join();
+  EXPECT_EQ(grad_of(w).to_vector(), (Numbers{8000, 8000}));
+}
+
+TEST(BaseAutograd, NothingStaysAlive) {
+  const auto program = [] {
+    const Tensor w = leaf({0.5, 0.25}), plain = zeros({2}, DType::F64), early = select(plain, 0, 0);
+    Tensor y = w * 1;
+    const Tensor q = w * plain, s = sin(w);
+    plain.add_(q);
+    y.mul_(w), y.add_(s), y.sin_(), y.maximum_(w), mul_out(y, y, w);
+    select(y, 0, 0).mul_(select(w, 0, 1));
+    backward(sum(y) + early, {}, {.create_graph = true});
+  };
+  program();
+  const MemoryStats before = memory_stats();
+  for (int i = 0; i < 20; ++i) program();
+  const MemoryStats after = memory_stats();
+  EXPECT_EQ(after.blocks, before.blocks);
+  EXPECT_EQ(after.storages, before.storages);
+  EXPECT_EQ(after.bytes, before.bytes);
+}
+
+TEST(BaseAutograd, AMillionNodesAreFreedWithoutRecursion) {
+  const Tensor w = leaf({1}), one = of({1});
+  Tensor y = w;
+  for (int i = 0; i < 1000000; ++i) y = y + one;
+  backward(y, one);
+  EXPECT_EQ(grad_of(w).to_vector(), Numbers{1});
+}
+
+TEST(BaseHooks, OrderAndReplacement) {
+  const Tensor w = leaf({1, 2}), y = w * 2, z = sum(y * y);
+  std::string order;
+  add_hook(y, [&](const Tensor& g) {
+    order += 'a';
+    return g * 10;
+  });
+  HookHandle second = add_hook(y, [&](const Tensor&) {
+    order += 'b';
+    return Tensor();
+  });
+  add_node_hook(y, {.before =
+                        [&](const Tensors&) {
+                          order += 'c';
+                          return Tensors{};
+                        },
+                    .after =
+                        [&](const Tensors& to_inputs, const Tensors&) {
+                          order += 'd';
+                          return Tensors{to_inputs[0] + 1};
+                        }});
+  add_accumulated_hook(w, [&](const Tensor& g) { order += g.to_vector() == Numbers{81, 161} ? 'e' : '?'; });
+  retain_grad(y);
+  backward(z);
+  EXPECT_EQ(order, "abcde");
+  EXPECT_EQ(grad_of(y).to_vector(), (Numbers{40, 80}));
+  second.remove();
+  order.clear();
+  clear_grad(w);
+  backward(z);
+  EXPECT_EQ(order, "acde");
+}
+
+TEST(BaseHooks, WhatRaisesChangesNothing) {
+  const Tensor w = leaf({1, 2}), v = leaf({3, 4}), y = w * 2, z = sum(y * v);
+  backward(z);
+  HookHandle wrong = add_hook(y, [](const Tensor&) -> Tensor { throw std::runtime_error("hook"); });
+  EXPECT_THROW(backward(z), std::runtime_error);
+  EXPECT_EQ(grad_of(v).to_vector(), (Numbers{2, 4}));
+  wrong.remove();
+  HookHandle shape = add_hook(y, [](const Tensor&) { return of({1}); });
+  EXPECT_EQ(refused([&] { backward(z); }), ErrorCode::Shape);
+  shape.remove();
+  backward(z);
+  EXPECT_EQ(grad_of(v).to_vector(), (Numbers{4, 8}));
+  EXPECT_EQ(grad_of(w).to_vector(), (Numbers{12, 16}));
+}
+
+TEST(BaseHooks, BackwardInsideAHook) {
+  const Tensor w = leaf({2}), other = leaf({3}), y = w * w;
+  add_hook(y, [&](const Tensor& g) {
+    const EnableGrad recording;
+    backward(other * other);
+    return g;
+  });
+  backward(y);
+  EXPECT_EQ(grad_of(w).to_vector(), Numbers{4});
+  EXPECT_EQ(grad_of(other).to_vector(), Numbers{6});
+}
+
+TEST(BaseHooks, SavedValuesMayBePacked) {
+  const Tensor w = leaf({1, 2});
+  int packed = 0;
+  Tensor z;
+  {
+    const SavedTensorHooks hooks(
+        [&](const Tensor& t) {
+          ++packed;
+          return std::any(t.to_vector());
+        },
+        [](const std::any& p) {
+          const auto& v = std::any_cast<const Numbers&>(p);
+          return tensor_of(IntArg{int64_t(v.size())}, v, DType::F64);
+        });
+    z = sum(w * w * w);
+  }
+  backward(z);
+  EXPECT_EQ(packed, 4);
+  EXPECT_EQ(grad_of(w).to_vector(), (Numbers{3, 12}));
+}
+
+TEST(AutogradGrad, InputsOnTheWay) {
+  const Tensor w = leaf({1, 2}), u = leaf({3, 4}), y = w * u, z = y * y;
+  const Tensors g = autograd::grad({z}, {w, y}, {of({1, 1})});
+  EXPECT_EQ(g[0].to_vector(), (Numbers{18, 64}));
+  EXPECT_EQ(g[1].to_vector(), (Numbers{6, 16}));
+  EXPECT_FALSE(grad_of(w).defined());
+  const Tensors first = autograd::grad({sum(z)}, {w}, {}, {.create_graph = true});
+  EXPECT_EQ(autograd::grad({sum(first[0])}, {u})[0].to_vector(), (Numbers{12, 32}));
+  EXPECT_EQ(refused([&] { autograd::grad({sum(w)}, {u}); }), ErrorCode::NotDifferentiable);
+  EXPECT_FALSE(autograd::grad({sum(w)}, {u}, {}, {.allow_unused = true})[0].defined());
+}
+
+}  // namespace
+}  // namespace lamella
