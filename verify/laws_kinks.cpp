@@ -41,10 +41,10 @@ Piece piece_at(const RealFunction& g, const Reals& x) {
 }
 
 /// What the derivative must be, row by row; rows of NaN where the pieces do not say.
-using Expected = std::optional<Matrix>;
+using Stated = std::optional<Matrix>;
 
 /// AtKinks::Shared: the mean of the smooth pieces that a step along one variable leads to.
-Expected shared(const Case&, const RealFunction& g) {
+Stated shared(const Case&, const RealFunction& g) {
   Reals x = g.point();
   const size_t rows = g.values().size(), columns = x.size();
   Matrix mean{rows, columns, Reals(rows * columns)};
@@ -82,7 +82,7 @@ Tensors chosen_at(const Case& c, const Reals& x) {
 }
 
 /// AtKinks::Chosen: the piece in which equal elements differ as the integer results have it.
-Expected chosen(const Case& c, const RealFunction& g) {
+Stated chosen(const Case& c, const RealFunction& g) {
   const Tensors want = chosen_at(c, g.point());
   for (const int sign : {1, -1}) {
     Reals x = g.point();
@@ -103,7 +103,7 @@ Reals spread_over(const Tensor& t, Ints sizes) {
 }
 
 /// AtKinks::Interval: bounds apart, or crossing where they meet.
-Expected interval(const Case& c, const RealFunction& g) {
+Stated interval(const Case& c, const RealFunction& g) {
   const auto tensor = [&](size_t i) { return std::get<Tensor>(c.args[i]); };
   const auto nudged = [&](int apart) {
     Reals x = g.point();
@@ -200,7 +200,7 @@ Verdict kinks_as_stated(Case& c) {
   const RealFunction g(s.f, s.xs, OracleKind::Reference);
   for (const Tensor& t : s.ys) s.u = std::max(s.u, unit_roundoff(t.dtype()));
   for (const Tensor& t : s.xs) s.u = std::max(s.u, unit_roundoff(t.dtype()));
-  const Expected m = c.op.at_kinks == AtKinks::Shared   ? shared(c, g)
+  const Stated m = c.op.at_kinks == AtKinks::Shared   ? shared(c, g)
                      : c.op.at_kinks == AtKinks::Chosen ? chosen(c, g)
                                                         : interval(c, g);
   if (!m) return Verdict::discard();
