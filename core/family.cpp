@@ -46,9 +46,9 @@ thread_local Blocks blocks;
 
 void queued_family(RefCounted* f) { Family::destroy(static_cast<Family*>(f)); }
 
-Family* make_family() {
+Family* make_family(DType dtype) {
   detail::thread_record();  // the first one may fail: before there is a block to lose
-  Family* const family = new (blocks.allocate()) Family;
+  Family* const family = new (blocks.allocate()) Family(dtype);
   family->destroy_queued = queued_family;
   return family;
 }
@@ -62,7 +62,7 @@ void Family::destroy(Family* family) {
 
 Family& Family::of(const Tensor& t) {
   if (Family* const family = t.impl()->family()) return *family;
-  Family* const fresh = make_family();
+  Family* const fresh = make_family(t.dtype());
   Family* seen = nullptr;
   if (std::atomic_ref(t.impl()->family_).compare_exchange_strong(seen, fresh, std::memory_order_acq_rel))
     return *fresh;

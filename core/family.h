@@ -10,10 +10,12 @@ namespace lamella {
 /// under NoGrad start anew, over the same memory. Nothing of it is known to core but who belongs to it:
 /// `history` is base autograd's, null as long as no member carries derivatives.
 struct Family : RefCounted {
+  const DType dtype;  ///< of the tensor that was viewed first; real and imaginary parts have another one
   std::atomic<TensorExtra*> history{nullptr};  ///< owned
   std::atomic<uint32_t> generation{0};         ///< counts the writes that `history` has followed
   std::mutex mutex;                            ///< for changes of both
 
+  explicit Family(DType d) : dtype(d) {}
   /// That of `t`, made on demand; threads that view one tensor at a time agree on it.
   static Family& of(const Tensor& t);
   /// Makes `view` a member, unless it is in a family already.

@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 #include "lamella/core/family.h"
+#include "lamella/core/overlap.h"
 
 namespace lamella {
 
@@ -318,10 +320,14 @@ TensorImpl* TensorImpl::make_on_cpu(Ints sizes, DType dtype) {
 }
 
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
+  return make_view_unchecked(base, sizes, strides, offset, base.dtype());
+}
+
+Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset, DType dtype) {
   TensorImpl* impl = TensorImpl::create();
   Tensor out = Tensor::adopt(impl);  // what follows may fail
   const TensorImpl* b = base.impl();
-  impl->dtype = b->dtype;
+  impl->dtype = dtype;
   impl->device = b->device;
   impl->keys = uint64_t{1} << int(b->device);
   impl->set_shape(sizes, strides);
@@ -354,6 +360,10 @@ Tensor make_alias(const Tensor& t) {
 }
 
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
+  return make_view(base, sizes, strides, offset, base.dtype());
+}
+
+Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, DType dtype) {
   LAMELLA_CHECK(base.impl()->storage || base.device() == Device::Meta, Storage,
                 "view: {} has no storage; expected a plain tensor", base);
   LAMELLA_CHECK(
@@ -361,6 +371,8 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
       "view: {}{} carries derivatives, which strides alone would lose; expected a plain tensor: call "
       "a view operator, or detach it first",
       base, base.impl()->extra->str());
+  LAMELLA_CHECK(dtype == base.dtype() || (is_complex(base.dtype()) && dtype == to_real(base.dtype())), DType,
+                "view: dtype = {} for {}; expected its own, or that of its real part", dtype, base);
   LAMELLA_CHECK(sizes.size() == strides.size(), Shape,
                 "view: got {} sizes and {} strides, expected as many of each", sizes.size(), strides.size());
   const int64_t numel = checked_numel(sizes, "view");
@@ -371,14 +383,14 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {
     last += __int128(std::max<int64_t>(sizes[d] - 1, 0)) * strides[d];
   }
   if (base.impl()->storage) {
-    const int64_t room = int64_t(base.impl()->storage->nbytes) / itemsize(base.dtype());
+    const int64_t room = int64_t(base.impl()->storage->nbytes) / itemsize(dtype);
     const bool fits = numel == 0 ? offset <= room : last < room;
     LAMELLA_CHECK(
         offset >= 0 && fits, Storage,
         "view: sizes {}, strides {} at offset {}; expected to stay within the storage of {} elements",
         Dims(sizes), Dims(strides), offset, room);
   }
-  const Tensor out = make_view_unchecked(base, sizes, strides, offset);
+  const Tensor out = make_view_unchecked(base, sizes, strides, offset, dtype);
   Family::join(out, Family::of(base));
   return out;
 }
@@ -398,20 +410,58 @@ bool overlaps_itself(const Tensor& t) {
   return false;
 }
 
+namespace {
+int64_t step_of(const View& v, int d) { return v.strides[d] * itemsize(v.dtype); }
+
+/// Bytes from the first element in which `v` lies, again and again in steps of `period`; 0 when it does not.
+int64_t extent(const View& v, int64_t period) {
+  int64_t bytes = itemsize(v.dtype);
+  for (int d = 0; d < v.rank; ++d)
+    if (v.sizes[d] > 1 && step_of(v, d) % period != 0) bytes += (v.sizes[d] - 1) * step_of(v, d);
+  return bytes <= period ? bytes : 0;
+}
+
+/// `apart`: bytes from the first element of a to that of b.
+bool lie_apart(const View& a, const View& b, int64_t apart, int64_t period) {
+  const int64_t of_a = extent(a, period), of_b = extent(b, period);
+  if (of_a == 0 || of_b == 0) return false;
+  const int64_t from = (apart % period + period) % period;
+  return from >= of_a && period - from >= of_b;
+}
+
+/// Whether the elements lie between each other, as real and imaginary parts do, or columns of one matrix: in
+/// some period, a stride or what divides all of them, they take different bytes.
+bool interleaved(const View& a, const View& b, int64_t apart) {
+  int64_t common = 0;
+  for (const View* v : {&a, &b})
+    for (int d = 0; d < v->rank; ++d) {
+      if (v->sizes[d] < 2 || v->strides[d] == 0) continue;
+      if (lie_apart(a, b, apart, step_of(*v, d))) return true;
+      common = std::gcd(common, step_of(*v, d));
+    }
+  return common > 0 && lie_apart(a, b, apart, common);
+}
+
+int64_t bytes_spanned(const View& v) {
+  int64_t bytes = itemsize(v.dtype);
+  for (int d = 0; d < v.rank; ++d) bytes += (v.sizes[d] - 1) * step_of(v, d);
+  return bytes;
+}
+}  // namespace
+
+Overlap overlap_in_memory(const View& a, const View& b, int64_t apart) {
+  if (apart >= bytes_spanned(a) || -apart >= bytes_spanned(b)) return Overlap::None;
+  const bool same = apart == 0 && a.dtype == b.dtype && a.rank == b.rank &&
+                    std::equal(a.sizes, a.sizes + a.rank, b.sizes) &&
+                    std::equal(a.strides, a.strides + a.rank, b.strides);
+  if (same) return Overlap::Same;
+  return interleaved(a, b, apart) ? Overlap::None : Overlap::Partial;
+}
+
 Overlap overlap(const Tensor& a, const Tensor& b) {
   if (!a.shares_storage(b) || a.numel() == 0 || b.numel() == 0) return Overlap::None;
-  const auto range = [](const Tensor& t) {
-    int64_t last = 0;
-    for (int d = 0; d < t.rank(); ++d) last += (t.size(d) - 1) * t.stride(d);
-    const auto* first = static_cast<const char*>(t.raw_data());
-    return std::pair(first, first + (last + 1) * itemsize(t.dtype()));
-  };
-  const auto [a0, a1] = range(a);
-  const auto [b0, b1] = range(b);
-  if (a1 <= b0 || b1 <= a0) return Overlap::None;
-  const bool same = a0 == b0 && a.dtype() == b.dtype() && std::ranges::equal(a.sizes(), b.sizes()) &&
-                    std::ranges::equal(a.strides(), b.strides());
-  return same ? Overlap::Same : Overlap::Partial;
+  const View x = a.view_of(), y = b.view_of();
+  return overlap_in_memory(x, y, static_cast<const char*>(y.data) - static_cast<const char*>(x.data));
 }
 
 void* Tensor::checked_data(DType wanted) const {

@@ -142,8 +142,12 @@ inline Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU) 
 /// shape for a negative size or stride, usage when base carries derivatives, which arithmetic on strides
 /// would lose.
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
+/// The same memory read as elements of `dtype`, which strides and offset count: base's own, or that of its
+/// real and imaginary parts. Error dtype for others.
+Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, DType dtype);
 /// make_view without the checks, for callers whose arithmetic proves them.
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset);
+Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset, DType dtype);
 /// A header of its own for the same elements, without keys of autograd or levels and in no family.
 Tensor make_alias(const Tensor& t);
 /// Contiguous tensor holding `values` (row-major). Error shape when the count differs from the product of

@@ -43,10 +43,12 @@ struct Inferred {
 };
 using InferFn = void (*)(const Frame&, Inferred&);
 
-/// Sizes, strides and offset: all that a view operator reads and changes.
+/// Sizes, strides and offset: what a view operator reads and changes, besides the dtype of real and imaginary
+/// parts, whose elements strides and offset then count.
 struct Geometry {
   Dims sizes, strides;
   int64_t offset = 0;
+  std::optional<DType> dtype = {};  ///< of the view; none: the tensor's
 };
 using ViewFn = Geometry (*)(const Frame&, const Geometry& of_first);
 
@@ -131,7 +133,7 @@ enum class OpForm : uint8_t { Functional, InPlace, Out };
 
 /// A formula bound to its operator: names resolved to positions.
 struct BoundSave {
-  enum Kind : uint8_t { Argument, Result, SizesOf, DTypeOf } kind;
+  enum Kind : uint8_t { Argument, Result, SizesOf, DTypeOf, MetaOf } kind;
   uint8_t index;
 };
 struct BoundFormula {

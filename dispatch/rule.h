@@ -12,10 +12,11 @@ namespace lamella {
 
 /// NOTE: [rules] A formula is a captureless lambda. Its first parameter is the cotangent (vjp) or the tangent
 /// of its input (jvp); the others receive, in order, what saves(...) names: an argument ("b"), the result
-/// ("result", "result1"), or a property of a tensor argument ("x.sizes" as Ints, "x.dtype" as DType). Only
-/// what is declared is kept. A formula is called only when its input carries a derivative and, for vjp, the
-/// cotangent is present: absent ones are the type of an undefined Tensor and never reach a formula, save
-/// operators with several differentiable results (then the first parameter is TensorSpan).
+/// ("result", "result1"), or a property of a tensor argument ("x.sizes" as Ints, "x.dtype" as DType), or a
+/// list's sizes and dtypes ("tensors.meta" as TensorSpan: tensors without elements; nothing else of them may
+/// be read). Only what is declared is kept. A formula is called only when its input carries a derivative and,
+/// for vjp, the cotangent is present: absent ones are the type of an undefined Tensor and never reach a
+/// formula, save operators with several differentiable results (then the first parameter is TensorSpan).
 struct RuleArgs {
   TensorSpan
       directions;  ///< cotangents of all results, or the tangent of this input (all entries of a list input)

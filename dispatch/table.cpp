@@ -64,9 +64,13 @@ BoundSave bind_save(const Op& op, std::string_view text) {
   auto kind = BoundSave::Argument;
   if (text.ends_with(".sizes")) kind = BoundSave::SizesOf;
   if (text.ends_with(".dtype")) kind = BoundSave::DTypeOf;
-  const std::string_view param = kind == BoundSave::Argument ? text : text.substr(0, text.size() - 6);
-  const int index = op.schema.find(param);
+  if (text.ends_with(".meta")) kind = BoundSave::MetaOf;
+  const int index = op.schema.find(kind == BoundSave::Argument ? text : text.substr(0, text.rfind('.')));
   LAMELLA_CHECK(index >= 0, Schema, "{}: a rule saves \"{}\", which is neither an argument nor a result",
+                op.name, text);
+  const bool list = op.schema.params[size_t(index)].kind == ParamKind::TensorList;
+  LAMELLA_CHECK(list == (kind == BoundSave::MetaOf) || kind == BoundSave::Argument, Schema,
+                "{}: a rule saves \"{}\"; expected .meta of lists of tensors, .sizes and .dtype of tensors",
                 op.name, text);
   return {kind, uint8_t(index)};
 }

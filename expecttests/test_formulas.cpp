@@ -110,12 +110,6 @@ TEST(Formulas, Broadcast) {
       conj_physical (linear)
         jvp x: conj_physical(t)
         vjp x: conj(ct)
-      real_part (linear)
-        jvp x: real_part(t)
-        vjp x: to(ct, x.dtype)
-      imag (linear)
-        jvp x: imag(t)
-        vjp x: complex(zeros_like(ct), ct)
       complex (linear)
         jvp real: complex(t, zeros_like(t))
         jvp imag: complex(zeros_like(t), t)
@@ -224,6 +218,12 @@ TEST(Formulas, Contract) {
 }
 TEST(Formulas, View) {
   EXPECT_INLINE(formulas_of({ShapeClass::View}), R"(
+    real_part (linear)
+      jvp x: real_part(t)
+      vjp x: complex(ct, zeros_like(ct))
+    imag (linear)
+      jvp x: imag(t)
+      vjp x: complex(zeros_like(ct), ct)
     view (linear)
       jvp x: reshape(t, size)
       vjp x: reshape(ct, x.sizes)

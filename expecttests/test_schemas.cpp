@@ -51,8 +51,8 @@ TEST(Schemas, AllOperators) {
     logical_not(Tensor x) -> Tensor  logical_not_out
     isnan(Tensor x) -> Tensor  isnan_out
     conj_physical(Tensor x) -> Tensor  conj_physical_  conj_physical_out
-    real_part(Tensor x) -> Tensor  real_part_out
-    imag(Tensor x) -> Tensor  imag_out
+    real_part(Tensor x) -> Tensor(a)
+    imag(Tensor x) -> Tensor(a)
     conj(Tensor x) -> Tensor(a)
     real(Tensor x) -> Tensor(a)
     complex(Tensor real, Tensor imag) -> Tensor  complex_out

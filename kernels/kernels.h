@@ -21,7 +21,7 @@ struct Kernel {
 // f32 and round once at the end.
 // clang-format off
 #define LAMELLA_POINTWISE_KERNELS(K)                                                                    \
-  K(copy) K(neg) K(exp) K(log) K(sin) K(cos) K(tanh) K(sqrt) K(abs) K(sign) K(conj) K(real) K(imag)     \
+  K(copy) K(neg) K(exp) K(log) K(sin) K(cos) K(tanh) K(sqrt) K(abs) K(sign) K(conj)                     \
   K(logical_not) K(isnan) K(reciprocal)                                                                 \
   K(add) K(sub) K(mul) K(div) K(div_floor) K(div_trunc) K(pow) K(maximum) K(minimum) K(make_complex)    \
   K(eq) K(ne) K(lt) K(le) K(gt) K(ge) K(logical_and) K(logical_or)                                      \

@@ -12,6 +12,16 @@ void infer_part(const Frame& f, Inferred& out) {
   out.outs[0].dtype = to_real(out.compute);
 }
 
+/// A complex number is its real part, then its imaginary part: every other element, twice as many in all.
+template <int Part> Geometry part_of(const Frame& f, const Geometry& x) {
+  const DType d = f.tensor(0).dtype();
+  LAMELLA_CHECK(is_complex(d), DType, "{}: x is {}, expected a complex tensor", op_name(f), f.tensor(0));
+  Geometry out{x.sizes, x.strides, 2 * x.offset + Part, to_real(d)};
+  for (int64_t& s : out.strides)
+    s = s > INT64_MAX / 2 ? s : 2 * s;  // that of a dim of size 1 may be anything
+  return out;
+}
+
 void infer_complex(const Frame& f, Inferred& out) {
   const Tensor &re = f.tensor(0), &im = f.tensor(1);
   const Tensor* both[] = {&re, &im};
@@ -45,25 +55,24 @@ void define_parts() {
                 .properties = kLinear,
                 .samples = [](Draw& d) { return unary(d, kAllTypes); },
                 .doc = "The complex conjugate as a new tensor; a copy of a real x."});
-  OpTable::add({.schema = "real_part(Tensor x) -> Tensor",
-                .shape = ShapeClass::Broadcast,
+  OpTable::add({.schema = "real_part(Tensor x) -> Tensor(a)",
+                .shape = ShapeClass::View,
                 .infer = infer_part,
-                .kernel = kernel(kernels::real),
+                .view = part_of<0>,
                 .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", [](Tensor dy) { return dy; })},
-                .properties = kLinear | kNoInPlace,
+                .vjp = {wrt("x", [](Tensor dy) { return complex(dy, zeros_like(dy)); })},
+                .properties = kLinear,
                 .samples = [](Draw& d) { return unary(d, kComplex); },
-                .doc = "The real part of a complex tensor as a new real tensor. Error dtype for a real x."});
-  OpTable::add(
-      {.schema = "imag(Tensor x) -> Tensor",
-       .shape = ShapeClass::Broadcast,
-       .infer = infer_part,
-       .kernel = kernel(kernels::imag),
-       .jvp = linear_in({"x"}),
-       .vjp = {wrt("x", [](Tensor dy) { return complex(zeros_like(dy), dy); })},
-       .properties = kLinear | kNoInPlace,
-       .samples = [](Draw& d) { return unary(d, kComplex); },
-       .doc = "The imaginary part of a complex tensor as a new real tensor. Error dtype for a real x."});
+                .doc = "The real part of a complex tensor, a view of it. Error dtype for a real x."});
+  OpTable::add({.schema = "imag(Tensor x) -> Tensor(a)",
+                .shape = ShapeClass::View,
+                .infer = infer_part,
+                .view = part_of<1>,
+                .jvp = linear_in({"x"}),
+                .vjp = {wrt("x", [](Tensor dy) { return complex(zeros_like(dy), dy); })},
+                .properties = kLinear,
+                .samples = [](Draw& d) { return unary(d, kComplex); },
+                .doc = "The imaginary part of a complex tensor, a view of it. Error dtype for a real x."});
 }
 }  // namespace
 
@@ -82,7 +91,7 @@ void define_complex() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .samples = [](Draw& d) { return unary(d, kAllTypes); },
-                .doc = "The real part; a real x itself."});
+                .doc = "The real part of a complex tensor, a view of it; a real x itself."});
   OpTable::add(
       {.schema = "complex(Tensor real, Tensor imag) -> Tensor",
        .shape = ShapeClass::Broadcast,

@@ -600,15 +600,6 @@ Tensor imag(const Tensor& x) {
   return call_one(handle, args, keys_of_all(x));
 }
 
-const Tensor& imag_out(const Tensor& out, const Tensor& x) {
-  static constinit const OpHandle handle("imag_out");
-  const void* const args[] = {&out, &x};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call_with_keys(frame, keys_of_all(out, x));
-  return out;
-}
-
 Tensor index_add(const Tensor& x, int64_t dim, const Tensor& index, const Tensor& src, const Scalar& alpha) {
   static constinit const OpHandle handle("index_add");
   const void* const args[] = {&x, &dim, &index, &src, &alpha};
@@ -1143,15 +1134,6 @@ Tensor real_part(const Tensor& x) {
   return call_one(handle, args, keys_of_all(x));
 }
 
-const Tensor& real_part_out(const Tensor& out, const Tensor& x) {
-  static constinit const OpHandle handle("real_part_out");
-  const void* const args[] = {&out, &x};
-  Tensor result;
-  Frame frame{&*handle, args, &result};
-  call_with_keys(frame, keys_of_all(out, x));
-  return out;
-}
-
 Tensor reciprocal(const Tensor& x) {
   static constinit const OpHandle handle("reciprocal");
   const void* const args[] = {&x};
@@ -1398,9 +1380,9 @@ Tensor stack(TensorArg tensors, int64_t dim) {
   return call_one(handle, args, keys_of_all(tensors));
 }
 
-Tensor strided_copy(const Tensor& x, IntArg size, IntArg stride, int64_t offset) {
+Tensor strided_copy(const Tensor& x, IntArg size, IntArg stride, int64_t offset, std::optional<DType> dtype) {
   static constinit const OpHandle handle("strided_copy");
-  const void* const args[] = {&x, static_cast<const Ints*>(&size), static_cast<const Ints*>(&stride), &offset};
+  const void* const args[] = {&x, static_cast<const Ints*>(&size), static_cast<const Ints*>(&stride), &offset, dtype ? &*dtype : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 

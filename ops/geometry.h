@@ -22,6 +22,7 @@ std::optional<Dims> view_strides(const Dims& sizes, const Dims& strides, const D
 /// The element at `g`'s offset (relative to `t`) and `g`'s shape; `g` must outlive the result.
 inline View view_at(const Tensor& t, const Geometry& g) {
   View v = t.view_of();
+  v.dtype = g.dtype.value_or(v.dtype);
   v.data = static_cast<char*>(v.data) + g.offset * itemsize(v.dtype);
   v.rank = g.sizes.size();
   v.sizes = g.sizes.data();

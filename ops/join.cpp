@@ -94,7 +94,7 @@ Tensors cat_cotangents(const Tensor& dy, TensorSpan tensors, int64_t dim) {
   int64_t at = 0;
   for (const Tensor& t : tensors) {
     if (!is_inexact(t.dtype())) out.emplace_back();
-    else if (adds_nothing(t)) out.push_back(zeros_like(t));
+    else if (adds_nothing(t)) out.push_back(new_zeros(dy, t.sizes(), t.dtype()));
     else {
       const Tensor part = slice(dy, d, at, at + t.size(int(d)));
       const Tensor fit = is_complex(part.dtype()) && !is_complex(t.dtype()) ? real(part) : part;
@@ -213,7 +213,7 @@ void define_join() {
                             [](TensorSpan t, TensorSpan tensors, int64_t dim) {
                               return cat_tangent(t, tensors, dim);
                             })},
-                .vjp = {wrt("tensors", saves("tensors", "dim"),
+                .vjp = {wrt("tensors", saves("tensors.meta", "dim"),
                             [](Tensor dy, TensorSpan tensors, int64_t dim) {
                               return cat_cotangents(dy, tensors, dim);
                             })},

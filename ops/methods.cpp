@@ -111,7 +111,7 @@ std::vector<Tensor> Tensor::split_with_sizes(IntArg split_sizes, int64_t dim) co
 Tensor Tensor::sqrt() const { return lamella::sqrt(*this); }
 const Tensor& Tensor::sqrt_() const { return lamella::sqrt_(*this); }
 Tensor Tensor::squeeze(std::optional<IntArg> dim) const { return lamella::squeeze(*this, dim); }
-Tensor Tensor::strided_copy(IntArg size, IntArg stride, int64_t offset) const { return lamella::strided_copy(*this, size, stride, offset); }
+Tensor Tensor::strided_copy(IntArg size, IntArg stride, int64_t offset, std::optional<DType> dtype) const { return lamella::strided_copy(*this, size, stride, offset, dtype); }
 Tensor Tensor::strided_scatter(const Tensor& src, IntArg stride, int64_t offset) const { return lamella::strided_scatter(*this, src, stride, offset); }
 Tensor Tensor::sub(const Tensor& b, const Scalar& alpha) const { return lamella::sub(*this, b, alpha); }
 const Tensor& Tensor::sub_(const Tensor& b, const Scalar& alpha) const { return lamella::sub_(*this, b, alpha); }

@@ -90,4 +90,23 @@ TEST(Backward, OfAGradientIsFreedOnceTheLeafIsCleared) {
   }
   EXPECT_EQ(memory_stats().bytes, before.bytes);
 }
+
+TEST(Backward, KeepsSizesAloneOfWhatIsJoined) {
+  const auto live = [] { return memory_stats().bytes; };
+  const UnaryFunction joined = [&](const Tensor& v) {
+    const int64_t before = live();
+    Tensors parts;
+    for (int i = 0; i < 4; ++i) parts.push_back(v + double(i));
+    const Tensor out = cat(parts);
+    const int64_t with_parts = live();
+    parts.clear();
+    EXPECT_LE(live(), with_parts - 4 * 8 * 1000) << "of " << with_parts - before;
+    return sum(stack({out, out * out}));
+  };
+  const Tensor x = arange(1000, {}, {}, DType::F64), leaf = requires_grad(x);
+  const Tensor want = x * 8.0 + (4.0 + 12.0);
+  EXPECT_EQ(grad(joined)(x).to_vector(), want.to_vector());
+  backward(joined(leaf));
+  EXPECT_EQ(grad_of(leaf).to_vector(), want.to_vector());
+}
 }  // namespace

@@ -17,8 +17,8 @@ Tensors lanes_of(const VmapOptions& o, const Tensors& xs, int64_t from, int64_t 
 }
 
 /// Where the mapped dim of result i goes; `lanes` has it in front.
-int out_dim(const VmapOptions& o, const Tensor& lanes, size_t i, size_t n) {
-  const int d = dim_for(o.out_dims, i, n, "out_dims"), rank = lanes.rank();
+int out_dim(const InDims& out_dims, const Tensor& lanes, size_t i, size_t n) {
+  const int d = dim_for(out_dims, i, n, "out_dims"), rank = lanes.rank();
   if (d < -rank || d >= rank) wrap_mapped(d, rank, "out_dims", select(lanes, 0, 0));
   return d < 0 ? d + rank : d;
 }
@@ -27,10 +27,16 @@ int out_dim(const VmapOptions& o, const Tensor& lanes, size_t i, size_t n) {
 Tensors in_chunks(const Function& f, const VmapOptions& o, int64_t size, const Tensors& xs) {
   LAMELLA_CHECK(o.chunk > 0, Value, "vmap: chunk = {}; expected chunk > 0, or 0 for all lanes at once",
                 o.chunk);
+  const auto in_front = [](InDims dims) {
+    for (int& d : dims)
+      if (d != kNone) d = 0;
+    return dims;
+  };
+  InDims out_dims = o.out_dims;
   VmapOptions group = o;
   group.chunk = 0;
-  for (int& d : group.out_dims)
-    if (d != kNone) d = 0;
+  group.out_dims = in_front(out_dims);
+  if (o.result_dims) group.result_dims = [&] { return in_front(out_dims = o.result_dims()); };
   std::vector<Tensors> parts;
   SameDraws draws;
   int64_t from = 0;
@@ -45,11 +51,11 @@ Tensors in_chunks(const Function& f, const VmapOptions& o, int64_t size, const T
   } while (from < size);
   Tensors out;
   for (size_t i = 0; i < parts.size(); ++i) {
-    if (dim_for(o.out_dims, i, parts.size(), "out_dims") == kNone) {
+    if (dim_for(out_dims, i, parts.size(), "out_dims") == kNone) {
       out.push_back(parts[i][0]);
       continue;
     }
-    const int at = out_dim(o, parts[i][0], i, parts.size());
+    const int at = out_dim(out_dims, parts[i][0], i, parts.size());
     const Tensor whole = parts[i].size() == 1 ? parts[i][0] : cat(parts[i], 0);
     out.push_back(at == 0 ? whole : from_front(whole, at));
   }

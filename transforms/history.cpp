@@ -11,6 +11,7 @@ namespace {
 
 struct FamilyHistory : TensorExtra {
   Dims sizes;  ///< the whole: contiguous, at `offset` in the storage
+  DType dtype = DType::F32;
   int64_t offset = 0;
   NodeOutput from;
   bool followed = true;  ///< false: the whole is no run of elements; writes to it are refused
@@ -28,18 +29,23 @@ FamilyHistory* known(const Family& family) {
 const OpHandle kPart{"strided_copy"}, kReplaced{"strided_scatter"};
 
 bool is_whole(const FamilyHistory& whole, const TensorImpl& t) {
-  return t.contiguous && t.offset == whole.offset && t.numel == whole.numel();
+  return t.dtype == whole.dtype && t.contiguous && t.offset == whole.offset && t.numel == whole.numel();
+}
+
+/// Where t begins in the whole, in elements of t: real and imaginary parts count two for each of the whole's.
+int64_t offset_in(const FamilyHistory& whole, const TensorImpl& t) {
+  return t.offset - (t.dtype == whole.dtype ? 1 : 2) * whole.offset;
 }
 
 /// The part of the whole that t shows, recorded without being computed: meta tensors stand for both.
 NodeOutput part_of(const FamilyHistory& whole, const TensorImpl& t) {
   if (!whole.from.node) return {};
   if (is_whole(whole, t) && std::ranges::equal(Ints(whole.sizes), Ints{t.sizes(), t.rank})) return whole.from;
-  const Tensor x = make_tensor(whole.sizes, t.dtype, Device::Meta);
+  const Tensor x = make_tensor(whole.sizes, whole.dtype, Device::Meta);
   const Ints size{t.sizes(), t.rank}, stride{t.strides(), t.rank};
-  const int64_t offset = t.offset - whole.offset;
+  const int64_t offset = offset_in(whole, t);
   Tensor result = make_tensor(size, t.dtype, Device::Meta);
-  const void* args[] = {&x, &size, &stride, &offset};
+  const void* args[] = {&x, &size, &stride, &offset, &t.dtype};
   const TapeInput input{0, 0, &whole.from};
   return {record(Frame{&*kPart, args, &result}, {&input, 1}), 0};
 }
@@ -47,10 +53,10 @@ NodeOutput part_of(const FamilyHistory& whole, const TensorImpl& t) {
 /// The whole with t's part replaced.
 NodeOutput with_part(const FamilyHistory& whole, const TensorImpl& t, const NodeOutput& part) {
   if (!whole.from.node && !part.node) return {};
-  const Tensor x = make_tensor(whole.sizes, t.dtype, Device::Meta);
+  const Tensor x = make_tensor(whole.sizes, whole.dtype, Device::Meta);
   const Tensor src = make_tensor({t.sizes(), t.rank}, t.dtype, Device::Meta);
   const Ints stride{t.strides(), t.rank};
-  const int64_t offset = t.offset - whole.offset;
+  const int64_t offset = offset_in(whole, t);
   Tensor result = x;
   const void* args[] = {&x, &src, &stride, &offset};
   TapeInput inputs[2];
@@ -64,6 +70,7 @@ NodeOutput with_part(const FamilyHistory& whole, const TensorImpl& t, const Node
 std::unique_ptr<FamilyHistory> whole_of(const Tensor& x, const NodeOutput& from) {
   auto whole = std::make_unique<FamilyHistory>();
   whole->sizes = x.sizes();
+  whole->dtype = x.dtype();
   whole->offset = x.impl()->offset;
   whole->from = from;
   whole->followed = x.is_contiguous();
@@ -71,10 +78,11 @@ std::unique_ptr<FamilyHistory> whole_of(const Tensor& x, const NodeOutput& from)
 }
 
 /// The whole of a family that was plain: all its memory.
-std::unique_ptr<FamilyHistory> plain_whole(const Tensor& t) {
+std::unique_ptr<FamilyHistory> plain_whole(const Tensor& t, DType dtype) {
   auto whole = std::make_unique<FamilyHistory>();
   const Storage* const memory = t.impl()->storage;
-  whole->sizes = Dims{memory ? int64_t(memory->nbytes) / itemsize(t.dtype()) : 0};
+  whole->sizes = Dims{memory ? int64_t(memory->nbytes) / itemsize(dtype) : 0};
+  whole->dtype = dtype;
   return whole;
 }
 
@@ -165,7 +173,8 @@ void follow_write(const Tensor& target, const NodeOutput& written) {
   Family* const family = impl->family();
   if (!family || (!written.node && !known(*family))) return set_history(impl, written, 0);
   const std::lock_guard lock(family->mutex);
-  if (!known(*family)) family->history.store(plain_whole(target).release(), std::memory_order_release);
+  if (!known(*family))
+    family->history.store(plain_whole(target, family->dtype).release(), std::memory_order_release);
   FamilyHistory& whole = *known(*family);
   LAMELLA_ASSERT(whole.followed);  // refused before anything was written
   if (is_whole(whole, *impl)) {

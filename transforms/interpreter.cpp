@@ -149,6 +149,12 @@ bool lies_as_seen(const Tensor& wrapper, const Tensor& value) {
 }
 
 namespace {
+/// Of complex elements, the parts that are marked: views of parts are written one by one.
+Tensor merged_parts(const Tensor& mark, const Tensor& placed, const Tensor& base) {
+  return complex(where(ne(real(mark), 0), real(placed), real(base)),
+                 where(ne(imag(mark), 0), imag(placed), imag(base)));
+}
+
 /// Every view operator is linear and copies elements: its transpose puts `value` at the elements of the base
 /// it shows, and the transpose of ones marks them. No operator is named.
 Tensor write_through(const ViewOf& view, const Tensor& value) {
@@ -161,6 +167,7 @@ Tensor write_through(const ViewOf& view, const Tensor& value) {
     placed = transpose_of(*steps[k]->op, args, placed);
     mark = transpose_of(*steps[k]->op, args, mark);
   }
+  if (is_complex(mark.dtype()) && !is_complex(value.dtype())) return merged_parts(mark, placed, view.base);
   return where(ne(mark, 0), placed, view.base);
 }
 }  // namespace

@@ -194,7 +194,8 @@ class Jvp final : public Interpreter {
   /// Tangents have the result's type: broadcast inputs and promoted dtypes are brought up to it.
   static void fit_tangent(Tensor& part, const Tensor& result) {
     const DType from = part.dtype(), to_dtype = result.dtype();
-    if (from != to_dtype) part = to(is_complex(from) && !is_complex(to_dtype) ? real(part) : part, to_dtype);
+    if (from != to_dtype && is_complex(from) && !is_complex(to_dtype)) part = contiguous(real(part));
+    if (from != to_dtype) part = to(part, to_dtype);
     if (!part.impl()->has_shape_of(*result.impl())) part = expand(part, result.sizes());
   }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/core/overlap.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/transforms/interpreter.h"
 
@@ -16,7 +17,8 @@ struct Lane {
   bool operator==(const Lane&) const = default;
 };
 
-/// Where a tensor lies: the memory, its lanes in it, and one lane as the program sees it.
+/// Where a tensor lies: the memory, its lanes in it, and one lane as the program sees it. Complex elements
+/// are two numbers one after the other, since views of their parts count numbers.
 struct Place {
   const void* memory = nullptr;  ///< a storage, or the header that stands for memory of its own
   std::vector<Lane> lanes;       ///< innermost level first
@@ -27,6 +29,12 @@ struct Place {
 };
 
 Geometry geometry_of(const Tensor& t) { return {t.sizes(), t.strides(), t.impl()->offset}; }
+void count_numbers(Geometry& g) {
+  for (int64_t& s : g.strides) s *= 2;
+  g.offset *= 2;
+  g.sizes.push_back(2);
+  g.strides.push_back(1);
+}
 
 Place::Place(const Tensor& t) : seen(geometry_of(t)) {
   std::vector<const Wrapper*> mapped;
@@ -50,6 +58,10 @@ Place::Place(const Tensor& t) : seen(geometry_of(t)) {
     first.sizes.erase(d);
     first.strides.erase(d);
   }
+  if (!is_complex(t.dtype())) return;
+  count_numbers(first);
+  count_numbers(seen);
+  for (Lane& l : lanes) l.stride *= 2;
 }
 
 int64_t count(const Geometry& g) {
@@ -64,9 +76,10 @@ int64_t end_of(const Geometry& g) {
 }
 /// As core's overlap() of two tensors in one memory; both have elements.
 Overlap overlap_of(const Geometry& a, const Geometry& b) {
-  if (end_of(a) <= b.offset || end_of(b) <= a.offset) return Overlap::None;
-  const bool same = a.offset == b.offset && a.sizes == b.sizes && a.strides == b.strides;
-  return same ? Overlap::Same : Overlap::Partial;
+  const auto view_of = [](const Geometry& g) {
+    return View{nullptr, DType::U8, g.sizes.size(), g.sizes.data(), g.strides.data()};
+  };
+  return overlap_in_memory(view_of(a), view_of(b), b.offset - a.offset);
 }
 
 int64_t stride_at(const std::vector<Lane>& lanes, int key) {

@@ -111,6 +111,12 @@ struct SavePlan {
 }  // namespace
 
 namespace {
+Tensors without_elements(TensorSpan tensors) {
+  Tensors out;
+  for (const Tensor& t : tensors) out.push_back(make_tensor(t.sizes(), t.dtype(), Device::Meta));
+  return out;
+}
+
 thread_local constinit const Storage* about_to_be_written = nullptr;
 
 /// The tape's own header at the base, since any tensor may be written later and then has a history.
@@ -194,6 +200,7 @@ void Node::Saved::keep(const Frame& f) {
   if (what.kind == BoundSave::Result) return keep_tensor(f.results[i]);
   if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
+  if (what.kind == BoundSave::MetaOf) return list(without_elements(f.tensors(i)));
   if (f.none(i)) return;
   switch (f.op->schema.params[size_t(i)].kind) {
     case ParamKind::TensorList: return list(f.tensors(i));
@@ -324,7 +331,7 @@ FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
   for (size_t i = 0; i < formula.saves.size(); ++i) {
     const BoundSave s = formula.saves[i];
     LAMELLA_ASSERT(s.kind != BoundSave::SizesOf || n_sizes < kMaxSizes);
-    if (s.kind == BoundSave::Argument) pointers_[i] = f.args[s.index];
+    if (s.kind == BoundSave::Argument || s.kind == BoundSave::MetaOf) pointers_[i] = f.args[s.index];
     else if (s.kind == BoundSave::Result) pointers_[i] = &f.results[s.index];
     else if (s.kind == BoundSave::SizesOf) pointers_[i] = &(ints_[n_sizes++] = f.tensor(s.index).sizes());
     else pointers_[i] = &(dtypes_[i] = f.tensor(s.index).dtype());
@@ -343,7 +350,7 @@ Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy) {
 
 Tensor fit_cotangent(const Tensor& t, Ints sizes, DType dtype) {
   Tensor out = t;
-  if (is_complex(out.dtype()) && !is_complex(dtype)) out = real(out);
+  if (is_complex(out.dtype()) && !is_complex(dtype)) out = contiguous(real(out));
   if (!std::ranges::equal(out.sizes(), sizes)) out = sum_to_size(out, sizes);
   return out.dtype() == dtype ? out : to(out, dtype);
 }

@@ -246,9 +246,12 @@ class Vmap final : public Interpreter {
     const Tensor& like = tensors_at(b.logical, first)[0];
     const Tensor& plain = tensors_at(b.frame, first)[0];
     Inferred logical;
-    if (op.is_view())
-      logical.outs.push_back({op.view(b.logical, {like.sizes(), like.strides(), 0}).sizes, like.dtype()});
-    else ops::infer_frame(b.logical, logical);
+    if (op.is_view()) {
+      const Geometry g = op.view(b.logical, {like.sizes(), like.strides(), 0});
+      logical.outs.push_back({g.sizes, g.dtype.value_or(like.dtype())});
+    } else {
+      ops::infer_frame(b.logical, logical);
+    }
     for (size_t k = 0; k < logical.outs.size(); ++k) {
       Dims sizes = logical.outs[k].sizes;
       sizes.insert(0, 0);
@@ -329,9 +332,9 @@ class WrappedList {
 thread_local Tensors WrappedList::spare_;
 
 /// Result i as the caller of vmap sees it.
-Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, const VmapOptions& o) {
+Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, const InDims& out_dims) {
   LAMELLA_CHECK(y.defined(), Undefined, "vmap: result {} is an undefined tensor; expected a defined one", i);
-  const int d = dim_for(o.out_dims, i, n, "out_dims");
+  const int d = dim_for(out_dims, i, n, "out_dims");
   if (const Tensor* front = d == 0 ? transform.front_value(y) : nullptr) return *front;
   Tensor value = transform.mapped_value(y);
   if (d == kNone) {
@@ -363,8 +366,10 @@ Function vmap(Function f, VmapOptions options) {
       wrapped.list.push_back(d == kNone ? xs[i] : transform.wrap_argument(xs[i], d));
     }
     Tensors ys = f(wrapped.list);
+    const InDims late = o.result_dims ? o.result_dims() : InDims();
+    const InDims& out_dims = o.result_dims ? late : o.out_dims;
     const Below below(open.level.key());
-    for (size_t i = 0; i < ys.size(); ++i) ys[i] = unwrapped(transform, ys[i], i, ys.size(), o);
+    for (size_t i = 0; i < ys.size(); ++i) ys[i] = unwrapped(transform, ys[i], i, ys.size(), out_dims);
     return ys;
   };
 }

@@ -28,6 +28,8 @@ struct VmapOptions {
   /// f draws is as without groups.
   int64_t chunk = 0;
   int64_t first_lane = 0;  ///< number of the first lane, for what lanes draw
+  /// Asked in place of out_dims, after the function has run: for results whose number is not known before.
+  std::function<InDims()> result_dims = {};
 };
 
 /// vmap(f)(x...) stacks f over the mapped dims: equal to the loop over lanes in values, shapes, strides and

@@ -8,4 +8,5 @@
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
+#include "lamella/transforms/tree_jacobian.h"
 #include "lamella/transforms/vmap.h"

@@ -93,7 +93,7 @@ class KernelMap {
   static LineFn line_for(Op op, DType compute) {
     if ((op == Op::div_floor || op == Op::div_trunc) && is_integer(compute)) return nullptr;
     if (op == Op::make_complex) return nullptr;
-    if (is_complex(compute) && (op == Op::abs || op == Op::real || op == Op::imag)) return nullptr;
+    if (is_complex(compute) && op == Op::abs) return nullptr;
     return find_body(op, compute);
   }
 

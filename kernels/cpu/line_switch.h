@@ -8,8 +8,7 @@ namespace lamella::kernels::LAMELLA_BACKEND {
 template <class T> LineFn common_line(Op op) {
   switch (op) {
     case Op::copy:
-    case Op::conj:
-    case Op::real: return unary_line<T, Copy>;
+    case Op::conj: return unary_line<T, Copy>;
     case Op::neg: return unary_line<T, Neg>;
     case Op::abs: return unary_line<T, Abs>;
     case Op::sign: return unary_line<T, Sign>;

@@ -39,12 +39,6 @@ template <class T> struct CAbs {
 template <class T> struct CConj {
   T operator()(T x) const { return std::conj(x); }
 };
-template <class T> struct CReal {
-  part<T> operator()(T x) const { return x.real(); }
-};
-template <class T> struct CImag {
-  part<T> operator()(T x) const { return x.imag(); }
-};
 template <class T> struct CIsNan {
   bool operator()(T x) const { return x.real() != x.real() || x.imag() != x.imag(); }
 };
@@ -114,8 +108,6 @@ template <class T> LineFn complex_line(Op op) {
     case Op::abs: return unary_line<T, CAbs>;
     case Op::sign: return unary_line<T, CSign>;
     case Op::conj: return unary_line<T, CConj>;
-    case Op::real: return unary_line<T, CReal>;
-    case Op::imag: return unary_line<T, CImag>;
     case Op::logical_not: return unary_line<T, LogicalNot>;
     case Op::isnan: return unary_line<T, CIsNan>;
     case Op::reciprocal: return unary_line<T, CReciprocal>;

@@ -32,8 +32,7 @@ LineFn bool_line(Op op) {
     case Op::logical_and: return binary_line<bool, Both>;
     case Op::copy:
     case Op::sign:
-    case Op::conj:
-    case Op::real: return unary_line<bool, Copy>;
+    case Op::conj: return unary_line<bool, Copy>;
     case Op::isnan: return unary_line<bool, Never>;
     case Op::logical_not: return unary_line<bool, LogicalNot>;
     case Op::eq: return binary_line<bool, Eq>;

@@ -138,8 +138,7 @@ Execution find_execution(Op op, DType compute, DType exec) {
   }
   const LineFn line = find_body(op, exec);
   if (!line) fail_dtype(op_name(op), compute);
-  const bool real = op == Op::abs || op == Op::real || op == Op::imag;
-  return {line, exec, gives_bool(op) ? DType::Bool : real ? real_part(exec) : exec};
+  return {line, exec, gives_bool(op) ? DType::Bool : op == Op::abs ? real_part(exec) : exec};
 }
 
 void run_pointwise(Op op, const KernelCall& call) {

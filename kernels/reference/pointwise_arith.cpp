@@ -81,14 +81,6 @@ void conj(const KernelCall& call) {
   unary(call, "conj", [](auto x) { return conjugate(x); });
 }
 
-void real(const KernelCall& call) {
-  unary(call, "real", [](auto x) { return real_part(x); });
-}
-
-void imag(const KernelCall& call) {
-  unary(call, "imag", [](Complex auto x) { return x.imag(); });
-}
-
 void reciprocal(const KernelCall& call) {
   unary(call, "reciprocal",
         [](Inexact auto x) { return rounded_once([](auto y) { return divide(decltype(y)(1), y); }, x); });

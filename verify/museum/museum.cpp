@@ -24,6 +24,7 @@ const std::vector<Exhibit>& museum() {
     add_form_exhibits(list);
     add_view_exhibits(list);
     add_random_exhibits(list);
+    add_autograd_exhibits(list);
     return list;
   }();
   return all;

@@ -10,7 +10,7 @@ namespace lamella::verify {
 /// One bug that was found elsewhere, as an error in one row of the operator table.
 struct Exhibit {
   std::string_view id;               ///< "squeeze_takes_the_lanes"
-  std::string_view kind;             ///< rule, values, second order, batch, level, kernel, form, view, random
+  std::string_view kind;             ///< "rule", "view": a section of docs/museum.md
   std::string_view source;           ///< where it was reported: "pt#91041 ft#27"
   std::string_view summary;          ///< what went wrong, in our words
   std::string_view op;               ///< whose laws are checked, and whose row is replaced
@@ -33,6 +33,7 @@ void add_kernel_exhibits(std::vector<Exhibit>&);        ///< kernels.cpp
 void add_form_exhibits(std::vector<Exhibit>&);          ///< forms.cpp
 void add_view_exhibits(std::vector<Exhibit>&);          ///< views.cpp
 void add_random_exhibits(std::vector<Exhibit>&);        ///< random.cpp
+void add_autograd_exhibits(std::vector<Exhibit>&);      ///< autograd.cpp
 
 struct MuseumOptions {
   uint64_t seed = 1;
