@@ -317,16 +317,56 @@ TEST(BackwardErrors, Tapes) {
   EXPECT_INLINE(refused([&] { part.mul_(slice(leaf, 0, 0, 1)); }, {plain, part}), R"(
       [value] mul: a is f64[1,3], which shares its memory with other tensors; expected a clone of it, \
       for the value written carries history)");
-  EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return detach(t); }))(x); }), R"(
-      [level] detach: f64[3] is wrapped by a transform; expected a plain tensor
+  EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return requires_grad(t); }))(x); }),
+                R"(
+      [level] requires_grad: f64[3] is wrapped by a transform; expected a plain tensor
         under: vmap#1 (size 2))");
+  EXPECT_INLINE(refused([&] { requires_grad(Tensor()); }), R"(
+      [undefined] requires_grad: the tensor is undefined; expected a defined one)");
   EXPECT_INLINE(refused([&] { detach(Tensor()); }), R"(
-      [undefined] detach: the tensor is undefined; expected a defined one)");
+      [undefined] detach: argument "x" is an undefined tensor; expected a defined one)");
   const Tensor inner = leaf * 2, z = sum(inner * inner);
   inner.mul_(inner);
   EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
       [value] backward: a value that mul saved was written in place later: version 1, expected 0; clone \
       it first)");
+}
+
+TEST(LinearMapErrors, Directions) {
+  const Tensor x = x23();
+  const Linearized linear = linearize(same, {x, x});
+  EXPECT_INLINE(refused([&] { linear.map({x}); }, {x}), R"(
+      [shape] linearize: got 1 tangents, expected 2)");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      linear.map({x, of({3})});
+                    },
+                    {x}),
+                R"(
+      [shape] linearize: tangent 1 is f64[3], expected f64[2,3])");
+  const Function transposed = linear_transpose(same, {x});
+  EXPECT_INLINE(refused([&] { transposed({ints({1}, {1})}); }, {x}), R"(
+      [dtype] linear_transpose: cotangent 0 is i64[1], expected f64[2,3])");
+  EXPECT_INLINE(refused([&] { linear_transpose(same, {ints({1}, {1})}); }), R"(
+      [dtype] linear_transpose: input 0 is i64[1], expected floating point or complex)");
+  const ScalarFunction whole = [](const Tensors& v) { return v[0]; };
+  EXPECT_INLINE(refused([&] { hvp(whole, {x}, {x}); }, {x}), R"(
+      [shape] grad: the function returned [f64[2,3]], expected one element
+        under: jvp#1)");
+  EXPECT_INLINE(refused([&] { vhp([](const Tensors& v) { return sum(v[0]); }, {x}, {}); }, {x}), R"(
+      [shape] vhp: got 0 vectors, expected 1)");
+}
+
+TEST(LinearMapErrors, WritesWithoutRecording) {
+  const Tensor x = x23();
+  const UnaryFunction f = [](const Tensor& t) {
+    const NoGrad no;
+    return sum(t.mul_(t));
+  };
+  EXPECT_INLINE(refused([&] { grad(f)(x); }, {x}), R"(
+      [level] mul: self is f64[2,3], an argument of grad#1 whose memory belongs to the caller; expected a \
+      clone of it
+        under: no_grad#2 of grad#1)");
 }
 
 TEST(ExpressionErrors, NameThePosition) {

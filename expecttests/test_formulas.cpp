@@ -251,6 +251,8 @@ TEST(Formulas, View) {
     diagonal (linear)
       jvp x: diagonal(t, offset, dim1, dim2)
       vjp x: diagonal_scatter(new_zeros(ct, x.sizes), ct, offset, dim1, dim2)
+    detach
+      none, it cuts derivatives off
     )");
 }
 TEST(Formulas, Index) {

@@ -122,6 +122,7 @@ TEST(Schemas, AllOperators) {
     randn(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor  randn_out
     fold_in(Tensor key, Tensor data) -> Tensor  fold_in_  fold_in_out
     split_key(Tensor key, int num) -> Tensor
+    detach(Tensor x) -> Tensor(a)
     clone(Tensor x) -> Tensor
     copy(Tensor self, Tensor src) -> Tensor  copy_  copy_out
     fill(Tensor x, Scalar value) -> Tensor  fill_  fill_out

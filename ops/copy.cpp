@@ -26,6 +26,10 @@ void launch_copy(const Launch& l) {
 /// src never widens self, so an unmapped self is expanded.
 void batch_copy(BatchCall& b) { b.results[0] = copy(b.front(0), b.front_padded(1, b.logical_rank(0))); }
 
+void batch_with_values(BatchCall& b) {
+  b.results[0] = with_values(b.front(0), b.front_padded(1, b.logical_rank(0)));
+}
+
 void infer_fill(const Frame& f, Inferred& out) {
   infer_same(f, out);
   const Scalar& value = f.arg<Scalar>(1);
@@ -103,9 +107,36 @@ Values to_samples(Draw& d) {
   const Tensor x = d.tensor(d.shape(), t);
   return {x, d.nameable(mask(t) | mask(to)) & mask(to) ? to : t};
 }
+
+constexpr std::string_view kCut = "it cuts derivatives off";
+
+void define_cuts() {
+  OpTable::add({.schema = "detach(Tensor x) -> Tensor(a)",
+                .shape = ShapeClass::View,
+                .view = [](const Frame&, const Geometry& x) { return x; },
+                .jvp = not_differentiable(kCut),
+                .vjp = not_differentiable(kCut),
+                .samples = [](Draw& d) { return unary(d, kAllTypes); },
+                .doc = "x without derivatives: the same elements in the same memory, as a constant for base "
+                       "autograd and for every level of grad and jvp; vmap maps it as x. A write to it "
+                       "changes x's values and not x's derivatives."});
+  OpTable::add({.schema = "with_values(Tensor self, Tensor src) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_copy,
+                .kernel = kernel(kernels::copy),
+                .launch = launch_copy,
+                .jvp = {wrt("self", [](Tensor t) { return t; })},
+                .vjp = {wrt("self", [](Tensor dy) { return dy; })},
+                .batch = batch_with_values,
+                .properties = kTestOnly | kNoOut,
+                .samples = copy_samples,
+                .doc = "src's elements with self's derivatives: what a write that is not recorded leaves in "
+                       "self. Error broadcast when src does not fit."});
+}
 }  // namespace
 
 void define_copy() {
+  define_cuts();
   OpTable::add({.schema = "clone(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_same,

@@ -339,6 +339,12 @@ const Tensor& cumsum_out(const Tensor& out, const Tensor& x, int64_t dim, std::o
   return out;
 }
 
+Tensor detach(const Tensor& x) {
+  static constinit const OpHandle handle("detach");
+  const void* const args[] = {&x};
+  return call_one(handle, args, keys_of_all(x));
+}
+
 Tensor diagonal(const Tensor& x, int64_t offset, int64_t dim1, int64_t dim2) {
   static constinit const OpHandle handle("diagonal");
   const void* const args[] = {&x, &offset, &dim1, &dim2};
@@ -1561,6 +1567,21 @@ const Tensor& where_out(const Tensor& out, const Tensor& condition, const Tensor
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out, condition, x, y));
   return out;
+}
+
+Tensor with_values(const Tensor& self, const Tensor& src) {
+  static constinit const OpHandle handle("with_values");
+  const void* const args[] = {&self, &src};
+  return call_one(handle, args, keys_of_all(self, src));
+}
+
+const Tensor& with_values_(const Tensor& self, const Tensor& src) {
+  static constinit const OpHandle handle("with_values_");
+  const void* const args[] = {&self, &src};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call_with_keys(frame, keys_of_all(self, src));
+  return self;
 }
 
 Tensor zeros(IntArg size, std::optional<DType> dtype) {

@@ -52,6 +52,7 @@ const Tensor& cumprod_out(const Tensor& out, const Tensor& x, int64_t dim, std::
 Tensor cumsum(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 const Tensor& cumsum_(const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
 const Tensor& cumsum_out(const Tensor& out, const Tensor& x, int64_t dim, std::optional<DType> dtype = std::nullopt);
+Tensor detach(const Tensor& x);
 Tensor diagonal(const Tensor& x, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 Tensor diagonal_scatter(const Tensor& x, const Tensor& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
 const Tensor& diagonal_scatter_(const Tensor& x, const Tensor& src, int64_t offset = 0, int64_t dim1 = 0, int64_t dim2 = 1);
@@ -215,6 +216,8 @@ Tensor unsqueeze(const Tensor& x, int64_t dim);
 Tensor view(const Tensor& x, IntArg size);
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 const Tensor& where_out(const Tensor& out, const Tensor& condition, const Tensor& x, const Tensor& y);
+Tensor with_values(const Tensor& self, const Tensor& src);
+const Tensor& with_values_(const Tensor& self, const Tensor& src);
 Tensor zeros(IntArg size, std::optional<DType> dtype = std::nullopt);
 Tensor zeros_like(const Tensor& x, std::optional<DType> dtype = std::nullopt);
 const Tensor& zeros_out(const Tensor& out, IntArg size, std::optional<DType> dtype = std::nullopt);
@@ -264,6 +267,9 @@ inline const Tensor& pow_(const Tensor& a, const Scalar& b) { return pow_(a, num
 inline Tensor sub(const Scalar& a, const Tensor& b, const Scalar& alpha = 1) { return sub(number_like(a, b), b, alpha); }
 inline Tensor sub(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { return sub(a, number_like(b, a), alpha); }
 inline const Tensor& sub_(const Tensor& a, const Scalar& b, const Scalar& alpha = 1) { return sub_(a, number_like(b, a), alpha); }
+inline Tensor with_values(const Scalar& self, const Tensor& src) { return with_values(number_like(self, src), src); }
+inline Tensor with_values(const Tensor& self, const Scalar& src) { return with_values(self, number_like(src, self)); }
+inline const Tensor& with_values_(const Tensor& self, const Scalar& src) { return with_values_(self, number_like(src, self)); }
 
 inline Tensor operator+(const Tensor& a, const Tensor& b) { return add(a, b); }
 inline Tensor operator-(const Tensor& a, const Tensor& b) { return sub(a, b); }

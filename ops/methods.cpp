@@ -29,6 +29,7 @@ Tensor Tensor::cumprod(int64_t dim, std::optional<DType> dtype) const { return l
 const Tensor& Tensor::cumprod_(int64_t dim, std::optional<DType> dtype) const { return lamella::cumprod_(*this, dim, dtype); }
 Tensor Tensor::cumsum(int64_t dim, std::optional<DType> dtype) const { return lamella::cumsum(*this, dim, dtype); }
 const Tensor& Tensor::cumsum_(int64_t dim, std::optional<DType> dtype) const { return lamella::cumsum_(*this, dim, dtype); }
+Tensor Tensor::detach() const { return lamella::detach(*this); }
 Tensor Tensor::diagonal(int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal(*this, offset, dim1, dim2); }
 Tensor Tensor::diagonal_scatter(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal_scatter(*this, src, offset, dim1, dim2); }
 const Tensor& Tensor::diagonal_scatter_(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal_scatter_(*this, src, offset, dim1, dim2); }
@@ -128,6 +129,8 @@ Tensor Tensor::triu(int64_t diagonal) const { return lamella::triu(*this, diagon
 const Tensor& Tensor::triu_(int64_t diagonal) const { return lamella::triu_(*this, diagonal); }
 Tensor Tensor::unsqueeze(int64_t dim) const { return lamella::unsqueeze(*this, dim); }
 Tensor Tensor::view(IntArg size) const { return lamella::view(*this, size); }
+Tensor Tensor::with_values(const Tensor& src) const { return lamella::with_values(*this, src); }
+const Tensor& Tensor::with_values_(const Tensor& src) const { return lamella::with_values_(*this, src); }
 Tensor Tensor::zeros_like(std::optional<DType> dtype) const { return lamella::zeros_like(*this, dtype); }
 
 }  // namespace lamella

@@ -249,7 +249,9 @@ void view_cell(Frame& f, int key) {
   LAMELLA_CHECK(g.sizes.size() <= 64, Shape, "{}: {} is {}; expected a result of at most 64 dims", op_name(f),
                 arg_name(f, f.op->tensor_params[0]), x);
   f.results[0] = make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype()));
-  if (!(dispatch_state().exclude & KeySet::of(kAutogradKey).bits)) Family::join(f.results[0], Family::of(x));
+  const bool follows = !f.op->vjp.empty();  // detach() starts anew
+  if (follows && !(dispatch_state().exclude & KeySet::of(kAutogradKey).bits))
+    Family::join(f.results[0], Family::of(x));
 }
 
 /// Writes the functional result of `base` into `target`.

@@ -124,12 +124,6 @@ void autograd_cell(Frame& f, int) {
 
 }  // namespace
 
-Tensor detach(const Tensor& x) {
-  LAMELLA_CHECK(x.defined(), Undefined, "detach: the tensor is undefined; expected a defined one");
-  LAMELLA_CHECK(x.impl()->storage, Level, "detach: {} is wrapped by a transform; expected a plain tensor", x);
-  return make_alias(x);
-}
-
 namespace {
 void make_leaf(Tensor& t) {
   LAMELLA_CHECK(is_inexact(t.dtype()), DType, "requires_grad: got {}, expected floating point or complex", t);
@@ -141,7 +135,10 @@ void make_leaf(Tensor& t) {
 }  // namespace
 
 Tensor requires_grad(const Tensor& x) {
-  Tensor leaf = detach(x);
+  LAMELLA_CHECK(x.defined(), Undefined, "requires_grad: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(x.impl()->storage, Level,
+                "requires_grad: {} is wrapped by a transform; expected a plain tensor", x);
+  Tensor leaf = make_alias(x);
   make_leaf(leaf);
   return leaf;
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "lamella/dispatch/value.h"
+#include "lamella/transforms/stop_gradient.h"
 
 namespace lamella {
 
@@ -59,8 +60,6 @@ void clear_grad(const Tensor& x);
 /// Lets backward add up x's gradient as it does a leaf's; a write to x in place takes it along. Error
 /// not_differentiable when x does not require grad.
 void retain_grad(const Tensor& x);
-/// The same memory without the graph: writes through it are seen by nobody's derivatives.
-Tensor detach(const Tensor& x);
 
 /// A hook that can be taken away again; forgetting the handle leaves it where it is.
 class HookHandle {
@@ -111,8 +110,8 @@ class SavedTensorHooks {
   std::shared_ptr<const struct SavedHooks> saved_;
 };
 
-/// While alive on this thread, nothing is recorded by base autograd. Views made meanwhile are not followed:
-/// they are detached. Leaves may be written.
+/// While alive on this thread, nothing is recorded by base autograd, nor by levels of grad and jvp that were
+/// open before (NoGradLevels).
 class NoGrad {
  public:
   NoGrad();
@@ -120,6 +119,7 @@ class NoGrad {
   NoGrad(const NoGrad&) = delete;
 
  private:
+  NoGradLevels levels_;
   uint64_t saved_;
 };
 

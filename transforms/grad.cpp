@@ -124,7 +124,8 @@ class Grad final : public Interpreter {
     const Op& op = *f.op;
     Frame lower{&op, args, f.results, f.list};
     lamella::call(lower);
-    if (inputs.empty() || op.vjp.empty()) return;
+    if (op.vjp.empty()) return op.is_view() ? constant_view(f) : void();
+    if (inputs.empty()) return;
     NodeRef node;
     // operators that return lists are composites
     LAMELLA_ASSERT(op.schema.result_kind == ResultKind::Tensors);
@@ -135,6 +136,12 @@ class Grad final : public Interpreter {
       if (!node) node = record(lower, inputs, key_);  // before the first result is wrapped
       result = wrap(std::move(result), {k + 1 == n ? std::move(node) : node, uint32_t(k)});
     }
+  }
+
+  /// A view without a derivative sees what is written to its base.
+  [[gnu::noinline]] void constant_view(Frame& f) {
+    f.results[0] = wrap(std::move(f.results[0]), {});
+    note_view(f, f.results[0], key_, serial_);
   }
 };
 

@@ -156,19 +156,25 @@ Tensor merged_parts(const Tensor& mark, const Tensor& placed, const Tensor& base
 }
 
 /// Every view operator is linear and copies elements: its transpose puts `value` at the elements of the base
-/// it shows, and the transpose of ones marks them. No operator is named.
+/// it shows, and the transpose of ones marks them. No operator is named. A view without a derivative shows
+/// all elements, as a constant: through it values alone are written.
 Tensor write_through(const ViewOf& view, const Tensor& value) {
   const std::vector<const ViewStep*> steps = steps_of(view);
   std::vector<Tensor> inputs{view.base};
   for (const ViewStep* step : steps) inputs.push_back(apply(*step, inputs.back()));
   Tensor placed = value, mark = ones_like(value);
+  bool constant = false;
   for (size_t k = steps.size(); k-- > 0;) {
+    constant |= steps[k]->op->vjp.empty();
+    if (steps[k]->op->vjp.empty()) continue;
     const Values args = args_for(*steps[k], inputs[k]);
     placed = transpose_of(*steps[k]->op, args, placed);
     mark = transpose_of(*steps[k]->op, args, mark);
   }
-  if (is_complex(mark.dtype()) && !is_complex(value.dtype())) return merged_parts(mark, placed, view.base);
-  return where(ne(mark, 0), placed, view.base);
+  const bool parts = is_complex(mark.dtype()) && !is_complex(value.dtype());
+  const Tensor whole =
+      parts ? merged_parts(mark, placed, view.base) : where(ne(mark, 0), placed, view.base);
+  return constant ? with_values(view.base, whole) : whole;
 }
 }  // namespace
 

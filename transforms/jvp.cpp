@@ -200,10 +200,17 @@ class Jvp final : public Interpreter {
   }
 
   void finish(Frame& f, Parts& sums) {
+    if (f.op->is_view() && f.op->jvp.empty()) return constant_view(f);
     for (int k = 0; k < f.op->schema.n_results; ++k) {
       if (!sums[k].defined() || !is_inexact(f.results[k].dtype())) continue;
       f.results[k] = wrap(std::move(f.results[k]), std::move(sums[k]));
     }
+  }
+
+  /// A view without a derivative sees what is written to its base.
+  [[gnu::noinline]] void constant_view(Frame& f) {
+    f.results[0] = wrap(std::move(f.results[0]), {});
+    note_view(f, f.results[0], key_, serial_);
   }
 };
 

@@ -40,6 +40,7 @@ std::vector<Law>& all_laws() {
     add_jet_laws(list);
     add_kink_laws(list);
     add_random_laws(list);
+    add_jacobian_laws(list);
     add_registry_laws(list);
     add_refusal_laws(list);
     by_number(list);

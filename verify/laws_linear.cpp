@@ -203,14 +203,22 @@ Verdict chunks_agree(Case& c) {
       if (b.in_dims[k] != kNone) xs[k] = cut_lanes(xs[k], b.in_dims[k], from, to);
     return vmap(f, {b.in_dims, {0}, Randomness::Error, to - from})(xs);
   };
-  Tensors whole, first, second;
+  const int64_t chunk = 1 + c.draw.below(uint32_t(size));
+  Tensors whole, first, second, joined;
   if (status_of([&] { whole = lanes_of(0, size); }).raised) return Verdict::discard();
-  const Status s = status_of([&] { first = lanes_of(0, cut), second = lanes_of(cut, size); });
+  const Status s = status_of([&] {
+    first = lanes_of(0, cut), second = lanes_of(cut, size);
+    VmapOptions few{b.in_dims, {0}, Randomness::Error, size};
+    few.chunk = chunk;
+    joined = vmap(f, few)(b.xs);
+  });
   std::string d = s.raised ? "in chunks " + str(s) : "";
   for (size_t k = 0; k < whole.size() && d.empty(); ++k)
     for (int64_t i = 0; i < size && d.empty(); ++i)
       d = disagrees(i < cut ? lane(first[k], 0, i) : lane(second[k], 0, i - cut), lane(whole[k], 0, i),
                     agreement(c.op));
+  for (size_t k = 0; k < whole.size() && d.empty(); ++k)
+    if (d = disagrees(joined[k], whole[k], agreement(c.op)); !d.empty()) d = format("chunk {}: ", chunk) + d;
   if (d.empty()) return Verdict::pass(1);
   return Verdict::fail(format("lanes 0 to {} and the rest apart: ", cut) + d,
                        cpp_setting(c, slots, b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" +
@@ -247,7 +255,7 @@ void add_linear_laws(std::vector<Law>& laws) {
   laws.push_back({70,
                   "chunks_agree",
                   "vmap",
-                  "Lanes mapped in two groups are the lanes mapped in one.",
+                  "Lanes mapped in two groups, or in chunks, are the lanes mapped in one.",
                   {.exact = true, .max_numel = 8},
                   false,
                   batchable,

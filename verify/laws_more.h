@@ -17,6 +17,7 @@ void add_identity_laws(std::vector<Law>& laws);      ///< laws_identities.cpp: 1
 void add_jet_laws(std::vector<Law>& laws);           ///< laws_jet.cpp: 27
 void add_kink_laws(std::vector<Law>& laws);          ///< laws_kinks.cpp: 30
 void add_hidden_laws(std::vector<Law>& laws);        ///< laws_hidden.cpp: 31
+void add_jacobian_laws(std::vector<Law>& laws);      ///< laws_jacobians.cpp: 80 81 82
 void add_random_laws(std::vector<Law>& laws);        ///< laws_random.cpp: 50
 void add_registry_laws(std::vector<Law>& laws);      ///< laws_registry.cpp: 54
 void add_program_laws(std::vector<Law>& laws);       ///< laws_programs.cpp: 74 75 76

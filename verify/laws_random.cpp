@@ -12,6 +12,7 @@ namespace {
 struct RandomLevel {
   enum Kind : uint8_t { Different, Same, Jvp, Vjp, Error } kind;
   int64_t size = 0;  ///< lanes; 0 too
+  int64_t chunk = 0;
   bool maps() const { return kind != Jvp && kind != Vjp; }
 };
 
@@ -19,7 +20,7 @@ constexpr const char* kModeNames[] = {"Different", "Same", "", "", "Error"};
 
 Function under(const RandomLevel& level, Function f) {
   static constexpr Randomness kModes[] = {Randomness::Different, Randomness::Same, {}, {}, Randomness::Error};
-  if (level.maps()) return vmap(f, {{0}, {0}, kModes[level.kind], level.size});
+  if (level.maps()) return vmap(f, {{0}, {0}, kModes[level.kind], level.size, level.chunk});
   return [f, level](const Tensors& none) {
     const Tensor x = tensor_of({}, {1}, DType::F64);
     const Function of_one = [&](const Tensors&) { return f(none); };
@@ -43,8 +44,8 @@ std::string random_program(const Case& c, const std::vector<RandomLevel>& levels
     const RandomLevel& l = levels[k];
     out += format("  const Function f{} = ", n + 1);
     if (l.maps())
-      out += format("vmap(f{}, VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}});\n", n,
-                    kModeNames[l.kind], l.size);
+      out += format("vmap(f{}, VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}, {}});\n", n,
+                    kModeNames[l.kind], l.size, l.chunk);
     else
       out +=
           format("[&](const Tensors&) { return {}(f{}, {x}", l.kind == RandomLevel::Jvp ? "jvp" : "vjp", n) +
@@ -82,10 +83,11 @@ Verdict random_modes(Case& c) {
   bool refused = false;
   for (int k = 0; k < depth; ++k) {
     const uint32_t w = c.draw.below(9);  // an error in one level of nine: most stacks run
-    levels.push_back({RandomLevel::Kind(w < 8 ? w % 4 : 4), draw_lanes(c.draw) % 4});
+    levels.push_back({RandomLevel::Kind(w < 8 ? w % 4 : 4), draw_lanes(c.draw) % 4, 0});
     refused |= levels.back().kind == RandomLevel::Error;
   }
   const uint64_t key = c.draw.word(), start = c.draw.below(5);
+  for (RandomLevel& level : levels) level.chunk = c.draw.below(3);
   Generator g(key);
   g.set_counter(start);
   const ScopedGenerator scope(g);
@@ -122,8 +124,8 @@ void add_random_laws(std::vector<Law>& laws) {
       {50,
        "random_modes",
        "random",
-       "At every depth `error` refuses draws, `same` and derivatives do not show in them, a call moves "
-       "the generator by one.",
+       "At every depth `error` refuses draws, `same`, chunks and derivatives do not show in them, a call "
+       "moves the generator by one.",
        {},
        false,
        draws,

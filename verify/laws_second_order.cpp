@@ -1,7 +1,10 @@
 // Second derivatives: every nesting of jvp and grad gives the Hessian of second differences.
+#include <algorithm>
 #include <quadmath.h>
 
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/jacobian.h"
+#include "lamella/transforms/linearize.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"
@@ -43,11 +46,31 @@ ScalarFunction along(const Function& f, const Tensors& vs) {  // x -> Re<f(x), v
   };
 }
 
-/// H v by each of the four nestings; forward over forward gives only w H v, in `scalar`.
+/// H v by one way to compute it.
 struct SecondOrder {
   const char* name;
   Tensors product;
 };
+
+/// By the blocks d (d phi / d x_j) / d x_k.
+Tensors hessian_times(const Function& phi, const Tensors& xs, const Tensors& vs) {
+  JacobianOptions o{.argnums = {}};
+  for (size_t k = 0; k < xs.size(); ++k) o.argnums.push_back(int(k));
+  const Tensors blocks = hessian(phi, o)(xs);
+  Tensors out;
+  for (size_t j = 0; j < xs.size(); ++j) {
+    const Tensor like = make_tensor(xs[j].sizes(), xs[j].dtype());
+    Reals sums(size_t(like.numel()));
+    for (size_t k = 0; k < xs.size(); ++k) {
+      const Reals block = flatten({blocks[j * xs.size() + k]}), v = flatten({vs[k]});
+      for (size_t row = 0; row < sums.size(); ++row)
+        for (size_t i = 0; i < v.size(); ++i) sums[row] += block[row * v.size() + i] * v[i];
+    }
+    size_t at = 0;
+    out.push_back(narrow(unflatten(sums, at, like), like.dtype()));
+  }
+  return out;
+}
 
 std::vector<SecondOrder> nestings(const ScalarFunction& phi, const Tensors& xs, const Tensors& vs) {
   const size_t n = xs.size();
@@ -57,6 +80,10 @@ std::vector<SecondOrder> nestings(const ScalarFunction& phi, const Tensors& xs, 
   out.push_back({"jvp of grad", jvp(gradient(phi, n), xs, vs).tangents});
   out.push_back({"grad of grad", gradient(along(gradient(phi, n), vs), n)(xs)});
   out.push_back({"grad of jvp", gradient(slope, n)(xs)});
+  out.push_back({"hvp", hvp(phi, xs, vs).products});
+  out.push_back({"vhp", vhp(phi, xs, vs).products});
+  if (std::ranges::none_of(xs, [](const Tensor& x) { return is_complex(x.dtype()); }))
+    out.push_back({"hessian times v", hessian_times(phi_list, xs, vs)});
   return out;
 }
 
@@ -72,6 +99,9 @@ const char kSecondText[] =
     "  const Tensors grad_of_jvp = grad([&](const Tensors& x) {\n"
     "    return jvp([&](const Tensors& y) { return Tensors{phi(y)}; }, x, vs).tangents[0];\n  }, "
     "argnums)(xs);\n"
+    "  const Tensors hvps = hvp(phi, xs, vs).products, vhps = vhp(phi, xs, vs).products;\n"
+    "  for (size_t k = 0; k < xs.size(); ++k)\n"
+    "    std::cout << \"hvp          \" << str(hvps[k]) << \"\\nvhp          \" << str(vhps[k]) << '\\n';\n"
     "  for (size_t k = 0; k < xs.size(); ++k)\n"
     "    std::cout << \"jvp of grad  \" << str(jvp_of_grad[k]) << \"\\ngrad of grad \" << "
     "str(grad_of_grad[k])\n"
@@ -133,7 +163,8 @@ void add_second_order_laws(std::vector<Law>& laws) {
   laws.push_back({26,
                   "second_derivatives_agree",
                   "derivative",
-                  "jvp of grad, grad of grad and grad of jvp give the Hessian of second differences.",
+                  "jvp of grad, grad of grad, grad of jvp, hvp, vhp and hessian give the Hessian of second "
+                  "differences.",
                   {.dtypes = kWideTypes, .max_numel = 4, .max_exponent = 10},
                   true,
                   oracle_both,

@@ -25,24 +25,6 @@ Tensors sums(const Tensors& a, const Tensors& b) {
   return out;
 }
 
-/// Compares one image of a derivative with what it must be, within roundings of the terms it is made of.
-/// `parts`: what was added to `want`; at a tie the oracle may know no slope.
-std::string beyond_rounding(const Op& op, const Subject& s, const Tensors& got, const Reals& want,
-                            const Bounds& magnitude, double size, const std::vector<Reals>& parts) {
-  const Tolerance& tol = tolerance(op.name);
-  size_t at = 0, bound_at = 0;
-  Bounds bounds = magnitude;
-  for (const Reals& part : parts)
-    for (size_t i = 0; i < bounds.size(); ++i) bounds[i] += double(fabsq(part[i]));
-  for (double& b : bounds) b = 2 * tol.derivative * s.u * (b + tol.derivative_floor * size);
-  for (const Tensor& g : got) {
-    const Tensor w = unflatten(want, at, g);
-    const std::string d = outside(g, w, unflatten(bounds, bound_at, g, 1));
-    if (!d.empty()) return d;
-  }
-  return "";
-}
-
 Reals added(const Tensors& a, const Tensors& b) {
   Reals out = flatten(a);
   const Reals more = flatten(b);

@@ -8,5 +8,7 @@
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
+#include "lamella/transforms/linearize.h"
+#include "lamella/transforms/stop_gradient.h"
 #include "lamella/transforms/tree_jacobian.h"
 #include "lamella/transforms/vmap.h"

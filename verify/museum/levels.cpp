@@ -101,6 +101,11 @@ void copy_kept(Frame& f, int key) {
   f.results[0].impl()->retain();  // one handle more than there are
 }
 
+/// A scope without recording stops cotangents alone.
+void tangents_pass(Op& r) {
+  set_jvp(r, wrt("x", [](Tensor t) { return t; }));
+}
+
 }  // namespace
 
 void add_level_exhibits(std::vector<Exhibit>& list) {
@@ -134,6 +139,9 @@ void add_level_exhibits(std::vector<Exhibit>& list) {
            put<&Op::composite, read_and_cut>, "Looking at the values cuts the graph: a zero gradient.");
   wing.add("copy_kept", "mlx#2841 mlx#3290", "exp", "state_restored", at_levels<copy_kept>,
            "Copies of traced values are never freed.");
+  wing.add("no_grad_lets_tangents_pass", "pt#128600", "exp", "constants_stay", tangents_pass,
+           "no_grad stops reverse mode alone: tangents pass, and jacfwd differs from jacrev.",
+           OpForm::Functional, "detach");
 }
 
 }  // namespace lamella::verify
