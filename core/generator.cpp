@@ -50,6 +50,14 @@ void manual_seed(uint64_t seed) {
 ScopedGenerator::ScopedGenerator(Generator& g) : saved_(scoped_generator) { scoped_generator = &g; }
 ScopedGenerator::~ScopedGenerator() { scoped_generator = saved_; }
 
+RandomState random_state() { return {default_generator(), lanes}; }
+
+ScopedRandomState::ScopedRandomState(const RandomState& state)
+    : generator_(state.generator), scope_(generator_), lanes_(state.lanes) {
+  lanes_.swap(lanes);
+}
+ScopedRandomState::~ScopedRandomState() { lanes_.swap(lanes); }
+
 LaneScope::LaneScope(uint64_t lane) { lanes.push_back(lane); }
 LaneScope::~LaneScope() { lanes.pop_back(); }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 namespace lamella {
 
@@ -54,6 +55,27 @@ class LaneScope {
   ~LaneScope();
   LaneScope(const LaneScope&) = delete;
   LaneScope& operator=(const LaneScope&) = delete;
+};
+
+/// All that decides what this thread draws next.
+struct RandomState {
+  Generator generator;
+  std::vector<uint64_t> lanes;
+};
+RandomState random_state();
+
+/// Draws again what a state gave, for a scope; the thread's own generator stays where it is.
+class ScopedRandomState {
+ public:
+  explicit ScopedRandomState(const RandomState& state);
+  ~ScopedRandomState();
+  ScopedRandomState(const ScopedRandomState&) = delete;
+  ScopedRandomState& operator=(const ScopedRandomState&) = delete;
+
+ private:
+  Generator generator_;
+  ScopedGenerator scope_;
+  std::vector<uint64_t> lanes_;
 };
 
 }  // namespace lamella

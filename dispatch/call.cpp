@@ -22,6 +22,8 @@ void call_observed(Frame& frame, KeySet keys) {
 KeySet keys_of_lists(const Frame& frame) {
   uint64_t bits = 0;
   for_each_tensor(frame, [&](const Tensor& t, int, int) { bits |= t.keys(); });
+  // What a function captures is not known before it runs: every level may have to do with it.
+  if (frame.op->takes_functions) bits |= live_levels().bits | KeySet::of(kAutogradKey).bits;
   return KeySet(bits);
 }
 }  // namespace detail
@@ -66,6 +68,9 @@ Value coerce(const Op& op, const Param& p, Value v) {
       break;
     case ParamKind::DType: fits = std::holds_alternative<DType>(v); break;
     case ParamKind::String: fits = std::holds_alternative<std::string>(v); break;
+    case ParamKind::Function:
+      if (const FunctionRef* f = std::get_if<FunctionRef>(&v)) fits = *f && **f;
+      break;
   }
   LAMELLA_CHECK(fits, Schema, "{}: argument \"{}\" got {}, expected {}", op.name, p.name, str(v), str(p));
   if (p.kind == ParamKind::Tensor && !p.optional)

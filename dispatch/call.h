@@ -51,7 +51,7 @@ template <class... Ts> [[gnu::always_inline]] inline KeySet keys_of_all(const Ts
   const DispatchState& state = detail::dispatch_state;
   const Op& op = *frame.op;
   uint64_t bits = keys.bits | state.modes;
-  if (op.properties & kRandom) bits |= state.ambient;
+  if (op.properties & (kRandom | kAmbient)) bits |= state.ambient;
   bits &= ~state.exclude;
   if (bits == 0) [[unlikely]]
     bits = KeySet::of(Device::CPU).bits;  // operators without tensor arguments

@@ -40,4 +40,6 @@ void FrameCopy::set(int param, Dims v) {
   args_[param] = &(rare().ints[param] = Ints(kept));
 }
 
+void FrameCopy::set(int param, FunctionRef v) { args_[param] = &(rare().functions[param] = std::move(v)); }
+
 }  // namespace lamella

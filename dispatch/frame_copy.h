@@ -21,6 +21,7 @@ template <class F> decltype(auto) visit_kind(ParamKind kind, F&& f) {
     case ParamKind::Scalar: return f(std::type_identity<Scalar>{});
     case ParamKind::DType: return f(std::type_identity<DType>{});
     case ParamKind::String: return f(std::type_identity<std::string>{});
+    case ParamKind::Function: return f(std::type_identity<FunctionRef>{});
   }
   __builtin_unreachable();
 }
@@ -59,6 +60,7 @@ class FrameCopy {
   void set(int param, Tensor t) { set(param, 0, std::move(t)); }
   void set(int param, Dims v);
   void set(int param, int64_t v);
+  void set(int param, FunctionRef v);
   /// Leaves the argument out: None.
   void clear(int param) { args_[param] = nullptr; }
 
@@ -73,6 +75,7 @@ class FrameCopy {
     int64_t numbers[kMaxArity];
     Dims dims[kMaxArity];
     Ints ints[kMaxArity];
+    FunctionRef functions[kMaxArity];
   };
 
   Tensor* inline_tensors() { return reinterpret_cast<Tensor*>(bytes_); }

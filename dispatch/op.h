@@ -82,7 +82,7 @@ using SampleFn = Values (*)(Draw&);
 
 enum Property : uint32_t {
   kLinear = 1u << 0,         ///< jointly linear in its tensor inputs that carry derivatives
-  kRandom = 1u << 1,         ///< ambient: seen by vmap without a mapped argument
+  kRandom = 1u << 1,         ///< draws; ambient as kAmbient is
   kKinks = 1u << 2,          ///< not differentiable everywhere
   kNoInPlace = 1u << 3,      ///< no name_ form
   kNoOut = 1u << 4,          ///< no name_out form
@@ -92,6 +92,7 @@ enum Property : uint32_t {
   kExactOut = 1u << 9,  ///< out= must have the result's very dtype (as PyTorch's, for operators that pick or
                         ///< move elements)
   kUnspecified = 1u << 10,  ///< the elements of the result are whatever they are
+  kAmbient = 1u << 11,      ///< seen by ambient levels (vmap) that no argument carries
   kSymmetricInput =
       1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
 };
@@ -119,7 +120,7 @@ struct OpDef {
   KernelPair kernel = {};
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
-  CompositeFn composite = nullptr;
+  CompositeFn composite = nullptr;  ///< of operators that take functions: their body, see Op::body
   Rules jvp;
   Rules vjp;
   BatchFn batch = nullptr;  ///< only where the class cannot give it
@@ -163,6 +164,7 @@ struct Op {
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
   CompositeFn composite = nullptr;
+  CompositeFn body = nullptr;  ///< of operators that take functions: calls them, below all levels
   std::vector<BoundFormula> jvp, vjp;
   std::string_view no_jvp, no_vjp;
   BatchFn batch = nullptr;
@@ -171,7 +173,8 @@ struct Op {
   std::string_view doc;
   std::vector<uint8_t> tensor_params;  ///< positions of Tensor and TensorList parameters
   uint8_t arity = 0;                   ///< parameters
-  bool simple = true;                  ///< every tensor parameter is a plain Tensor
+  bool simple = true;                  ///< every tensor parameter is a plain Tensor, and none is a function
+  bool takes_functions = false;        ///< NOTE: [callables] in dispatch/state.h
   /// Pointwise operators without a rule of their own whose first 1 to 3 parameters are their tensors: how
   /// many; else 0. Short ways for small tensors ask for it.
   uint8_t straight = 0;

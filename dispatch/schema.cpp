@@ -64,7 +64,8 @@ constexpr TypeName kTypes[] = {
     {"Dim", ParamKind::Int, ParamRole::Dim},         {"Size", ParamKind::Ints, ParamRole::Size},
     {"float", ParamKind::Float, ParamRole::Plain},   {"bool", ParamKind::Bool, ParamRole::Plain},
     {"Scalar", ParamKind::Scalar, ParamRole::Plain}, {"DType", ParamKind::DType, ParamRole::Plain},
-    {"str", ParamKind::String, ParamRole::Plain}};
+    {"str", ParamKind::String, ParamRole::Plain},    {"Function", ParamKind::Function, ParamRole::Plain},
+    {"Rule", ParamKind::Function, ParamRole::Rule}};
 
 void parse_type(Scanner& in, Param& p) {
   const std::string base = in.identifier();
@@ -225,6 +226,7 @@ std::string str(const Value& v) {
     std::string operator()(const Scalar& s) const { return s.str(); }
     std::string operator()(DType d) const { return std::string(name(d)); }
     std::string operator()(const std::string& s) const { return "\"" + s + "\""; }
+    std::string operator()(const FunctionRef&) const { return "a function"; }
   };
   return std::visit(Printer{}, v);
 }

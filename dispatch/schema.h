@@ -8,11 +8,23 @@
 
 namespace lamella {
 
-enum class ParamKind : uint8_t { Tensor, TensorList, Int, Ints, Float, Bool, Scalar, DType, String };
+enum class ParamKind : uint8_t {
+  Tensor,
+  TensorList,
+  Int,
+  Ints,
+  Float,
+  Bool,
+  Scalar,
+  DType,
+  String,
+  Function
+};
 
 /// What a number means to shape classes: a Dim names a logical dimension (batch rules shift it), a Size is a
-/// logical shape (batch rules prefix it), Plain is neither.
-enum class ParamRole : uint8_t { Plain, Dim, Size };
+/// logical shape (batch rules prefix it), Plain is neither. A Rule is a function that a derivative calls:
+/// what it captures is a constant to the levels that differentiate. NOTE: [callables] in dispatch/state.h.
+enum class ParamRole : uint8_t { Plain, Dim, Size, Rule };
 
 struct Param {
   std::string name;

@@ -61,13 +61,25 @@ Level::Level(Transform& transform) {
   DispatchState& state = dispatch_state();
   LAMELLA_CHECK(state.depth < kMaxLevels, LevelLimit, "{}: got {} nested transforms, expected at most {}",
                 transform.name(), state.depth + 1, kMaxLevels);
-  const int slot = state.depth++;
-  key_ = slot + kFirstLevelKey;
+  key_ = state.depth + kFirstLevelKey;
   serial_ = detail::next_serial(state);
+  open(transform);
+}
+
+Level::Level(Transform& transform, int key, uint64_t serial) : key_(key), serial_(serial) {
+  LAMELLA_ASSERT(key - kFirstLevelKey >= dispatch_state().depth);
+  open(transform);
+}
+
+void Level::open(Transform& transform) {
+  DispatchState& state = dispatch_state();
+  const int slot = key_ - kFirstLevelKey;
+  saved_depth_ = state.depth;
   saved_exclude_ = state.exclude;
   saved_birth_ = detail::birth_serial;
   saved_table_ = state.table;
   const uint64_t bit = KeySet::of(key_).bits;
+  state.depth = slot + 1;
   state.levels[slot] = {&transform, serial_};
   state.exclude &= ~bit;
   if (transform.kind() != TransformKind::Carried) state.ambient |= bit;
@@ -83,9 +95,34 @@ Level::~Level() {
   state.ambient &= ~bit;
   state.modes &= ~bit;
   state.table = saved_table_;
-  state.depth = key_ - kFirstLevelKey;
-  state.levels[state.depth] = {};
+  state.levels[key_ - kFirstLevelKey] = {};
+  state.depth = saved_depth_;
   detail::birth_serial = saved_birth_;
+}
+
+KeySet live_levels() {
+  const DispatchState& state = dispatch_state();
+  uint64_t bits = 0;
+  for (int i = 0; i < state.depth; ++i)
+    if (state.levels[i].transform) bits |= KeySet::of(i + kFirstLevelKey).bits;
+  return KeySet(bits);
+}
+
+/// Replaces every function by one that reaches `key` again.
+void Transform::call_with_functions(Frame& frame, int key) {
+  const uint64_t serial = dispatch_state().levels[key - kFirstLevelKey].serial;
+  FrameCopy copy(frame);
+  for (int i = 0; i < frame.op->arity; ++i) {
+    if (frame.op->schema.params[size_t(i)].kind != ParamKind::Function || frame.none(i)) continue;
+    const FunctionRef f = frame.arg<FunctionRef>(i);
+    copy.set(i, std::make_shared<const Function>([f, key, serial](const Tensors& xs) {
+               if (!is_live(key, serial)) return (*f)(xs);
+               const Reaching reaching(key);
+               return (*f)(xs);
+             }));
+  }
+  Frame seen = copy.into(frame.results, frame.list);
+  call(seen, key);
 }
 
 DispatchState::Captured DispatchState::capture() {

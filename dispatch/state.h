@@ -14,6 +14,14 @@ class Transform;
 /// and those that take callables. Mode: every operator.
 enum class TransformKind : uint8_t { Carried, Ambient, Mode };
 
+/// NOTE: [callables] An operator may take functions (parameters of type Function or Rule). What they capture
+/// is not seen in the arguments, so such a call reaches every live level and base autograd. A level passes
+/// each function on as one of values one level down: called with such values, it enters the level again,
+/// wraps them, calls the function it was given, and unwraps what that returns. So at any depth the function
+/// runs at the levels its caller saw, captures included. It may be called when the level has ended (rules are
+/// called by backward): then the level is opened again for the call, in its old place with its old serial if
+/// that place is free, since captured values know it, else as a new level.
+
 /// An interpreter: what happens to an operator call that reaches a level.
 class Transform {
  public:
@@ -22,6 +30,9 @@ class Transform {
   virtual std::string_view name() const = 0;
   /// Runs one level down: keys at and above this level are masked meanwhile.
   virtual void call(Frame& frame, int key) = 0;
+  /// Likewise an operator that takes functions. Unless overridden, the functions reach this level again while
+  /// it lives, and `call` does the rest.
+  virtual void call_with_functions(Frame& frame, int key);
   /// ", size 8" for error texts and traces.
   virtual std::string detail() const { return ""; }
 };
@@ -92,6 +103,19 @@ class Below {
   uint64_t saved_;
 };
 
+/// Lets calls reach level `key` again inside its own rule, for a scope.
+class Reaching {
+ public:
+  explicit Reaching(int key) : saved_(dispatch_state().exclude) {
+    dispatch_state().exclude &= ~KeySet::of(key).bits;
+  }
+  ~Reaching() { dispatch_state().exclude = saved_; }
+  Reaching(const Reaching&) = delete;
+
+ private:
+  uint64_t saved_;
+};
+
 /// Masks exactly `keys` for a scope.
 class Excluding {
  public:
@@ -111,13 +135,16 @@ class Excluding {
 class Level {
  public:
   explicit Level(Transform& transform);
+  /// A level that has ended, again: under its old key, which no live level may have, and its old serial.
+  Level(Transform& transform, int key, uint64_t serial);
   ~Level();
   Level(const Level&) = delete;
   int key() const { return key_; }
   uint64_t serial() const { return serial_; }
 
  private:
-  int key_;
+  void open(Transform& transform);
+  int key_, saved_depth_;
   uint64_t serial_, saved_exclude_, saved_birth_;
   const OpTable* saved_table_;
 };
@@ -169,6 +196,14 @@ template <class W> W* wrapper_at(const Tensor& t, int key, uint64_t serial) {
 }
 /// Raises escaped_wrapper for a tensor that carries a level key no live level of this thread owns.
 [[noreturn]] void raise_escaped(const Frame& frame, int key);
+
+/// The keys of all levels that are live on this thread.
+KeySet live_levels();
+/// Whether the level that was opened with this key and serial is.
+inline bool is_live(int key, uint64_t serial) {
+  const DispatchState& state = dispatch_state();
+  return key - kFirstLevelKey < state.depth && state.levels[key - kFirstLevelKey].serial == serial;
+}
 
 /// A key's name with the live level's transform: "cpu", "vmap#2".
 std::string live_key_name(int key);

@@ -11,11 +11,15 @@ namespace lamella {
 
 namespace detail {
 std::atomic<const OpTable*> published_table{nullptr};
-Cell autograd_cell = nullptr;
+Cell autograd_cell = nullptr, autograd_function_cell = nullptr;
 
 namespace {
 ClassHooks class_hooks;
 RegisterAll register_builtin = nullptr;
+std::vector<RegisterAll>& registered_above() {  // by static initialisers of other files, in any order
+  static std::vector<RegisterAll> all;
+  return all;
+}
 std::recursive_mutex table_mutex;
 OpTable* under_construction = nullptr;  // while the built-in operators are added
 
@@ -26,11 +30,26 @@ void level_cell(Frame& frame, int key) {
   transform->call(frame, key);
 }
 
+void level_cell_with_functions(Frame& frame, int key) {
+  Transform* transform = dispatch_state.levels[key - kFirstLevelKey].transform;
+  if (!transform) [[unlikely]]
+    raise_escaped(frame, key);
+  transform->call_with_functions(frame, key);
+}
+
 void composite_cell(Frame& frame, int) { frame.op->composite(frame); }
+void body_cell(Frame& frame, int) { frame.op->body(frame); }
 
 void autograd_thunk(Frame& frame, int key) {
   LAMELLA_ASSERT(autograd_cell);
   autograd_cell(frame, key);
+}
+
+/// Such operators come here whatever their arguments carry, so also in programs without base autograd.
+void autograd_function_thunk(Frame& frame, int key) {
+  if (autograd_function_cell) return autograd_function_cell(frame, key);
+  const Below below(key);
+  call(frame);
 }
 
 void missing_cell(Frame& frame, int key) {
@@ -47,6 +66,13 @@ void fill_cells(Op& op) {
     return;
   }
   op.cells[kAutogradKey] = autograd_thunk;
+  if (op.body) {
+    for (int key = 0; key < kKeyCount; ++key)
+      op.cells[key] = is_level_key(key)     ? level_cell_with_functions
+                      : key == kAutogradKey ? autograd_function_thunk
+                                            : body_cell;
+    return;
+  }
   const bool runs = op.composite || op.view || op.kernel.cpu || op.launch;
   if (!runs) return;
   const Cell backend = op.form == OpForm::InPlace ? class_hooks.in_place
@@ -95,14 +121,16 @@ void index_params(Op& op) {
                 op.name, op.schema.n_results, kMaxResults);
   op.arity = uint8_t(op.schema.params.size());
   op.simple = true;
+  op.takes_functions = false;
   for (size_t i = 0; i < op.schema.params.size(); ++i) {
     const ParamKind kind = op.schema.params[i].kind;
-    if (kind == ParamKind::TensorList) op.simple = false;
+    if (kind == ParamKind::Function) op.takes_functions = true;
+    if (kind == ParamKind::TensorList || kind == ParamKind::Function) op.simple = false;
     if (kind == ParamKind::Tensor || kind == ParamKind::TensorList) op.tensor_params.push_back(uint8_t(i));
   }
   const size_t n = op.tensor_params.size();
   const bool leading = n >= 1 && n <= 3 && op.tensor_params[n - 1] == n - 1 && op.schema.params.size() <= 8;
-  const bool plain = op.simple && !op.batch && !op.composite && !op.has(kRandom);
+  const bool plain = op.simple && !op.batch && !op.composite && !(op.properties & (kRandom | kAmbient));
   op.straight = op.shape == ShapeClass::Broadcast && leading && plain ? uint8_t(n) : 0;
 }
 
@@ -127,6 +155,7 @@ std::unique_ptr<Op> build_row(const OpDef& def) {
   LAMELLA_CHECK(op->has(kKinks) == (op->at_kinks != AtKinks::Unstated), Schema,
                 "{}: an operator states `at_kinks` if it has kKinks, and only then", op->name);
   index_params(*op);
+  if (op->takes_functions) std::swap(op->composite, op->body);
   op->jvp = bind(*op, def.jvp);
   op->vjp = bind(*op, def.vjp);
   if (class_hooks.probe_lines) class_hooks.probe_lines(*op);
@@ -171,6 +200,7 @@ const OpTable& first_table() {
   if (under_construction) return *under_construction;
   under_construction = new OpTable;
   register_builtin();
+  for (const RegisterAll more : registered_above()) more();
   OpTable* built = under_construction;
   under_construction = nullptr;
   published_table.store(built, std::memory_order_release);
@@ -245,7 +275,9 @@ void OpTable::replace(const OpDef& def) {
 
 void set_class_hooks(const ClassHooks& hooks) { detail::class_hooks = hooks; }
 void set_autograd_cell(Cell cell) { detail::autograd_cell = cell; }
+void set_autograd_function_cell(Cell cell) { detail::autograd_function_cell = cell; }
 void set_builtin_operators(RegisterAll register_all) { detail::register_builtin = register_all; }
+void add_builtin_operators(RegisterAll more) { detail::registered_above().push_back(more); }
 
 BoundFormula bind(const Op& op, const Formula& f) {
   BoundFormula b{op.schema.find(f.input), {}, f.one, f.many, f.hidden};

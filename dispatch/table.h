@@ -53,9 +53,13 @@ struct ClassHooks {
 void set_class_hooks(const ClassHooks& hooks);
 /// How base autograd interprets an operator; set by transforms/.
 void set_autograd_cell(Cell cell);
+/// Likewise one that takes functions.
+void set_autograd_function_cell(Cell cell);
 
 /// Adds all built-in operators; called once by ops/ before the first call.
 using RegisterAll = void (*)();
 void set_builtin_operators(RegisterAll register_all);
+/// Likewise operators of rooms above ops/, after those; by a static initialiser.
+void add_builtin_operators(RegisterAll more);
 
 }  // namespace lamella

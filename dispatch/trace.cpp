@@ -38,7 +38,10 @@ void Trace::on_call(const Frame& frame, KeySet, int chosen) {
     line += "]";
   }
   line += "   exclude " + live_keys_text(live_part(state.exclude));
-  line += "  include " + live_keys_text(live_part(state.modes | (op.has(kRandom) ? state.ambient : 0)));
+  uint64_t include = state.modes;
+  if (op.properties & (kRandom | kAmbient)) include |= state.ambient;
+  if (op.takes_functions) include |= live_levels().bits | KeySet::of(kAutogradKey).bits;
+  line += "  include " + live_keys_text(live_part(include));
   line += "   -> " + (op.composite ? std::string("composite") : live_key_name(chosen));
   text_ += line + "\n";
   ++depth_;

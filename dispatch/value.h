@@ -2,6 +2,8 @@
 // time.
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <string>
 #include <variant>
 
@@ -9,12 +11,17 @@
 
 namespace lamella {
 
-using Value =
-    std::variant<std::monostate, Tensor, Tensors, int64_t, Dims, double, bool, Scalar, DType, std::string>;
+/// Tensors to tensors: what transforms take and give.
+using Function = std::function<Tensors(const Tensors&)>;
+/// An argument that is a function; counted, since tapes keep it.
+using FunctionRef = std::shared_ptr<const Function>;
+
+using Value = std::variant<std::monostate, Tensor, Tensors, int64_t, Dims, double, bool, Scalar, DType,
+                           std::string, FunctionRef>;
 using Values = std::vector<Value>;
 
 inline bool is_none(const Value& v) { return std::holds_alternative<std::monostate>(v); }
-/// "f32[2,3]", "1", "[0,1]", "None", "\"floor\"": how error texts and traces show an argument.
+/// "f32[2,3]", "1", "[0,1]", "None", "\"floor\"", "a function": how error texts and traces show an argument.
 std::string str(const Value& v);
 
 /// A list of tensors as typed calls take it. Borrows.

@@ -2,7 +2,6 @@
 // all levels. docs/autograd.md has the order of hooks and the table of PyTorch's names.
 #pragma once
 
-#include <any>
 #include <functional>
 #include <memory>
 
@@ -94,21 +93,6 @@ struct NodeHook {
   std::function<Tensors(const Tensors& to_inputs, const Tensors& cotangents)> after = {};
 };
 HookHandle add_node_hook(const Tensor& x, NodeHook hook);
-
-/// While alive on this thread, what base autograd saves goes through `pack` when it is recorded and through
-/// `unpack` each time backward reads it: offloading, compressing. What pack returns may be anything; unpack
-/// has to give a tensor of the same shape and dtype (error value). Versions are not checked then.
-class SavedTensorHooks {
- public:
-  using Pack = std::function<std::any(const Tensor& saved)>;
-  using Unpack = std::function<Tensor(const std::any& packed)>;
-  SavedTensorHooks(Pack pack, Unpack unpack);
-  ~SavedTensorHooks();
-  SavedTensorHooks(const SavedTensorHooks&) = delete;
-
- private:
-  std::shared_ptr<const struct SavedHooks> saved_;
-};
 
 /// While alive on this thread, nothing is recorded by base autograd, nor by levels of grad and jvp that were
 /// open before (NoGradLevels).

@@ -108,7 +108,7 @@ class Backward {
       collect(p);
       // Whatever a node is computed from has a lower order: those at and below the lowest target lead to
       // none.
-      if (p.node->op && (p.node->order > lowest_ || lowest_ == 0)) step(p, at);
+      if (p.node->op && (p.node->order > lowest_ || lowest_ == 0)) run_node(p, at);
       else if (hooks_ && !p.node->op && p.node->extra) hooks_->on_leaf(*p.node, p.at(0));
       free_.push_back(at);
     }
@@ -165,7 +165,7 @@ class Backward {
     for (int i = 0; i < n.n_saved; ++i) {
       const Node::Saved& s = n.saved()[i];
       if (s.what.kind != what.kind || s.what.index != what.index) continue;
-      const void* value = s.pointer(*n.op, ints, list_, unpacked_[slot]);
+      const void* value = s.pointer(*n.op, ints, lists_[slot], unpacked_[slot]);
       return value && hooks_ && hooks_->keeps_history ? with_history(n, what, value, slot) : value;
     }
     LAMELLA_ASSERT(!"a formula's saved value was not recorded");
@@ -180,17 +180,26 @@ class Backward {
     if (!result && params[what.index].kind != ParamKind::Tensor &&
         params[what.index].kind != ParamKind::TensorList)
       return value;
-    const bool is_list = !result && params[what.index].kind == ParamKind::TensorList;
+    const bool is_list = result ? n.op->schema.result_kind == ResultKind::TensorList
+                                : params[what.index].kind == ParamKind::TensorList;
     Tensors& kept = kept_[slot];
-    if (is_list) kept.assign(list_.begin(), list_.end());
+    if (is_list) kept.assign(lists_[slot].begin(), lists_[slot].end());
     else kept.assign(1, *static_cast<const Tensor*>(value));
-    if (result) kept[0] = hooks_->with_history(kept[0], n, what.index);
+    for (size_t k = 0; result && k < kept.size(); ++k)
+      kept[k] = hooks_->with_history(kept[k], n, uint32_t(is_list ? k : what.index));
     for (uint32_t i = 0; !result && i < n.n_edges; ++i) {
       const Edge& e = n.edges()[i];
       if (e.input == what.index) kept[e.element] = hooks_->with_history(kept[e.element], *e.node, e.output);
     }
     if (!is_list) return &kept[0];
-    return &(list_ = TensorSpan(kept));
+    return &(lists_[slot] = TensorSpan(kept));
+  }
+
+  void run_node(Pending& p, uint32_t at) {
+    step(p, at);
+    if (!p.node->packed) [[likely]]
+      return;
+    for (int i = 0; i < p.node->n_saved; ++i) p.node->saved()[i].used();
   }
 
   /// What a node gives along one edge, and the elements of it that are left out.
@@ -319,7 +328,8 @@ class Backward {
   uint64_t count_ = 0;
   Tensors hidden_;  ///< by place in pending_; shorter, or empty, where nothing is left out
   NodeIndex index_;
-  TensorSpan list_;
+  TensorSpan lists_[kMaxSaves];  ///< saved lists, of the formula that runs
+  Tensors unpacked_[kMaxSaves];  ///< likewise what was packed
 };
 }  // namespace
 

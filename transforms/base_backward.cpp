@@ -36,7 +36,7 @@ class Run final : public TapeHooks {
       if (Tensor& ct = cts[hook->output]; hook->tensor && ct.defined())
         ct = replaced(hook->tensor(ct), ct, "a hook of a tensor");
     for (size_t k = 0; accumulates_ && k < cts.size(); ++k)
-      if ((state.retained >> k & 1) && cts[k].defined())
+      if (state.retains(k) && cts[k].defined())
         found_.push_back({NodeRef::share(&node), uint32_t(k), cts[k], {}, {}});
     for (const auto& hook : hooks)
       if (hook->node.before) {
@@ -81,7 +81,7 @@ class Run final : public TapeHooks {
     NodeRef node;
     uint32_t output;
     Tensor cotangent, seen, total;
-    Tensor& sum() const { return state_of(*node).grads[output]; }
+    Tensor& sum() const { return state_of(*node).grad(output); }
   };
   using Hooks = std::vector<std::shared_ptr<HookHandle::State>>;
 
@@ -172,7 +172,7 @@ Place place_of(const Tensor& x, std::string_view what) {
   Place out;
   if (from.node && (!meta || !meta->leaf ? from.node->op && from.node->extra : true))
     out = {&state_of(*from.node), from.output};
-  const bool has = out.state && ((meta && meta->leaf) || (out.state->retained >> out.output & 1));
+  const bool has = out.state && ((meta && meta->leaf) || out.state->retains(out.output));
   LAMELLA_CHECK(has, Usage,
                 "{}: {} has no gradient of its own; expected a leaf that requires grad, or a tensor given to "
                 "retain_grad",
@@ -222,14 +222,14 @@ Tensors autograd::grad(const Tensors& outputs, const Tensors& inputs, const Tens
 Tensor grad_of(const Tensor& x) {
   const Place at = place_of(x, "grad_of");
   const std::lock_guard lock(at.state->mutex);
-  return at.state->grads[at.output];
+  return at.state->grad(at.output);
 }
 
 void clear_grad(const Tensor& x) {
   const Place at = place_of(x, "clear_grad");
   Tensor last;  // dies after the lock is gone
   const std::lock_guard lock(at.state->mutex);
-  std::swap(last, at.state->grads[at.output]);
+  std::swap(last, at.state->grad(at.output));
 }
 
 }  // namespace lamella

@@ -51,6 +51,18 @@ class Grad final : public Interpreter {
     return w->from;
   }
 
+  std::unique_ptr<Interpreter> copy() const override { return std::make_unique<Grad>(*this); }
+  Left left(const Tensor& t) const override {
+    Left out;
+    out.depends = bool(output(t, out.value).node);
+    return out;
+  }
+  Tensor fixed(const Tensor& t) const override {
+    Tensor value;
+    NodeOutput from = output(t, value);
+    return wrap(lamella::fixed(value), std::move(from));
+  }
+
  protected:
   void functional(Frame& f) override {
     const Op& op = *f.op;
@@ -118,6 +130,24 @@ class Grad final : public Interpreter {
       if (w->from.node) inputs.push_back({i, element, &w->from});
     });
     finish(f, values.args(), inputs);
+  }
+
+  void with_functions(Frame& f) override {
+    FrameCopy values(f);
+    std::vector<TapeInput> inputs;
+    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
+      const GradWrapper* w = wrapper(f, t);
+      if (!w) return;
+      values.set(i, element, w->value);
+      if (w->from.node) inputs.push_back({i, element, &w->from});
+    });
+    Frame lower = values.into(f.results, f.list);
+    lamella::call(lower);
+    if (inputs.empty()) return;
+    const NodeRef node = record(lower, inputs, key_);
+    for (size_t k = 0; k < f.list->size(); ++k)
+      if (Tensor& result = (*f.list)[k]; is_inexact(result.dtype()))
+        result = wrap(std::move(result), {node, uint32_t(k)});
   }
 
   void finish(Frame& f, const void* const* args, std::span<const TapeInput> inputs) {

@@ -95,7 +95,7 @@ void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) 
   }
   meta->from = from;
   meta->generation = generation;
-  if (meta->retains && from.node) state_of(*from.node).retained |= uint8_t(1 << from.output);
+  if (meta->retains && from.node) state_of(*from.node).retain(from.output);
 }
 
 }  // namespace
@@ -106,7 +106,7 @@ Meta::~Meta() {
   Tensor last;  // dies after the lock is gone: what it leads to may hold leaves
   const std::lock_guard lock(state.mutex);
   state.alive = false;
-  std::swap(last, state.grads[0]);
+  std::swap(last, state.grad(0));
 }
 
 NodeState& state_of(Node& node) {

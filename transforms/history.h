@@ -34,9 +34,18 @@ static_assert(sizeof(Meta) <= 64);
 struct NodeState : NodeExtra {
   std::mutex mutex;
   bool alive = true;     ///< a leaf: cleared when its last handle dies
-  uint8_t retained = 0;  ///< bits of results whose gradients are added up
-  Tensor grads[kMaxResults];
+  std::vector<bool> retained;  ///< results whose gradients are added up
+  Tensors grads;               ///< of those, and of a leaf
   std::vector<std::shared_ptr<HookHandle::State>> hooks;
+  bool retains(size_t output) const { return output < retained.size() && retained[output]; }
+  void retain(size_t output) {
+    if (retained.size() <= output) retained.resize(output + 1);
+    retained[output] = true;
+  }
+  Tensor& grad(size_t output) {
+    if (grads.size() <= output) grads.resize(output + 1);
+    return grads[output];
+  }
 };
 
 /// A hook of one of the three kinds.

@@ -58,16 +58,8 @@ void retain_grad(const Tensor& x) {
   if (meta && meta->leaf) return;
   NodeState& state = state_of(*from.node);
   const std::lock_guard lock(state.mutex);
-  state.retained |= uint8_t(1 << from.output);
+  state.retain(from.output);
   if (meta) meta->retains = true;
 }
-
-SavedTensorHooks::SavedTensorHooks(Pack pack, Unpack unpack) {
-  LAMELLA_CHECK(pack && unpack, Usage, "SavedTensorHooks: got no function to {}; expected both",
-                pack ? "unpack" : "pack");
-  saved_ = exchange_saved_hooks(
-      std::make_shared<const SavedHooks>(SavedHooks{std::move(pack), std::move(unpack)}));
-}
-SavedTensorHooks::~SavedTensorHooks() { exchange_saved_hooks(std::move(saved_)); }
 
 }  // namespace lamella

@@ -89,8 +89,26 @@ template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial, I
 class Interpreter : public Transform {
  public:
   void call(Frame& frame, int key) final;
+  void call_with_functions(Frame& frame, int key) final;
+  int key() const { return key_; }
+  uint64_t serial() const { return serial_; }
+
+  /// The same transform, key and serial: what a function keeps that enters the level again.
+  virtual std::unique_ptr<Interpreter> copy() const = 0;
+  /// A value one level down as an argument at this level: a constant to derivatives, a batch to vmap.
+  virtual Tensor entered(const Tensor& lower) const { return lower; }
+  struct Left {
+    Tensor value;          ///< one level down
+    bool depends = false;  ///< derivatives of this level depend on it
+  };
+  /// The other way.
+  virtual Left left(const Tensor& t) const = 0;
+  /// What `t`, wrapped at this level, is now, in a header that later writes to it do not reach.
+  virtual Tensor fixed(const Tensor& t) const = 0;
 
  protected:
+  /// `functional` for operators that take functions, which are those for the next level by now.
+  virtual void with_functions(Frame& frame) { functional(frame); }
   /// A functional (or view) call with at least one argument of this level; keys from `key` up are masked.
   virtual void functional(Frame& frame) = 0;
   /// Makes `target`, a tensor this level wraps, stand for `value` (of its shape and dtype), for all who hold
@@ -114,6 +132,7 @@ class Interpreter : public Transform {
   friend struct OpenLevel;
 
  private:
+  FunctionRef lowered(const FunctionRef& f, const Op& op, const Param& param) const;
   void written(Frame& frame);
   void promote(const Frame& frame, std::string_view arg, const Tensor& target);
 };
@@ -125,19 +144,8 @@ struct OpenLevel {
     t.key_ = level.key();
     t.serial_ = level.serial();
   }
-};
-
-/// Lets calls reach level `key` again inside its own rule, for a scope: replaying views.
-class Reaching {
- public:
-  explicit Reaching(int key) : saved_(dispatch_state().exclude) {
-    dispatch_state().exclude &= ~KeySet::of(key).bits;
-  }
-  ~Reaching() { dispatch_state().exclude = saved_; }
-  Reaching(const Reaching&) = delete;
-
- private:
-  uint64_t saved_;
+  /// Again, see NOTE: [callables].
+  OpenLevel(Interpreter& t, int key, uint64_t serial) : level(t, key, serial) {}
 };
 
 /// The wrapper of t at the interpreter's level, up to date. Null when t is not wrapped. Error
@@ -160,5 +168,8 @@ bool lies_as_seen(const Tensor& wrapper, const Tensor& value);
 /// wrapped or plain.
 void replace_value(const Frame& frame, const Tensor& target, const Tensor& value, int key, uint64_t serial,
                    Take take);
+
+/// Likewise of any tensor: levels and base autograd see in it what they see in `t` now. Memory is shared.
+Tensor fixed(const Tensor& t);
 
 }  // namespace lamella

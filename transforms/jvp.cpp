@@ -46,6 +46,18 @@ class Jvp final : public Interpreter {
     return w->tangent;
   }
 
+  std::unique_ptr<Interpreter> copy() const override { return std::make_unique<Jvp>(*this); }
+  Left left(const Tensor& t) const override {
+    Left out;
+    out.depends = split(t, out.value).defined();
+    return out;
+  }
+  Tensor fixed(const Tensor& t) const override {
+    Tensor value;
+    const Tensor tangent = split(t, value);
+    return wrap(lamella::fixed(value), lamella::fixed(tangent));
+  }
+
  protected:
   void functional(Frame& f) override {
     const Op& op = *f.op;
@@ -141,6 +153,30 @@ class Jvp final : public Interpreter {
     for (const uint8_t i : op.tensor_params)
       if (!tangents[i].empty()) push(lower, i, tangents[i], sums);
     finish(f, sums);
+  }
+
+  /// Such operators have one list of tensors, and a formula for it.
+  void with_functions(Frame& f) override {
+    FrameCopy values(f);
+    Tensors tangents;
+    int list = -1;
+    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
+      const JvpWrapper* w = wrapper(f, t);
+      if (!w) return;
+      values.set(i, element, w->value);
+      if (!w->tangent.defined()) return;
+      list = i;
+      tangents.resize(tensors_at(f, i).size());
+      tangents[size_t(element)] = w->tangent;
+    });
+    Frame lower = values.into(f.results, f.list);
+    lamella::call(lower);
+    if (tangents.empty()) return;
+    const BoundFormula& formula = *f.op->jvp_of(list);
+    Tensors parts = formula.many({tangents, FrameSaves(lower, formula).data()});
+    for (size_t k = 0; k < parts.size(); ++k)
+      if (Tensor& result = (*f.list)[k]; parts[k].defined() && is_inexact(result.dtype()))
+        result = wrap(std::move(result), std::move(parts[k]));
   }
 
   /// Adds the part of input `i` to the tangents of the results.

@@ -9,30 +9,14 @@
 namespace lamella {
 
 namespace {
-/// A saved list; its tensors are values like other saved ones.
+/// A saved list; its tensors are values like other saved ones. Packed ones are undefined here.
 struct SavedList {
   Tensors values;
+  std::vector<std::shared_ptr<Packed>> packed;  ///< empty, or one for each
   std::vector<std::pair<uint32_t, bool>> versions;  ///< writes seen, and whether it was no wrapper
 };
 
-/// What hooks made of a saved tensor, and what it was.
-struct PackedTensor {
-  std::shared_ptr<const SavedHooks> hooks;
-  std::any packed;
-  Dims sizes;
-  DType dtype;
-};
-
-thread_local std::shared_ptr<const SavedHooks> live_saved_hooks;
-/// Whether there are any, or memory is about to be written: one look for both.
-thread_local constinit int special_saves = 0;
 }  // namespace
-
-std::shared_ptr<const SavedHooks> exchange_saved_hooks(std::shared_ptr<const SavedHooks> hooks) {
-  special_saves += bool(hooks) - bool(live_saved_hooks);
-  std::swap(hooks, live_saved_hooks);
-  return hooks;
-}
 
 inline Node::Saved::~Saved() {
   if (held_ == Held::Tensor) [[likely]]
@@ -42,8 +26,8 @@ inline Node::Saved::~Saved() {
 
 void Node::Saved::drop() {
   if (held_ == Held::List) delete as<SavedList*>();
-  if (held_ == Held::Packed) delete as<PackedTensor*>();
   if (held_ == Held::Boxed) delete as<Value*>();
+  if (held_ == Held::Packed) std::destroy_at(&as<std::shared_ptr<Packed>>());
 }
 
 namespace {
@@ -118,6 +102,9 @@ Tensors without_elements(TensorSpan tensors) {
 }
 
 thread_local constinit const Storage* about_to_be_written = nullptr;
+thread_local constinit Packer* packer = nullptr;
+/// Whether there is one, or memory is about to be written: one look for both.
+thread_local constinit int special_saves = 0;
 
 /// The tape's own header at the base, since any tensor may be written later and then has a history.
 inline Tensor own_header(const Tensor& t, int key) {
@@ -144,6 +131,16 @@ const Tensor* as_saved(const Op& op, const Tensor& t, int key, bool was_plain, u
 }
 }  // namespace
 
+ScopedPacker::ScopedPacker(Packer* p) : saved_(packer) {
+  special_saves += bool(p) - bool(packer);
+  packer = p;
+}
+ScopedPacker::~ScopedPacker() {
+  special_saves += bool(saved_) - bool(packer);
+  packer = saved_;
+}
+Packer* packer_in_force() { return packer; }
+
 KeepingCopies::KeepingCopies(const Storage* memory) : saved_(about_to_be_written) {
   about_to_be_written = memory;
   ++special_saves;
@@ -166,24 +163,29 @@ inline void Node::Saved::hold(Tensor value) {
   version_ = writes_seen(*kept);
 }
 
-inline void Node::Saved::keep_tensor(const Tensor& t) {
-  if (special_saves) [[unlikely]]
-    return keep_specially(t);
-  hold(own_header(t, key_));
+namespace {
+std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& t, int key) {
+  if (!packer || !t.defined() || t.impl()->number) return nullptr;
+  return packer->pack(op.name, own_value(t, key), key);
+}
+}  // namespace
+
+[[gnu::noinline]] void Node::Saved::keep_specially(const Op& op, const Tensor& t) {
+  std::shared_ptr<Packed> form = packed_form(op, t, key_);
+  if (form) put(std::move(form), Held::Packed);
+  else hold(own_value(t, key_));
 }
 
-void Node::Saved::keep_specially(const Tensor& t) {
-  Tensor value = own_value(t, key_);
-  if (!live_saved_hooks || key_ != 0 || !t.defined()) return hold(std::move(value));
-  const Excluding unrecorded(KeySet::of(kAutogradKey));
-  std::any packed = live_saved_hooks->pack(value);
-  put(new PackedTensor{live_saved_hooks, std::move(packed), value.sizes(), value.dtype()}, Held::Packed);
+inline void Node::Saved::keep_tensor(const Op& op, const Tensor& t) {
+  if (special_saves) [[unlikely]]
+    return keep_specially(op, t);
+  hold(own_header(t, key_));
 }
 
 inline Node::Saved::Saved(const Frame& f, BoundSave saved, int key) : what(saved), key_(uint8_t(key)) {
   const bool argument = what.kind == BoundSave::Argument;
   if (!argument || f.op->schema.params[what.index].kind != ParamKind::Tensor) keep(f);
-  else if (f.args[what.index]) keep_tensor(f.arg<Tensor>(what.index));
+  else if (f.args[what.index]) keep_tensor(*f.op, f.arg<Tensor>(what.index));
 }
 
 void Node::Saved::keep(const Frame& f) {
@@ -192,12 +194,15 @@ void Node::Saved::keep(const Frame& f) {
   const auto list = [&](TensorSpan ts) {
     auto saved = std::make_unique<SavedList>();
     for (const Tensor& t : ts) {
-      const TensorImpl& kept = *saved->values.emplace_back(own_value(t, key_)).impl();
-      saved->versions.push_back({writes_seen(kept), kept.storage != nullptr});
+      std::shared_ptr<Packed> form = packed_form(*f.op, t, key_);
+      if (packer) saved->packed.push_back(form);
+      saved->values.push_back(form ? Tensor() : own_value(t, key_));
+      const TensorImpl* const kept = saved->values.back().impl();
+      saved->versions.push_back({kept ? writes_seen(*kept) : 0, kept && kept->storage});
     }
     put(saved.release(), Held::List);
   };
-  if (what.kind == BoundSave::Result) return keep_tensor(f.results[i]);
+  if (what.kind == BoundSave::Result) return f.list ? list(*f.list) : keep_tensor(*f.op, f.results[i]);
   if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
   if (what.kind == BoundSave::MetaOf) return list(without_elements(f.tensors(i)));
@@ -206,26 +211,24 @@ void Node::Saved::keep(const Frame& f) {
     case ParamKind::TensorList: return list(f.tensors(i));
     case ParamKind::Ints: return boxed(Dims(f.ints(i)));
     case ParamKind::String: return boxed(f.arg<std::string>(i));
+    case ParamKind::Function: return boxed(f.arg<FunctionRef>(i));
     case ParamKind::Int: return put(f.arg<int64_t>(i), Held::Number);
     case ParamKind::Float: return put(f.arg<double>(i), Held::Number);
     case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
     case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
     case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
-    case ParamKind::Tensor: return keep_tensor(f.tensor(i));
+    case ParamKind::Tensor: return keep_tensor(*f.op, f.tensor(i));
   }
 }
 
-namespace {
-const Tensor& unpack(const Op& op, const PackedTensor& p, Tensor& into) {
-  into = p.hooks->unpack(p.packed);
-  LAMELLA_CHECK(into.defined() && std::ranges::equal(into.sizes(), Ints(p.sizes)) && into.dtype() == p.dtype,
-                Value, "backward: SavedTensorHooks unpacked {} for a value that {} saved; expected {}",
-                into.defined() ? type_str(into) : "an undefined tensor", op.name, type_str(p.dtype, p.sizes));
-  return into;
+void Node::Saved::used() const {
+  if (held_ == Held::Packed) as<std::shared_ptr<Packed>>()->used();
+  if (held_ != Held::List) return;
+  for (const std::shared_ptr<Packed>& p : as<SavedList*>()->packed)
+    if (p) p->used();
 }
-}  // namespace
 
-const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Tensor& unpacked) const {
+const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Tensors& unpacked) const {
   if (held_ == Held::None) return nullptr;
   if (held_ == Held::Number) return bytes_;
   if (held_ == Held::Tensor) {
@@ -238,15 +241,24 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Ten
   if (held_ == Held::List) {
     SavedList& saved = *as<SavedList*>();
     for (size_t k = 0; k < saved.values.size(); ++k) {
+      if (!saved.values[k].defined()) continue;
       const auto [version, was_plain] = saved.versions[k];
       const Tensor* const then = as_saved(op, saved.values[k], key_, was_plain, version);
       if (then != &saved.values[k]) saved.values[k] = Tensor(*then);  // promoted meanwhile
     }
-    return &(list = TensorSpan(saved.values));
+    if (saved.packed.empty()) return &(list = TensorSpan(saved.values));
+    unpacked = saved.values;
+    for (size_t k = 0; k < unpacked.size(); ++k)
+      if (saved.packed[k]) unpacked[k] = saved.packed[k]->unpack();
+    return &(list = TensorSpan(unpacked));
   }
-  if (held_ == Held::Packed) return &unpack(op, *as<PackedTensor*>(), unpacked);
+  if (held_ == Held::Packed) {
+    unpacked.assign(1, as<std::shared_ptr<Packed>>()->unpack());
+    return &unpacked[0];
+  }
   const Value& v = *as<Value*>();
   if (const auto* dims = std::get_if<Dims>(&v)) return &(ints = Ints(*dims));
+  if (const auto* function = std::get_if<FunctionRef>(&v)) return function;
   return std::get_if<std::string>(&v);
 }
 
@@ -305,17 +317,18 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), int(needs.saves.size())));
   Node* const node = owner.get();
   node->op = &op;
-  node->n_outputs = uint8_t(op.schema.n_results);
+  node->n_outputs = uint32_t(f.list ? f.list->size() : size_t(op.schema.n_results));
   uint64_t order = 0;
   Edge* edge = node->edges();
   for (const TapeInput& in : inputs) {
     Node* const from = in.from->node.get();
     from->retain();
     order = std::max(order, from->order);
-    *edge++ = {from, uint32_t(in.element), uint8_t(in.from->output), uint8_t(in.param),
+    *edge++ = {from, uint32_t(in.element), uint16_t(in.from->output), uint8_t(in.param),
                needs.fixes[in.param]};
   }
   node->order = order + 1;
+  node->packed = packer != nullptr;
   node->n_edges = uint32_t(inputs.size());
   Node::Saved* const saved = node->saved();
   for (const BoundSave& what : needs.saves) {
@@ -332,6 +345,7 @@ FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
     const BoundSave s = formula.saves[i];
     LAMELLA_ASSERT(s.kind != BoundSave::SizesOf || n_sizes < kMaxSizes);
     if (s.kind == BoundSave::Argument || s.kind == BoundSave::MetaOf) pointers_[i] = f.args[s.index];
+    else if (s.kind == BoundSave::Result && f.list) pointers_[i] = &(list_ = TensorSpan(*f.list));
     else if (s.kind == BoundSave::Result) pointers_[i] = &f.results[s.index];
     else if (s.kind == BoundSave::SizesOf) pointers_[i] = &(ints_[n_sizes++] = f.tensor(s.index).sizes());
     else pointers_[i] = &(dtypes_[i] = f.tensor(s.index).dtype());

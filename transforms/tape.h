@@ -17,7 +17,8 @@ using NodeRef = Ref<Node>;
 struct Edge {
   Node* node;  ///< counted
   uint32_t element;
-  uint8_t output, input;
+  uint16_t output;
+  uint8_t input;
   bool fix;  ///< the input's sizes or dtype differ from the result's
 };
 
@@ -25,6 +26,38 @@ struct Edge {
 struct NodeExtra {
   virtual ~NodeExtra() = default;
 };
+
+/// A saved tensor in another form. NOTE: [packed values]
+class Packed {
+ public:
+  virtual ~Packed() = default;
+  virtual Tensor unpack() = 0;
+  /// The node that saved it has run.
+  virtual void used() {}
+};
+
+/// NOTE: [packed values] While a Packer is in force on this thread, tensors that tapes save are offered to
+/// it, and what it gives is kept in their stead: nothing of the tensor but what that holds. Backward unpacks
+/// when a formula asks. Versions are the packer's to watch.
+class Packer {
+ public:
+  virtual ~Packer() = default;
+  /// `value` as it would be kept, by the level with this key (0: base autograd) for `saver`, an operator.
+  /// Null: keep it.
+  virtual std::shared_ptr<Packed> pack(std::string_view saver, const Tensor& value, int key) = 0;
+};
+
+/// Puts one in force for a scope; null: none.
+class ScopedPacker {
+ public:
+  explicit ScopedPacker(Packer* packer);
+  ~ScopedPacker();
+  ScopedPacker(const ScopedPacker&) = delete;
+
+ private:
+  Packer* saved_;
+};
+Packer* packer_in_force();
 
 /// NOTE: [nodes] One operator call: the row it used (pinned: rows are never freed), edges to what carries
 /// derivatives, and only what the needed formulas declare. `order` exceeds that of every node it depends on,
@@ -43,15 +76,17 @@ struct Node : RefCounted {
     Saved(const Frame& f, BoundSave saved, int key);
     ~Saved();
     Saved(const Saved&) = delete;
-    /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`, what hooks
-    /// packed through `unpacked`. Error value when its memory was written after it was saved.
-    const void* pointer(const Op& op, Ints& ints, TensorSpan& list, Tensor& unpacked) const;
+    /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`, what was packed
+    /// in `unpacked`. Error value when its memory was written after it was saved.
+    const void* pointer(const Op& op, Ints& ints, TensorSpan& list, Tensors& unpacked) const;
+    /// The node has run.
+    void used() const;
 
    private:
-    enum class Held : uint8_t { None, Tensor, Number, List, Packed, Boxed };
+    enum class Held : uint8_t { None, Tensor, Number, List, Boxed, Packed };
     void keep(const Frame& f);
-    void keep_tensor(const Tensor& t);
-    void keep_specially(const Tensor& t);
+    void keep_tensor(const Op& op, const Tensor& t);
+    void keep_specially(const Op& op, const Tensor& t);
     void hold(Tensor value);
     void drop();
     template <class T> const T& as() const { return *reinterpret_cast<const T*>(bytes_); }
@@ -65,7 +100,9 @@ struct Node : RefCounted {
   const Op* op = nullptr;  ///< null for leaves
   uint64_t order = 0;
   uint32_t n_edges = 0, room_for_edges = 0;
-  uint8_t n_saved = 0, n_outputs = 1, room_for_saved = 0;
+  uint32_t n_outputs = 1;
+  uint8_t n_saved = 0, room_for_saved = 0;
+  bool packed = false;         ///< some saved value may be
   NodeExtra* extra = nullptr;  ///< owned; base autograd's
   Node* next_dying = nullptr;
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
@@ -89,14 +126,6 @@ struct TapeInput {
 
 /// Records the call `values` (arguments and results as seen one level down) for level `key`; 0: base autograd.
 NodeRef record(const Frame& values, std::span<const TapeInput> inputs, int key = 0);
-
-/// What pack and unpack saved values of base autograd while SavedTensorHooks are alive.
-struct SavedHooks {
-  std::function<std::any(const Tensor&)> pack;
-  std::function<Tensor(const std::any&)> unpack;
-};
-/// Those of this thread from now on (null: none); returns the former.
-std::shared_ptr<const SavedHooks> exchange_saved_hooks(std::shared_ptr<const SavedHooks> hooks);
 
 /// While alive on this thread, what is recorded keeps copies of values that lie in `memory`, which is about
 /// to be written.
@@ -151,6 +180,7 @@ class FrameSaves {
   const void* pointers_[kMaxSaves];
   Ints ints_[kMaxSizes];
   DType dtypes_[kMaxSaves];
+  TensorSpan list_;
 };
 
 /// `t` summed over dims the input was broadcast along and cast to the input's dtype (the real part for a real

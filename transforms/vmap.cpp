@@ -78,8 +78,34 @@ class Vmap final : public Interpreter {
     const auto* w = wraps(t) ? wrapper_at<VmapWrapper>(t, key_, serial_) : nullptr;
     return w ? to_front(w->value, w->dim) : Tensor();
   }
+  /// Likewise; what is not mapped is expanded.
+  Tensor batch_of(const Tensor& t) const {
+    if (Tensor value = mapped_value(t); value.defined()) return value;
+    Dims sizes(t.sizes());
+    sizes.insert(0, size_);
+    return expand(t, sizes);
+  }
+
+  std::unique_ptr<Interpreter> copy() const override { return std::make_unique<Vmap>(*this); }
+  Tensor entered(const Tensor& lower) const override { return wrap_argument(lower, 0); }
+  Left left(const Tensor& t) const override { return {batch_of(t)}; }
+  Tensor fixed(const Tensor& t) const override {
+    const auto& w = *wrapper_at<VmapWrapper>(t, key_, serial_);
+    return wrap(lamella::fixed(w.value), w.dim, t.sizes(), t.strides());
+  }
 
  protected:
+  void with_functions(Frame& f) override {
+    FrameCopy batches(f);
+    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
+      wrapper(f, t);  // or it has escaped
+      if (t.defined()) batches.set(i, element, batch_of(t));
+    });
+    Frame lower = batches.into(f.results, f.list);
+    lamella::call(lower);
+    for (Tensor& t : *f.list) t = wrap_argument(t, 0);
+  }
+
   void functional(Frame& f) override {
     if (fast(f)) return;
     if (f.op->has(kRandom)) return random(f);

@@ -7,7 +7,6 @@
 
 namespace lamella {
 
-using Function = std::function<Tensors(const Tensors&)>;
 using UnaryFunction = std::function<Tensor(const Tensor&)>;
 /// A function that also returns values to be handed through: (values, aux).
 using AuxFunction = std::function<std::pair<Tensors, Tensors>(const Tensors&)>;

@@ -242,6 +242,7 @@ std::string value_text(const Value& v, size_t& next, const std::vector<std::stri
           return x.kind() == DType::Bool ? format("Scalar({})", x.to_int() != 0)
                                          : format("Scalar({})", x.to_int());
         } else if constexpr (std::is_same_v<T, DType>) return cpp_name(x);
+        else if constexpr (std::is_same_v<T, FunctionRef>) return "f";  // no text says what it does
         else return "std::string(\"" + x + "\")";
       },
       v);

@@ -185,7 +185,8 @@ Verdict dispatch_model(Case& c) {
   std::string wrong;
   {
     const OddKeys odd(c);
-    const uint64_t seen = (odd.carried | odd.modes | (c.op.has(kRandom) ? odd.ambient : 0)) & ~odd.exclude;
+    const uint64_t seen =
+        (odd.carried | odd.modes | (c.op.properties & (kRandom | kAmbient) ? odd.ambient : 0)) & ~odd.exclude;
     const int want = seen ? KeySet(seen).highest() : int(Device::CPU);
     recorded_key = -1;
     {

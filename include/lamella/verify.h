@@ -3,4 +3,5 @@
 
 #include "lamella/lamella.h"
 #include "lamella/verify/check_operator.h"
+#include "lamella/verify/custom_rule.h"
 #include "lamella/verify/gradcheck.h"

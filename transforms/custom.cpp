@@ -1,0 +1,347 @@
+// Operators whose derivative rules are functions of the user.
+#include "lamella/transforms/custom.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "lamella/dispatch/draw.h"
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/jvp.h"
+#include "lamella/transforms/tape.h"
+
+namespace lamella {
+
+namespace {
+
+Tensors joined(TensorSpan a, TensorSpan b, TensorSpan c) {
+  Tensors all(a.begin(), a.end());
+  all.insert(all.end(), b.begin(), b.end());
+  all.insert(all.end(), c.begin(), c.end());
+  return all;
+}
+Tensors part(const Tensors& all, size_t from, size_t n) {
+  return {all.begin() + std::ptrdiff_t(from), all.begin() + std::ptrdiff_t(from + n)};
+}
+/// Zeros for what is undefined.
+Tensors filled(Tensors directions, const Tensors& like) {
+  for (size_t i = 0; i < directions.size(); ++i)
+    if (!directions[i].defined()) directions[i] = zeros_like(like[i]);
+  return directions;
+}
+bool any_defined(const Tensors& all) { return std::ranges::any_of(all, &Tensor::defined); }
+
+/// Where those of `all` are that derivatives are of.
+std::vector<size_t> inexact_among(const Tensors& all) {
+  std::vector<size_t> at;
+  for (size_t i = 0; i < all.size(); ++i)
+    if (is_inexact(all[i].dtype())) at.push_back(i);
+  return at;
+}
+Tensors chosen(const Tensors& all, const std::vector<size_t>& at) {
+  Tensors out;
+  for (const size_t i : at) out.push_back(all[i]);
+  return out;
+}
+/// One for each of `like`: `some` at the places `at`, else undefined.
+Tensors placed(const Tensors& some, const std::vector<size_t>& at, size_t n) {
+  Tensors out(n);
+  for (size_t k = 0; k < at.size(); ++k) out[at[k]] = some[k];
+  return out;
+}
+
+/// J^H u of a linear map, from its values at zeros: it is its own derivative.
+Tensors transposed(const Function& linear, const Tensors& like, const Tensors& directions) {
+  Tensors zeros;
+  for (const Tensor& t : like) zeros.push_back(zeros_like(t));
+  return vjp(linear, zeros).pullback(directions);
+}
+
+/// One function with its rule, at one call.
+class Custom {
+ public:
+  Custom(std::string_view name, const Tensors& xs) : name_(name), n_xs_(xs.size()) {}
+  virtual ~Custom() = default;
+
+  virtual Tensors values_and_residuals(const Tensors& xs) = 0;
+  /// Tangents of all results; cotangents of the arguments. Directions may be undefined: zero.
+  virtual Tensors pushforward(const Tensors& xs, const Tensors& ys, Tensors tangents) = 0;
+  virtual Tensors backward(const Tensors& xs, const Tensors& ys, Tensors cotangents) = 0;
+
+  Tensors run(const Tensors& xs) {
+    Tensors results = values_and_residuals(xs);
+    LAMELLA_CHECK(results.size() <= 255, Value,
+                  "{}: the function gave {} values and residuals, expected at most 255", name_,
+                  results.size());
+    return results;
+  }
+  /// `all`: arguments, results, then directions of either.
+  Tensors push(const Tensors& all) {
+    const size_t n = all.size() - 2 * n_xs_;
+    return pushforward(part(all, 0, n_xs_), part(all, n_xs_, n), part(all, n_xs_ + n, n_xs_));
+  }
+  Tensors pull(const Tensors& all) {
+    const size_t n = (all.size() - n_xs_) / 2;
+    return backward(part(all, 0, n_xs_), part(all, n_xs_, n), part(all, n_xs_ + n, n));
+  }
+
+  /// How many of the results are values; known when the function has run.
+  virtual size_t values_among(size_t n_results) const { return n_results; }
+
+ protected:
+  /// What the user's function gave, as far as it needs no rule: defined, and its arguments as they were.
+  template <class F> auto watched(const Tensors& xs, F&& f) const {
+    std::vector<uint32_t> versions;
+    for (const Tensor& x : xs) versions.push_back(version_of(x));
+    auto out = f();
+    for (size_t i = 0; i < xs.size(); ++i)
+      LAMELLA_CHECK(version_of(xs[i]) == versions[i], Value,
+                    "{}: the function wrote to its argument {}, {}; expected it to write to a clone", name_,
+                    i, xs[i]);
+    return out;
+  }
+  void check_defined(const Tensors& ts, std::string_view what) const {
+    for (size_t i = 0; i < ts.size(); ++i)
+      LAMELLA_CHECK(ts[i].defined(), Undefined,
+                    "{}: {} {} of the function is an undefined tensor; expected a defined one", name_, what,
+                    i);
+  }
+  /// `got`, directions that a rule gave, are of the shapes and dtypes of `like`; those of integers are
+  /// dropped.
+  void check_rule(Tensors& got, const Tensors& like, std::string_view direction, std::string_view of) const {
+    LAMELLA_CHECK(got.size() == like.size(), Shape, "{}: the rule gave {} {}s, expected {}, one for each {}",
+                  name_, got.size(), direction, like.size(), of);
+    for (size_t i = 0; i < got.size(); ++i) {
+      if (!is_inexact(like[i].dtype())) got[i] = {};
+      if (!got[i].defined()) continue;
+      LAMELLA_CHECK(std::ranges::equal(got[i].sizes(), like[i].sizes()), Shape,
+                    "{}: {} {} of the rule is {}, expected the sizes of {} {}, {}", name_, direction, i,
+                    got[i], of, i, like[i]);
+      LAMELLA_CHECK(got[i].dtype() == like[i].dtype(), DType,
+                    "{}: {} {} of the rule is {}, expected the dtype of {} {}, {}", name_, direction, i,
+                    got[i], of, i, like[i]);
+    }
+  }
+  std::string_view name() const { return name_; }
+
+ private:
+  static uint32_t version_of(const Tensor& t) {
+    const Storage* memory = memory_of(t.impl());
+    return memory ? memory->version.load(std::memory_order_relaxed) : 0;
+  }
+  std::string_view name_;
+  size_t n_xs_;
+};
+
+/// NOTE: [residuals] Residuals that are arguments or values themselves are known from those; the others are
+/// results of the operator behind the values. Their derivatives, which only derivatives of derivatives need,
+/// are those of the code that computes them.
+class CustomVjp final : public Custom {
+ public:
+  CustomVjp(const AuxFunction& forward, const BackwardRule& rule, const Tensors& xs)
+      : Custom("custom_vjp", xs), forward_(forward), rule_(rule) {}
+
+  Tensors values_and_residuals(const Tensors& xs) override {
+    auto [values, residuals] = watched(xs, [&] { return forward_(xs); });
+    check_defined(values, "value");
+    check_defined(residuals, "residual");
+    Layout layout;
+    layout.n_values = values.size();
+    Tensors out = values;
+    for (const Tensor& r : residuals) {
+      layout.from.push_back(source(r, xs, values, out.size()));
+      if (layout.from.back().where == Source::Result && layout.from.back().index == out.size())
+        out.push_back(r);
+    }
+    keep(std::move(layout));
+    return out;
+  }
+
+  size_t values_among(size_t) const override { return n_values_; }
+
+  Tensors backward(const Tensors& xs, const Tensors& ys, Tensors cotangents) override {
+    const Tensors values = part(ys, 0, n_values_);
+    const Tensors extra = part(cotangents, n_values_, ys.size() - n_values_);
+    cotangents.resize(n_values_);
+    Tensors out(xs.size());
+    if (any_defined(cotangents)) out = apply_rule(xs, ys, filled(std::move(cotangents), values));
+    if (!any_defined(extra)) return out;
+    const std::vector<size_t> at = inexact_among(xs);
+    const Tensors more = vjp(own_residuals(xs, at, ys.size()), chosen(xs, at)).pullback(extra);
+    for (size_t k = 0; k < at.size(); ++k) {
+      Tensor& x = out[at[k]];
+      x = x.defined() ? add(x, more[k]) : more[k];
+    }
+    return out;
+  }
+
+  /// The tangents of values by transposing the rule: J t is the transpose of u -> J^H u at t.
+  Tensors pushforward(const Tensors& xs, const Tensors& ys, Tensors tangents) override {
+    const Tensors values = part(ys, 0, n_values_);
+    const std::vector<size_t> at = inexact_among(xs), of = inexact_among(values);
+    const Function pull = [&](const Tensors& us) {
+      return chosen(filled(apply_rule(xs, ys, filled(placed(us, of, n_values_), values)), xs), at);
+    };
+    tangents = chosen(tangents, at);
+    Tensors out = placed(transposed(pull, chosen(values, of), tangents), of, n_values_);
+    if (ys.size() == n_values_) return out;
+    const Tensors extra = jvp(own_residuals(xs, at, ys.size()), chosen(xs, at), tangents).tangents;
+    out.insert(out.end(), extra.begin(), extra.end());
+    for (size_t k = 0; k < out.size(); ++k)
+      if (!is_inexact(ys[k].dtype())) out[k] = {};
+    return out;
+  }
+
+ private:
+  struct Source {
+    enum Where : uint8_t { Argument, Result } where;
+    size_t index;
+  };
+  struct Layout {
+    size_t n_values = 0;
+    std::vector<Source> from;
+  };
+
+  static Source source(const Tensor& r, const Tensors& xs, const Tensors& values, size_t next) {
+    for (size_t i = 0; i < xs.size(); ++i)
+      if (r.is_same(xs[i])) return {Source::Argument, i};
+    for (size_t k = 0; k < values.size(); ++k)
+      if (r.is_same(values[k])) return {Source::Result, k};
+    return {Source::Result, next};
+  }
+
+  /// The first run says it; later ones (at other levels, for derivatives of residuals) must agree.
+  void keep(Layout layout) {
+    const std::lock_guard lock(mutex_);
+    const auto same = [](const Source& a, const Source& b) {
+      return a.where == b.where && a.index == b.index;
+    };
+    LAMELLA_CHECK(
+        !known_ || (layout.n_values == n_values_ && std::ranges::equal(layout.from, from_, same)), Value,
+        "{}: the function gave {} values and {} residuals, expected {} and {}, as when it ran first", name(),
+        layout.n_values, layout.from.size(), n_values_, from_.size());
+    if (known_) return;
+    n_values_ = layout.n_values;
+    from_ = std::move(layout.from);
+    known_ = true;
+  }
+
+  Tensors apply_rule(const Tensors& xs, const Tensors& ys, const Tensors& cotangents) {
+    Tensors residuals;
+    for (const Source& s : from_)
+      residuals.push_back(s.where == Source::Argument ? xs[s.index] : ys[s.index]);
+    Tensors out = rule_(residuals, cotangents);
+    check_rule(out, xs, "cotangent", "argument");
+    return out;
+  }
+
+  /// The results behind the values as functions of the inexact arguments.
+  Function own_residuals(const Tensors& xs, const std::vector<size_t>& at, size_t n) {
+    return [this, &xs, at, n](const Tensors& some) {
+      Tensors full = xs;
+      for (size_t k = 0; k < at.size(); ++k) full[at[k]] = some[k];
+      return part(values_and_residuals(full), n_values_, n - n_values_);
+    };
+  }
+
+  AuxFunction forward_;
+  BackwardRule rule_;
+  std::mutex mutex_;
+  bool known_ = false;
+  size_t n_values_ = 0;
+  std::vector<Source> from_;
+};
+
+class CustomJvp final : public Custom {
+ public:
+  CustomJvp(const Function& f, const ForwardRule& rule, const Tensors& xs)
+      : Custom("custom_jvp", xs), f_(f), rule_(rule) {}
+
+  Tensors values_and_residuals(const Tensors& xs) override {
+    Tensors values = watched(xs, [&] { return f_(xs); });
+    check_defined(values, "value");
+    return values;
+  }
+  Tensors pushforward(const Tensors& xs, const Tensors& ys, Tensors tangents) override {
+    Tensors out = rule_(xs, ys, filled(std::move(tangents), xs));
+    check_rule(out, ys, "tangent", "value");
+    return out;
+  }
+  Tensors backward(const Tensors& xs, const Tensors& ys, Tensors cotangents) override {
+    const std::vector<size_t> at = inexact_among(xs), of = inexact_among(ys);
+    const Function push = [&](const Tensors& ts) {
+      return chosen(filled(pushforward(xs, ys, placed(ts, at, xs.size())), ys), of);
+    };
+    return placed(transposed(push, chosen(xs, at), chosen(cotangents, of)), at, xs.size());
+  }
+
+ private:
+  Function f_;
+  ForwardRule rule_;
+};
+
+void define(std::string_view schema, std::string_view doc) {
+  OpTable::add({.schema = schema,
+                .shape = ShapeClass::Other,
+                .composite =
+                    [](Frame& f) {
+                      const TensorSpan xs = f.tensors(3);
+                      *f.list = (*f.arg<FunctionRef>(0))(Tensors(xs.begin(), xs.end()));
+                    },
+                .jvp = wrt("xs", saves("push", "xs", "result"),
+                           [](TensorSpan ts, FunctionRef push, TensorSpan xs, TensorSpan ys) {
+                             return (*push)(joined(xs, ys, ts));
+                           }),
+                .vjp = wrt("xs", saves("pull", "xs", "result"),
+                           [](TensorSpan us, FunctionRef pull, TensorSpan xs, TensorSpan ys) {
+                             return (*pull)(joined(xs, ys, us));
+                           }),
+                .properties = kAmbient | kTestOnly,
+                .samples = [](Draw&) { return Values{}; },
+                .doc = doc});
+}
+
+[[maybe_unused]] const bool installed = [] {
+  add_builtin_operators([] {
+    define("custom_vjp(Function f, Rule push, Rule pull, Tensor[] xs) -> Tensor[]",
+           "f(xs), with a pullback by the user; transforms/custom.h.");
+    define("custom_jvp(Function f, Rule push, Rule pull, Tensor[] xs) -> Tensor[]",
+           "f(xs), with a pushforward by the user; transforms/custom.h.");
+  });
+  return true;
+}();
+
+Tensors called(const OpHandle& op, const std::shared_ptr<Custom>& custom, const Tensors& xs) {
+  for (size_t i = 0; i < xs.size(); ++i)
+    LAMELLA_CHECK(xs[i].defined(), Undefined,
+                  "{}: argument {} is an undefined tensor; expected a defined one", (*op).name, i);
+  const auto method = [&](Tensors (Custom::*run)(const Tensors&)) {
+    return std::make_shared<const Function>(
+        [custom, run](const Tensors& all) { return ((*custom).*run)(all); });
+  };
+  const FunctionRef f = method(&Custom::run), push = method(&Custom::push), pull = method(&Custom::pull);
+  const TensorSpan span(xs);
+  const void* const args[] = {&f, &push, &pull, &span};
+  Tensors results;
+  Frame frame{&*op, args, nullptr, &results};
+  call(frame);
+  results.resize(custom->values_among(results.size()));
+  return results;
+}
+
+}  // namespace
+
+Function custom_vjp(AuxFunction forward, BackwardRule backward) {
+  return [forward = std::move(forward), backward = std::move(backward)](const Tensors& xs) {
+    static constinit const OpHandle op("custom_vjp");
+    return called(op, std::make_shared<CustomVjp>(forward, backward, xs), xs);
+  };
+}
+
+Function custom_jvp(Function f, ForwardRule rule) {
+  return [f = std::move(f), rule = std::move(rule)](const Tensors& xs) {
+    static constinit const OpHandle op("custom_jvp");
+    return called(op, std::make_shared<CustomJvp>(f, rule, xs), xs);
+  };
+}
+
+}  // namespace lamella
