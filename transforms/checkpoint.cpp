@@ -32,13 +32,12 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
     for (const LevelSlot& slot : state_.levels) {
       const auto* level = dynamic_cast<const Interpreter*>(slot.transform);
       ended_.push_back(level ? level->copy() : nullptr);
-      newest_ = std::max(newest_, slot.serial);
     }
     Packer* const around = packer_in_force();
     for (const Tensor& x : xs) {
       Argument a{fixed(x), nullptr, {}};
       a.mark = Mark(a.value);
-      if (around && x.defined()) a.packed = around->pack("checkpoint", a.value, first_inside() - 1);
+      if (around && x.defined()) a.packed = around->pack("checkpoint", a.value, state_.depth ? first_inside() - 1 : 0);
       if (a.packed) a.value = {};
       arguments_.push_back(std::move(a));
     }
@@ -195,7 +194,6 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
   RandomState random_;
   DispatchState::Captured state_;
   std::vector<std::unique_ptr<Interpreter>> ended_;
-  uint64_t newest_ = 0;
   std::vector<Argument> arguments_;
   std::vector<SavedValue> saved_;
   std::recursive_mutex mutex_;
