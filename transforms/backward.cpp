@@ -319,7 +319,6 @@ class Backward {
 
   std::span<const NodeOutput> targets_;
   TapeHooks* hooks_;
-  Tensor unpacked_[kMaxSaves];
   Tensors kept_[kMaxSaves];  ///< saved values with their history, of the formula that runs
   uint64_t lowest_ = 0;      ///< order of the lowest target; 0: everything runs
   Tensors found_;

@@ -12,6 +12,12 @@ namespace lamella {
 
 namespace {
 
+const Storage* memory_of(const TensorImpl* impl) {
+  while (impl && !impl->storage && impl->keys >> kFirstLevelKey)
+    impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
+  return impl ? impl->storage : nullptr;
+}
+
 /// Where a tensor's values lay, and how often that had been written.
 struct Mark {
   const Storage* memory = nullptr;
@@ -19,7 +25,7 @@ struct Mark {
 
   Mark() = default;
   explicit Mark(const Tensor& t)
-      : memory(memory_of(t.impl())), version(memory ? memory->version.load(std::memory_order_relaxed) : 0) {}
+      : memory(memory_of(t.impl())), version(t.defined() ? writes_seen(*t.impl()) : 0) {}
 };
 
 /// NOTE: [regions] All values that tapes save while the function runs (but for those of levels that it opens
