@@ -12,7 +12,9 @@ namespace lamella {
 namespace detail {
 namespace {
 std::atomic<uint64_t> serial_blocks{1};
-constexpr uint64_t kSerialBlock = uint64_t{1} << 20;
+/// One lasts for a thread's life, so that the block tells threads apart.
+constexpr uint64_t kSerialBlock = uint64_t{1} << 36;
+uint64_t block_of(uint64_t serial) { return (serial - 1) / kSerialBlock; }
 
 uint64_t next_serial(DispatchState& state) {
   if (state.next_serial == state.serial_end) {
@@ -145,10 +147,28 @@ void apply(const DispatchState::Captured& c) {
 }
 }  // namespace
 
-ScopedState::ScopedState(const DispatchState::Captured& captured) : saved_(DispatchState::capture()) {
+ScopedState::ScopedState(const DispatchState::Captured& captured)
+    : saved_(DispatchState::capture()),
+      saved_at_(dispatch_state().captured_at),
+      saved_depth_(dispatch_state().captured_depth) {
   apply(captured);
+  dispatch_state().captured_at = dispatch_state().next_serial;
+  dispatch_state().captured_depth = captured.depth;
 }
-ScopedState::~ScopedState() { apply(saved_); }
+ScopedState::~ScopedState() {
+  apply(saved_);
+  dispatch_state().captured_at = saved_at_;
+  dispatch_state().captured_depth = saved_depth_;
+}
+
+bool born_inside(uint64_t birth, int key, uint64_t serial) {
+  if (birth == 0) return false;
+  if (detail::block_of(birth) == detail::block_of(serial)) return birth >= serial;
+  const DispatchState& s = dispatch_state();
+  const bool captured = key - kFirstLevelKey < s.captured_depth;  // then levels opened here lie inside it
+  const bool own = s.serial_end != 0 && detail::block_of(birth) == detail::block_of(s.serial_end - 1);
+  return captured && own && birth >= s.captured_at;
+}
 
 void raise_escaped(const Frame& frame, int key) {
   std::string_view arg = "an argument";

@@ -59,7 +59,9 @@ struct DispatchState {
   const OpTable* table = nullptr;  ///< pinned snapshot; null: the published one
   Observer* observer = nullptr;
   uint64_t next_serial = 0, serial_end = 0;
-  int32_t depth = 0;  ///< live levels
+  uint64_t captured_at = 0;    ///< next_serial when the captured state was applied
+  int32_t captured_depth = 0;  ///< levels that are another thread's, through a captured state
+  int32_t depth = 0;           ///< live levels
   DType default_dtype = DType::F32;
   LevelSlot levels[kMaxLevels];
 
@@ -88,7 +90,14 @@ class ScopedState {
 
  private:
   DispatchState::Captured saved_;
+  uint64_t saved_at_;
+  int32_t saved_depth_;
 };
+
+/// Whether a storage with this birth serial was made while the live level was open, by this thread or by one
+/// that acts for it through a captured state. Serials are in order within a thread only: what others made
+/// counts as made outside.
+bool born_inside(uint64_t birth, int key, uint64_t serial);
 
 /// Masks `key` and everything above it for a scope: rules run one level down.
 class Below {

@@ -115,6 +115,38 @@ TEST(LevelErrors, WritesThatWouldEscape) {
         under: vmap#1 (size 2))");
 }
 
+TEST(LevelErrors, WritesThatOverlap) {
+  const auto halfway = [](const Tensors& v) {
+    const Tensor y = v[0] * 1;
+    return Tensors{y.add_(transpose(y, 0, 1))};
+  };
+  const Tensor square = of({2, 2});
+  EXPECT_INLINE(refused([&] { vjp(halfway, {square}); }, {square}), R"(
+      [overlap] add: a and b share part of their memory; expected all of it or none: clone one of them
+        under: grad#1)");
+  EXPECT_INLINE(refused([&] { jvp(halfway, {square}, {square}); }, {square}), R"(
+      [overlap] add: a and b share part of their memory; expected all of it or none: clone one of them
+        under: jvp#1)");
+  const Tensor batch = of({3, 2, 2}), x = x23(), row = select(x, 0, 0);
+  EXPECT_INLINE(refused([&] { vmap(halfway, VmapOptions{})({batch}); }, {batch}), R"(
+      [overlap] add: a and b share part of their memory; expected all of it or none: clone one of them
+        under: vmap#1 (size 3))");
+  const auto race = [&](const Tensors& v) { return Tensors{v[0].copy_(row)}; };
+  EXPECT_INLINE(refused([&] { vmap(race, VmapOptions{})({x}); }, {x}), R"(
+      [overlap] copy: self and src share memory across lanes, which run at once; expected none: clone one \
+      of them
+        under: vmap#1 (size 2))");
+}
+
+TEST(VmapErrors, TheMappedDimCounts) {
+  const auto more = [](const Tensors& v) { return Tensors{unsqueeze(v[0], 0)}; };
+  const Tensor deep = zeros(Dims(64, 1), DType::F64);
+  EXPECT_INLINE(refused([&] { vmap(more, VmapOptions{})({deep}); }, {deep}), R"(
+      [shape] unsqueeze: its result has 64 dims in a lane; expected at most 63, for the mapped dim counts \
+      too
+        under: vmap#1 (size 1))");
+}
+
 TEST(LevelErrors, ValuesAreNotVisible) {
   const auto look = [](const Tensors& v) {
     sum(v[0]).item<double>();

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/core/family.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 #include "lamella/ops/structured.h"
@@ -41,7 +42,8 @@ void Interpreter::written(Frame& frame) {
 /// handle sees the value (decision 0005).
 void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor& target) {
   TensorImpl* impl = target.impl();
-  LAMELLA_CHECK(impl->storage && impl->storage->birth >= serial_ && !impl->extra, Level,
+  const bool plain_here = impl->storage && !impl->extra && !has_late_history(impl);
+  LAMELLA_CHECK(plain_here && born_inside(impl->storage->birth, key_, serial_), Level,
                 "{}: {} is {}, made outside {}; expected a tensor that can hold a value of it: return the "
                 "value instead",
                 frame.op->name, arg, target, live_key_name(key_));
@@ -50,8 +52,7 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
       "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
       frame.op->name, arg, target, live_key_name(key_));
   const bool embedded = impl->storage->embedded;
-  Tensor plain =
-      embedded ? clone(target) : make_view_unchecked(target, target.sizes(), target.strides(), impl->offset);
+  const Tensor plain = embedded ? clone(target) : make_alias(target);
   if (embedded) plain.impl()->storage->version.store(impl->storage->version.load());  // a tape compares it
   Wrapper* const extra = shell(plain);
   // From here on nothing fails. What lies in the header's own block stays there, for the block's next life.

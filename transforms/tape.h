@@ -65,8 +65,8 @@ Packer* packer_in_force();
 /// through a work list, never by recursion.
 struct Node : RefCounted {
   /// A kept value, in place when it is a tensor or a number. NOTE: [tapes hold values] Base
-  /// autograd keeps a tensor through a header of the tape's own: were it the caller's, a later write could give
-  /// that header a history that leads back to this node, which would then keep itself alive. What it was
+  /// autograd keeps a tensor through a header of the tape's own: were it the caller's, a later write could
+  /// give that header a history that leads back to this node, which would then keep itself alive. What it was
   /// computed from is known from the node's edges. Levels keep the caller's: promotion may turn it into a
   /// wrapper, which then knows what it was.
   class Saved {
@@ -124,7 +124,8 @@ struct TapeInput {
   const NodeOutput* from;
 };
 
-/// Records the call `values` (arguments and results as seen one level down) for level `key`; 0: base autograd.
+/// Records the call `values` (arguments and results as seen one level down) for level `key`; 0: base
+/// autograd.
 NodeRef record(const Frame& values, std::span<const TapeInput> inputs, int key = 0);
 
 /// While alive on this thread, what is recorded keeps copies of values that lie in `memory`, which is about
