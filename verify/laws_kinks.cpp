@@ -201,8 +201,8 @@ Verdict kinks_as_stated(Case& c) {
   for (const Tensor& t : s.ys) s.u = std::max(s.u, unit_roundoff(t.dtype()));
   for (const Tensor& t : s.xs) s.u = std::max(s.u, unit_roundoff(t.dtype()));
   const Stated m = c.op.at_kinks == AtKinks::Shared   ? shared(c, g)
-                     : c.op.at_kinks == AtKinks::Chosen ? chosen(c, g)
-                                                        : interval(c, g);
+                   : c.op.at_kinks == AtKinks::Chosen ? chosen(c, g)
+                                                      : interval(c, g);
   if (!m) return Verdict::discard();
   for (const f128 v : m->entries)
     if (v != v) return Verdict::discard();  // no smooth piece within one step

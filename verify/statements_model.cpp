@@ -9,8 +9,10 @@ namespace {
 
 /// Memory of one storage of the plain run while the statements pass.
 struct Memory {
-  uint32_t on = 0;    ///< inputs that its values may depend on
-  uint32_t sure = 0;  ///< and those that they do: one result of a composite may be another's business
+  uint32_t on = 0;       ///< inputs that its values may depend on
+  uint32_t sure = 0;     ///< and those that they do: one result of a composite may be another's business
+  uint32_t lanes = 0;    ///< inputs whose lanes it may have: zeros_like(x) has those of x
+  bool wrapped = false;  ///< what a level knows: its handles stay so when a constant is written
   bool of_input = false, outside = false;
 };
 
@@ -18,7 +20,7 @@ struct Memory {
 struct Save {
   int storage;
   size_t at;      ///< the statement
-  uint32_t sure;  ///< what the value depended on
+  bool wrapped;   ///< levels replace it
   bool recorded;  ///< by base autograd: some operand carries history
 };
 
@@ -34,7 +36,7 @@ class Model {
     memory_.resize(size_t(n));
     for (size_t k = 0; k < inputs + captures; ++k) {
       Memory& m = of(int(k));
-      if (k < inputs) m.on = m.sure = 1u << k, m.of_input = true;
+      if (k < inputs) m.on = m.sure = m.lanes = 1u << k, m.wrapped = m.of_input = true;
       else m.outside = true;
     }
     next_ = inputs + captures;
@@ -71,19 +73,21 @@ class Model {
     return all;
   }
 
-  uint32_t dependence(const Statement& s) {
+  /// Surely: through formulas; copy_ forgets what its target was. An engine may record all operands.
+  uint32_t dependence(const Statement& s, uint32_t Memory::*field, bool formulas) {
     const Op& op = *s.op->base;
     if (!op.no_vjp.empty() || (!op.composite && op.vjp.empty())) return 0;
     uint32_t on = 0;
-    for (const Operand& o : operands(s)) on |= of(o.handle).on;
+    for (const Operand& o : operands(s))
+      if (!formulas || op.composite || op.vjp_of(o.param)) on |= of(o.handle).*field;
     return on;
   }
-
-  uint32_t surely(const Statement& s) {
-    if (dependence(s) == 0) return 0;
-    uint32_t sure = 0;
-    for (const Operand& o : operands(s)) sure |= of(o.handle).sure;
-    return sure;
+  uint32_t dependence(const Statement& s) { return dependence(s, &Memory::on, false); }
+  uint32_t surely(const Statement& s) { return dependence(s, &Memory::sure, true); }
+  uint32_t lanes(const Statement& s) {
+    uint32_t all = 0;
+    for (const Operand& o : operands(s)) all |= of(o.handle).lanes;
+    return all;
   }
 
   /// Notes what the formulas of a recorded call ask for: all there is where the operator calls others.
@@ -93,7 +97,7 @@ class Model {
     const bool recorded = dependence(s) != 0;
     const auto note = [&](int storage) {
       if (storage == kNowhere) return;
-      saves_.push_back({storage, i, memory_[size_t(storage)].sure, recorded});
+      saves_.push_back({storage, i, memory_[size_t(storage)].wrapped, recorded});
     };
     const bool in_place = s.kind == StatementKind::InPlace;
     if (op.composite && s.kind == StatementKind::View) return;  // made of views
@@ -111,8 +115,12 @@ class Model {
       }
       for (const BoundSave& b : op.composite ? std::vector<BoundSave>{} : f->saves)
         if (b.kind == BoundSave::Result && b.index < results.size())
-          results_.push_back({results[b.index], i, 1, recorded});
+          results_.push_back({results[b.index], i, true, recorded});
     }
+  }
+
+  static void add(Memory& m, uint32_t on, uint32_t sure, uint32_t lanes) {
+    m.on |= on, m.sure |= sure, m.lanes |= lanes, m.wrapped |= sure != 0;
   }
 
   void call(const Statement& s, size_t i) {
@@ -120,7 +128,7 @@ class Model {
     std::vector<int> results;
     uint32_t sure = s.op->composite && s.kept.size() > 1 ? 0 : surely(s);
     for (const bool kept : s.kept) {
-      if (kept) of(int(next_)).on |= on, of(int(next_)).sure |= sure;
+      if (kept) add(of(int(next_)), on, sure, lanes(s));
       results.push_back(kept ? storage_[next_++] : kNowhere);
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
@@ -136,16 +144,19 @@ class Model {
     for (size_t k = 0; k < next_; ++k)
       others |= storage_[k] == storage && header_[k] != header_[size_t(target)];
     // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
-    const bool gains = m.sure == 0 && on != 0, gains_lanes = (m.sure & mapped_) == 0 && (on & mapped_) != 0;
+    const bool gains = !m.wrapped && on != 0,
+               gains_lanes = (m.sure & mapped_) == 0 && (lanes(s) & mapped_) != 0;
     out_.level[i] =
         m.of_input || (gains && (m.outside || others)) || (gains_lanes && (m.on != 0 || m.outside || others));
     for (const std::vector<Save>* saves : {&saves_, &results_})
       for (const Save& v : *saves) {
         if (v.storage != storage || (saves == &results_ && v.at == i)) continue;
         out_.base_version |= v.recorded;
-        out_.level_version |= v.sure == 0;
+        out_.level_version |= !v.wrapped;
       }
-    m.on = on, m.sure |= surely(s);
+    const uint32_t sure = surely(s);
+    add(m, on, sure, lanes(s));
+    m.sure = sure;
   }
 
   const std::vector<Statement>& statements_;
