@@ -112,16 +112,39 @@ class Drawer {
     const uint32_t n = 1 + count % 16, own = count / 16 % n;
     writes_inputs_ = count / 256 % 16 == 15;
     const bool keeps_raising = count / 4096 % 8 == 7;
+    wants_alias_ = n >= 3 && count / 32768 % 8 > 2;
     for (uint32_t i = 0; i < n && !p_.raises_; ++i) {
-      Digits d(c_.draw.word("statement"));
-      const Scene scene{handles_, p_.inputs_.size(), writes_inputs_};
-      std::optional<Statement> s = i == own ? own_statement(d, scene, c_) : draw_statement(d, scene, c_);
-      if (s && handles_.size() < kMostHandles) add(std::move(*s), keeps_raising);
+      uint32_t word = c_.draw.word("statement");
+      for (int tries = 0; tries < 3 && !try_statement(word, i == own, n - i, keeps_raising); ++tries)
+        word = word * 0x9E3779B9u >> 3;
     }
     finish();
   }
 
  private:
+  /// Whether these digits gave a statement; those of the word 0 give none, and are content.
+  bool try_statement(uint32_t word, bool own, uint32_t left, bool keeps_raising) {
+    Digits d(word);
+    Scene scene{handles_, p_.inputs_.size(), writes_inputs_};
+    const Wanted wanted = own ? Wanted::Anything : next_wanted(d, scene, left);
+    scene.only_shared = wanted == Wanted::Write;
+    std::optional<Statement> s = own ? own_statement(d, scene, c_) : draw_statement(d, scene, c_, wanted);
+    if (!s || handles_.size() >= kMostHandles) return word == 0;
+    const size_t before = p_.statements_.size();
+    add(std::move(*s), keeps_raising);
+    return p_.statements_.size() > before;
+  }
+
+  /// Half of all programs write through an alias: they make a result, a view of it, and write to either.
+  Wanted next_wanted(Digits& d, const Scene& scene, uint32_t left) {
+    if (!wants_alias_ || p_.alias_writes_ > 0) return Wanted::Anything;
+    if (left > 3 && d.below(2) == 0) return Wanted::Anything;
+    bool result = false, shared = false;
+    for (const int k : scene.live())
+      if (!scene.is_of_input(k)) result = true, shared |= scene.is_shared(k);
+    return shared ? Wanted::Write : result ? Wanted::View : Wanted::Result;
+  }
+
   /// The operator's own arguments, and one more tensor; then constants.
   void make_inputs(uint32_t word) {
     static constexpr std::initializer_list<int64_t> kShapes[] = {{3},       {2, 3}, {2, 2}, {4},
@@ -222,7 +245,7 @@ class Drawer {
   Case& c_;
   Tensors handles_, keep_;
   std::vector<const void*> storages_, headers_;
-  bool writes_inputs_ = false;
+  bool writes_inputs_ = false, wants_alias_ = false;
 };
 
 Script::Script(Case& c) { Drawer(*this, c).draw(); }

@@ -24,9 +24,10 @@ class Digits {
 
 /// What is alive while a program is drawn, seen from the newest handle back.
 struct Scene {
-  const Tensors& handles;  ///< undefined once let go
-  size_t inputs;           ///< the first handles
-  bool writes_inputs;      ///< this program may try to
+  const Tensors& handles;    ///< undefined once let go
+  size_t inputs;             ///< the first handles
+  bool writes_inputs;        ///< this program may try to
+  bool only_shared = false;  ///< targets are handles whose memory others show
   std::vector<int> live() const;
   /// Handles that may be written; half of the time those whose memory others show, if there are any.
   std::vector<int> targets(Digits& d) const;
@@ -34,8 +35,11 @@ struct Scene {
   bool is_shared(int handle) const;
 };
 
+/// What a statement has to be: a step towards a write through an alias, or anything.
+enum class Wanted : uint8_t { Anything, Result, View, Write };
+
 /// A statement of these digits; none where no handle fits. It may raise when it is run.
-std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Case& c);
+std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Case& c, Wanted wanted);
 /// The operator of the case on handles of the sizes it was drawn with.
 std::optional<Statement> own_statement(Digits& d, const Scene& scene, const Case& c);
 

@@ -33,7 +33,7 @@ std::vector<int> Scene::targets(Digits& d) const {
       out.push_back(k);
       if (is_shared(k)) shared.push_back(k);
     }
-  return d.below(4) != 3 && !shared.empty() ? shared : out;
+  return only_shared || (d.below(4) != 3 && !shared.empty()) ? shared : out;
 }
 
 namespace {
@@ -333,11 +333,16 @@ std::optional<Statement> own_statement(Digits& d, const Scene& s, const Case& c)
   return made;
 }
 
-std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Case& c) {
+std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Case& c, Wanted wanted) {
+  if (scene.live().empty()) return {};
+  static constexpr Make kWrites[] = {binary_in_place, number_in_place, binary_in_place, out, unary_in_place};
+  if (wanted == Wanted::Result) return d.below(2) == 0 ? with_number(d, scene, c) : binary(d, scene, c);
+  if (wanted == Wanted::View) return view(d, scene, c);
+  if (wanted == Wanted::Write) return kWrites[d.below(std::size(kWrites))](d, scene, c);
   uint32_t total = 1;  // 0 is no statement
   for (const Share& s : kShares) total += s.weight;
   uint32_t at = d.below(total);
-  if (at-- == 0 || scene.live().empty()) return {};
+  if (at-- == 0) return {};
   for (const Share& s : kShares) {
     if (at < s.weight) return s.make(d, scene, c);
     at -= s.weight;
