@@ -118,6 +118,27 @@ TEST(NoGrad, LeavesFreshTensorsPlain) {
   EXPECT_EQ(str(jacfwd(f)(one_two())), "f64[2] [1, 4]");
 }
 
+TEST(NoGrad, IsLiftedByEnableGrad) {
+  expect_slope(
+      [](const Tensor& t) {
+        const NoGrad no;
+        const EnableGrad yes;
+        return sum(t * t);
+      },
+      "f64[2] [2, 4]");
+  expect_slope(
+      [](const Tensor& t) {
+        Tensor c;
+        {
+          const NoGrad no;
+          { const EnableGrad yes; }
+          c = t * t;
+        }
+        return sum(c * t);
+      },
+      "f64[2] [1, 4]");
+}
+
 TEST(NoGrad, EndsWithAnException) {
   const UnaryFunction f = [](const Tensor& t) {
     try {

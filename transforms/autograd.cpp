@@ -179,9 +179,12 @@ NoGrad::~NoGrad() {
   dispatch_state().exclude = (dispatch_state().exclude & ~kAutogradBit) | (saved_ & kAutogradBit);
 }
 
-EnableGrad::EnableGrad() : saved_(dispatch_state().exclude) { dispatch_state().exclude &= ~kAutogradBit; }
+EnableGrad::EnableGrad() : saved_(dispatch_state().exclude) {
+  dispatch_state().exclude = (saved_ & ~kAutogradBit) | NoGradLevels::live();
+}
 EnableGrad::~EnableGrad() {
-  dispatch_state().exclude = (dispatch_state().exclude & ~kAutogradBit) | (saved_ & kAutogradBit);
+  const uint64_t changed = kAutogradBit | NoGradLevels::live();
+  dispatch_state().exclude = (dispatch_state().exclude & ~changed) | (saved_ & changed);
 }
 
 }  // namespace lamella

@@ -95,7 +95,8 @@ struct NodeHook {
 HookHandle add_node_hook(const Tensor& x, NodeHook hook);
 
 /// While alive on this thread, nothing is recorded by base autograd, nor by levels of grad and jvp that were
-/// open before (NoGradLevels).
+/// open before (NoGradLevels). Views made meanwhile are not followed: they are detached. Leaves may be
+/// written.
 class NoGrad {
  public:
   NoGrad();
@@ -107,7 +108,7 @@ class NoGrad {
   uint64_t saved_;
 };
 
-/// While alive on this thread, base autograd records again, under NoGrad or in a hook.
+/// While alive on this thread, base autograd records again, and levels do, under NoGrad or in a hook.
 class EnableGrad {
  public:
   EnableGrad();

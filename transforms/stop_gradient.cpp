@@ -71,4 +71,12 @@ NoGradLevels::NoGradLevels() {
 }
 NoGradLevels::~NoGradLevels() = default;
 
+uint64_t NoGradLevels::live() {
+  const DispatchState& state = dispatch_state();
+  uint64_t out = 0;
+  for (int i = 0; i < state.depth && state.modes; ++i)
+    if (dynamic_cast<const Constants*>(state.levels[i].transform)) out |= KeySet::of(kFirstLevelKey + i).bits;
+  return out;
+}
+
 }  // namespace lamella

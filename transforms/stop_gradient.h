@@ -1,6 +1,7 @@
 // Constants inside transforms: one value (stop_gradient), or all that a scope computes (NoGradLevels).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 
 #include "lamella/ops/functions.h"
@@ -24,6 +25,8 @@ class NoGradLevels {
   NoGradLevels();
   ~NoGradLevels();
   NoGradLevels(const NoGradLevels&) = delete;
+  /// Keys of the scopes that are open on this thread; where they are excluded, all levels record.
+  static uint64_t live();
 
  private:
   struct Scope;
