@@ -251,7 +251,9 @@ void view_cell(Frame& f, int key) {
   f.results[0] = make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype()));
   const bool follows = !f.op->vjp.empty();  // detach() starts anew
   if (follows && !(dispatch_state().exclude & KeySet::of(kAutogradKey).bits))
-    Family::join(f.results[0], Family::of(x));
+    return Family::join(f.results[0], Family::of(x));
+  // No family knows of this view: memory that a level could promote counts as made outside from now on.
+  if (Storage* const memory = x.impl()->storage; memory && memory->birth != 0) memory->birth = 0;
 }
 
 /// Writes the functional result of `base` into `target`.

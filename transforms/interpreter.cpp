@@ -47,11 +47,12 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
                 "{}: {} is {}, made outside {}; expected a tensor that can hold a value of it: return the "
                 "value instead",
                 frame.op->name, arg, target, live_key_name(key_));
+  const bool embedded = impl->storage->embedded;
+  const bool shared = embedded ? !impl->storage->unique() : impl->family() && !impl->family()->unique();
   LAMELLA_CHECK(
-      impl->storage->unique(), Level,
+      !shared, Level,
       "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
       frame.op->name, arg, target, live_key_name(key_));
-  const bool embedded = impl->storage->embedded;
   const Tensor plain = embedded ? clone(target) : make_alias(target);
   if (embedded) plain.impl()->storage->version.store(impl->storage->version.load());  // a tape compares it
   Wrapper* const extra = shell(plain);
@@ -173,8 +174,7 @@ Tensor write_through(const ViewOf& view, const Tensor& value) {
     mark = transpose_of(*steps[k]->op, args, mark);
   }
   const bool parts = is_complex(mark.dtype()) && !is_complex(value.dtype());
-  const Tensor whole =
-      parts ? merged_parts(mark, placed, view.base) : where(ne(mark, 0), placed, view.base);
+  const Tensor whole = parts ? merged_parts(mark, placed, view.base) : where(ne(mark, 0), placed, view.base);
   return constant ? with_values(view.base, whole) : whole;
 }
 }  // namespace

@@ -12,7 +12,7 @@ namespace {
 /// A saved list; its tensors are values like other saved ones. Packed ones are undefined here.
 struct SavedList {
   Tensors values;
-  std::vector<std::shared_ptr<Packed>> packed;  ///< empty, or one for each
+  std::vector<std::shared_ptr<Packed>> packed;      ///< empty, or one for each
   std::vector<std::pair<uint32_t, bool>> versions;  ///< writes seen, and whether it was no wrapper
 };
 
@@ -106,10 +106,21 @@ thread_local constinit Packer* packer = nullptr;
 /// Whether there is one, or memory is about to be written: one look for both.
 thread_local constinit int special_saves = 0;
 
-/// The tape's own header at the base, since any tensor may be written later and then has a history.
+/// What promotion at level `key` could turn into a wrapper, by a header of the tape's own; small ones by
+/// value, since promotion asks whether anybody else holds their memory.
+[[gnu::noinline]] Tensor own_fresh(const Tensor& t, int key) {
+  const Storage* const memory = t.impl()->storage;
+  const LevelSlot& level = dispatch_state().levels[key - kFirstLevelKey];
+  if (!born_inside(memory->birth, key, level.serial)) return t;
+  return memory->embedded ? clone(make_alias(t)) : make_alias(t);
+}
+
+/// The tape's own header: at the base always, since any tensor may be written later and then has a history.
 inline Tensor own_header(const Tensor& t, int key) {
   const TensorImpl* const impl = t.impl();
-  return key != 0 || !impl || !impl->storage || impl->number ? t : make_alias(t);
+  if (!impl || !impl->storage || impl->number) return t;
+  if (key == 0) return make_alias(t);
+  return impl->storage->birth == 0 || impl->extra ? t : own_fresh(t, key);
 }
 
 /// A copy of what is about to be written.

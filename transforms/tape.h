@@ -64,11 +64,11 @@ Packer* packer_in_force();
 /// so running nodes by descending order is a topological sort without a global counter. Nodes free each other
 /// through a work list, never by recursion.
 struct Node : RefCounted {
-  /// A kept value, in place when it is a tensor or a number. NOTE: [tapes hold values] Base
-  /// autograd keeps a tensor through a header of the tape's own: were it the caller's, a later write could
-  /// give that header a history that leads back to this node, which would then keep itself alive. What it was
-  /// computed from is known from the node's edges. Levels keep the caller's: promotion may turn it into a
-  /// wrapper, which then knows what it was.
+  /// A kept value, in place when it is a tensor or a number. NOTE: [tapes hold values] A tensor is
+  /// kept through a header of the tape's own: were it the caller's, a later write could give that header a
+  /// history that leads back to this node, which would then keep itself alive, or promotion turn it into a
+  /// wrapper. Levels do so for what was made inside of them. What a value was computed from is known from the
+  /// node's edges.
   class Saved {
    public:
     BoundSave what;
