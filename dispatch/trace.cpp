@@ -40,7 +40,7 @@ void Trace::on_call(const Frame& frame, KeySet, int chosen) {
   line += "   exclude " + live_keys_text(live_part(state.exclude));
   uint64_t include = state.modes;
   if (op.properties & (kRandom | kAmbient)) include |= state.ambient;
-  if (op.takes_functions) include |= live_levels().bits | KeySet::of(kAutogradKey).bits;
+  if (op.takes_functions) include |= live_levels().bits;  // and base autograd, always
   line += "  include " + live_keys_text(live_part(include));
   line += "   -> " + (op.composite ? std::string("composite") : live_key_name(chosen));
   text_ += line + "\n";

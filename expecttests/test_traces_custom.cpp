@@ -1,4 +1,5 @@
-// Dispatch traces of operators that take functions: every level takes its part, then the function runs at all.
+// Dispatch traces of operators that take functions: every level takes its part, then the function runs at
+// all.
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/trace.h"
@@ -16,10 +17,10 @@ TEST(TraceCustom, RuleUnderVmapOfGrad) {
   const UnaryFunction g = vmap(grad(UnaryFunction([&](const Tensor& x) { return f({x})[0]; })));
   const Tensor x = zeros({3});
   EXPECT_INLINE(trace([&] { g(x); }), R"(
-custom_vjp  xs: [f32[] {grad#2 vmap#1 cpu}]   exclude {}  include {grad#2 vmap#1 autograd}   -> grad#2
-  custom_vjp  xs: [f32[] {vmap#1 cpu}]   exclude {grad#2}  include {grad#2 vmap#1 autograd}   -> vmap#1
-    custom_vjp  xs: [f32[3] {cpu}]   exclude {grad#2 vmap#1}  include {grad#2 vmap#1 autograd}   -> autograd
-      custom_vjp  xs: [f32[3] {cpu}]   exclude {grad#2 vmap#1 autograd}  include {grad#2 vmap#1 autograd}   -> cpu
+custom_vjp  xs: [f32[] {grad#2 vmap#1 cpu}]   exclude {}  include {grad#2 vmap#1}   -> grad#2
+  custom_vjp  xs: [f32[] {vmap#1 cpu}]   exclude {grad#2}  include {grad#2 vmap#1}   -> vmap#1
+    custom_vjp  xs: [f32[3] {cpu}]   exclude {grad#2 vmap#1}  include {grad#2 vmap#1}   -> autograd
+      custom_vjp  xs: [f32[3] {cpu}]   exclude {grad#2 vmap#1 autograd}  include {grad#2 vmap#1}   -> cpu
         sin  x: f32[] {vmap#1 cpu}   exclude {}  include {}   -> vmap#1
           sin  x: f32[3] {cpu}   exclude {grad#2 vmap#1}  include {}   -> cpu
 ones_like  x: f32[] {vmap#1 cpu}   exclude {}  include {}   -> vmap#1
@@ -32,18 +33,16 @@ mul  a: f32[] {vmap#1 cpu}  b: f32[] {vmap#1 cpu}   exclude {}  include {}   -> 
 }
 
 TEST(TraceCustom, TransposedRuleUnderGradOfVmap) {
-  const Function f =
-      custom_jvp([](const Tensors& xs) { return Tensors{sin(xs[0])}; },
-                 [](const Tensors& xs, const Tensors&, const Tensors& t) {
-                   return Tensors{t[0] * cos(xs[0])};
-                 });
+  const Function f = custom_jvp(
+      [](const Tensors& xs) { return Tensors{sin(xs[0])}; },
+      [](const Tensors& xs, const Tensors&, const Tensors& t) { return Tensors{t[0] * cos(xs[0])}; });
   const UnaryFunction g = grad(UnaryFunction([&](const Tensor& x) { return sum(vmap(f)({x})[0]); }));
   const Tensor x = zeros({3});
   EXPECT_INLINE(trace([&] { g(x); }), R"(
-custom_jvp  xs: [f32[] {vmap#2 grad#1 cpu}]   exclude {}  include {vmap#2 grad#1 autograd}   -> vmap#2
-  custom_jvp  xs: [f32[3] {grad#1 cpu}]   exclude {vmap#2}  include {vmap#2 grad#1 autograd}   -> grad#1
-    custom_jvp  xs: [f32[3] {cpu}]   exclude {vmap#2 grad#1}  include {vmap#2 grad#1 autograd}   -> autograd
-      custom_jvp  xs: [f32[3] {cpu}]   exclude {vmap#2 grad#1 autograd}  include {vmap#2 grad#1 autograd}   -> cpu
+custom_jvp  xs: [f32[] {vmap#2 grad#1 cpu}]   exclude {}  include {vmap#2 grad#1}   -> vmap#2
+  custom_jvp  xs: [f32[3] {grad#1 cpu}]   exclude {vmap#2}  include {vmap#2 grad#1}   -> grad#1
+    custom_jvp  xs: [f32[3] {cpu}]   exclude {vmap#2 grad#1}  include {vmap#2 grad#1}   -> autograd
+      custom_jvp  xs: [f32[3] {cpu}]   exclude {vmap#2 grad#1 autograd}  include {vmap#2 grad#1}   -> cpu
         sin  x: f32[] {vmap#2 cpu}   exclude {}  include {}   -> vmap#2
           sin  x: f32[3] {cpu}   exclude {vmap#2}  include {}   -> cpu
 sum  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1

@@ -325,4 +325,43 @@ TEST(SavedTensorHooks, KeepWhatTheyGive) {
   expect_same(g[0], point() * 2);
 }
 
+TEST(SavedTensorHooks, AndCheckpointsNest) {
+  // What a checkpointed function saves, its arguments too, goes to no hook outside; what lies outside does.
+  int packed = 0;
+  const Tensor x = requires_grad(point());
+  Tensor y;
+  {
+    const SavedTensorHooks hooks([&](const Tensor& t) -> Unpack {
+      ++packed;
+      return [t] { return t; };
+    });
+    y = sum(checkpoint([](const Tensors& a) { return Tensors{exp(a[0]) * a[0]}; })({sin(x)})[0]);
+  }
+  EXPECT_EQ(packed, 1);
+  backward(y);
+  const Tensor v = requires_grad(point()), s = sin(v);
+  backward(sum(exp(s) * s));
+  expect_same(grad_of(x), grad_of(v));
+}
+
+TEST(Checkpoint, OfValuesThatArePromoted) {
+  const Function f = [](const Tensors& a) {
+    Tensor z = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
+    const Tensor y = a[0] * z;  // saves z, which then takes values of the level
+    z.mul_(a[0]);
+    return Tensors{sin(z) * y};
+  };
+  for (size_t e = 0; e < std::size(kEngines); ++e) {
+    SCOPED_TRACE(e);
+    Tensors want;
+    const std::string refused = refusal([&] { want = kEngines[e].run(f); });
+    if (want.empty()) {
+      EXPECT_REFUSED(kEngines[e].run(checkpoint(f)), refused.substr(0, refused.find(':')));
+      continue;
+    }
+    const Tensors got = kEngines[e].run(checkpoint(f));
+    for (size_t k = 0; k < got.size(); ++k) expect_same(got[k], want[k], kEngines[e].roundings);
+  }
+}
+
 }  // namespace

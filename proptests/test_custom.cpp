@@ -330,4 +330,16 @@ TEST(CustomRule, IsSeenByModes) {
   }
 }
 
+TEST(CustomRule, IsConstantInNoGradScopes) {
+  for (const Function& f : all_sines()) {
+    const UnaryFunction g = [&](const Tensor& y) {
+      const NoGrad off;
+      return total(f)(y);
+    };
+    expect_equal(grad([&](const Tensor& y) { return g(y) + sum(y); })(point()), point() * 0 + 1);
+    const Tensor x = requires_grad(point());
+    EXPECT_FALSE(is_grad_required(g(x)));
+  }
+}
+
 }  // namespace

@@ -12,20 +12,21 @@ namespace lamella {
 
 namespace {
 
-const Storage* memory_of(const TensorImpl* impl) {
-  while (impl && !impl->storage && impl->keys >> kFirstLevelKey)
-    impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
-  return impl ? impl->storage : nullptr;
-}
-
-/// Where a tensor's values lay, and how often that had been written.
+/// Where a tensor's values lay, and how often that had been written. Writes that replace what a wrapper holds
+/// do not count: arguments are fixed, and the function's own are made again.
 struct Mark {
   const Storage* memory = nullptr;
   uint32_t version = 0;
 
   Mark() = default;
-  explicit Mark(const Tensor& t)
-      : memory(memory_of(t.impl())), version(t.defined() ? writes_seen(*t.impl()) : 0) {}
+  explicit Mark(const Tensor& t) {
+    const TensorImpl* impl = t.impl();
+    while (impl && !impl->storage && impl->keys >> kFirstLevelKey)
+      impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
+    if (!impl || !impl->storage) return;
+    memory = impl->storage;
+    version = memory->version.load(std::memory_order_relaxed);
+  }
 };
 
 /// NOTE: [regions] All values that tapes save while the function runs (but for those of levels that it opens
@@ -43,7 +44,8 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
     for (const Tensor& x : xs) {
       Argument a{fixed(x), nullptr, {}};
       a.mark = Mark(a.value);
-      if (around && x.defined()) a.packed = around->pack("checkpoint", a.value, state_.depth ? first_inside() - 1 : 0);
+      if (around && around->takes_arguments() && x.defined())
+        a.packed = around->pack("checkpoint", a.value, state_.depth ? first_inside() - 1 : 0);
       if (a.packed) a.value = {};
       arguments_.push_back(std::move(a));
     }
@@ -55,9 +57,10 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
     return f_(xs);
   }
 
+  bool takes_arguments() const override { return true; }
   std::shared_ptr<Packed> pack(std::string_view saver, const Tensor& value, int key) override {
     if (key >= first_inside()) return nullptr;
-    saved_.push_back({saver, value.numel(), Mark(value), {}, {}});
+    saved_.push_back({saver, value.numel(), Mark(value)});
     return std::make_shared<Place>(shared_from_this(), saved_.size() - 1);
   }
 
@@ -73,9 +76,11 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
   struct SavedValue {
     std::string_view saver;  ///< of a row, which is never freed
     int64_t numel;
-    Mark first;  ///< when the function ran first
-    Tensor value;
-    Mark again;
+    Mark first;         ///< when the function ran first
+    Tensor value = {};  ///< and what it saved when it ran again, as tapes save it
+    int key = 0;
+    bool plain = false;
+    uint32_t version = 0;
   };
 
   class Place final : public Packed {
@@ -99,6 +104,7 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
   class Collector final : public Packer {
    public:
     explicit Collector(Region& region) : region_(region) {}
+    bool takes_arguments() const override { return true; }
     std::shared_ptr<Packed> pack(std::string_view saver, const Tensor& value, int key) override {
       if (key >= region_.first_inside()) return nullptr;
       LAMELLA_CHECK(
@@ -113,7 +119,9 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
           "of {}: it must do the same each time",
           count, type_str(value), saver, s.numel, s.saver);
       s.value = value;
-      s.again = Mark(value);
+      s.key = key;
+      s.plain = value.impl()->storage;
+      s.version = writes_seen(*value.impl());
       ++count;
       return nullptr;
     }
@@ -132,14 +140,12 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
         saved_[number].saver);
     if (!saved_[number].value.defined()) run_again();
     const SavedValue& s = saved_[number];
-    const Mark now(s.value);
-    const uint32_t expected = s.first.memory == now.memory ? s.first.version : s.again.version;
-    LAMELLA_CHECK(
-        now.version == expected, Value,
-        "backward: a value that {} saved in a checkpointed function was written in place later: version {}, "
-        "expected {}; clone it first",
-        s.saver, now.version, expected);
-    return s.value;
+    const Mark now(s.value);  // the same memory as before: the function captures it
+    LAMELLA_CHECK(s.first.memory != now.memory || s.first.version == now.version, Value,
+                  "backward: a value that {} saved in a checkpointed function was written in place later: "
+                  "version {}, expected {}; clone it first",
+                  s.saver, now.version, s.first.version);
+    return *as_saved(s.saver, s.value, s.key, s.plain, s.version);
   }
 
   void drop(size_t number) {

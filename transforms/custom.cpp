@@ -6,8 +6,8 @@
 
 #include "lamella/dispatch/draw.h"
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/interpreter.h"
 #include "lamella/transforms/jvp.h"
-#include "lamella/transforms/tape.h"
 
 namespace lamella {
 
@@ -124,9 +124,7 @@ class Custom {
   std::string_view name() const { return name_; }
 
  private:
-  static uint32_t version_of(const Tensor& t) {
-    return t.defined() ? writes_seen(*t.impl()) : 0;
-  }
+  static uint32_t version_of(const Tensor& t) { return t.defined() ? writes_seen(*t.impl()) : 0; }
   std::string_view name_;
   size_t n_xs_;
 };
@@ -320,8 +318,9 @@ Tensors called(const OpHandle& op, const std::shared_ptr<Custom>& custom, const 
   const FunctionRef f = method(&Custom::run), push = method(&Custom::push), pull = method(&Custom::pull);
   const TensorSpan span(xs);
   const void* const args[] = {&f, &push, &pull, &span};
+  Tensor unused;
   Tensors results;
-  Frame frame{&*op, args, nullptr, &results};
+  Frame frame{&*op, args, &unused, &results};
   call(frame);
   results.resize(custom->values_among(results.size()));
   return results;

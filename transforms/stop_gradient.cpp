@@ -12,7 +12,7 @@ uint64_t carried_keys() {
   const DispatchState& state = dispatch_state();
   uint64_t out = 0;
   for (int i = 0; i < state.depth; ++i)
-    if (state.levels[i].transform->kind() == TransformKind::Carried)
+    if (state.levels[i].transform && state.levels[i].transform->kind() == TransformKind::Carried)
       out |= KeySet::of(kFirstLevelKey + i).bits;
   return out;
 }

@@ -130,17 +130,17 @@ Tensor own_value(const Tensor& t, int key) {
   return lost ? clone(make_alias(t)) : own_header(t, key);
 }
 
-/// `t` as the level `key` saved it. Error value when it was written since.
-const Tensor* as_saved(const Op& op, const Tensor& t, int key, bool was_plain, uint32_t version) {
-  const Tensor* const then = was_plain && !t.impl()->storage ? before_promotion(t, key) : &t;
+}  // namespace
+
+const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, bool plain, uint32_t version) {
+  const Tensor* const then = plain && !t.impl()->storage ? before_promotion(t, key) : &t;
   const uint32_t now = then ? writes_seen(*then->impl()) : version + 1;
   LAMELLA_CHECK(now == version, Value,
                 "backward: a value that {} saved was written in place later: version {}, expected {}; "
                 "clone it first",
-                op.name, now, version);
+                saver, now, version);
   return then;
 }
-}  // namespace
 
 ScopedPacker::ScopedPacker(Packer* p) : saved_(packer) {
   special_saves += bool(p) - bool(packer);
@@ -247,14 +247,14 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Ten
     const TensorImpl* const impl = t.impl();
     if (!impl) return nullptr;
     const bool plain = impl->storage && impl->storage->version.load(std::memory_order_relaxed) == version_;
-    return plain ? &t : as_saved(op, t, key_, plain_, version_);
+    return plain ? &t : as_saved(op.name, t, key_, plain_, version_);
   }
   if (held_ == Held::List) {
     SavedList& saved = *as<SavedList*>();
     for (size_t k = 0; k < saved.values.size(); ++k) {
       if (!saved.values[k].defined()) continue;
       const auto [version, was_plain] = saved.versions[k];
-      const Tensor* const then = as_saved(op, saved.values[k], key_, was_plain, version);
+      const Tensor* const then = as_saved(op.name, saved.values[k], key_, was_plain, version);
       if (then != &saved.values[k]) saved.values[k] = Tensor(*then);  // promoted meanwhile
     }
     if (saved.packed.empty()) return &(list = TensorSpan(saved.values));

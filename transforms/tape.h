@@ -45,6 +45,8 @@ class Packer {
   /// `value` as it would be kept, by the level with this key (0: base autograd) for `saver`, an operator.
   /// Null: keep it.
   virtual std::shared_ptr<Packed> pack(std::string_view saver, const Tensor& value, int key) = 0;
+  /// Whether a checkpointed function inside offers its arguments, which have histories.
+  virtual bool takes_arguments() const { return false; }
 };
 
 /// Puts one in force for a scope; null: none.
@@ -127,6 +129,10 @@ struct TapeInput {
 /// Records the call `values` (arguments and results as seen one level down) for level `key`; 0: base
 /// autograd.
 NodeRef record(const Frame& values, std::span<const TapeInput> inputs, int key = 0);
+
+/// `t` as level `key` (0: base autograd) saved it for `saver`, when it had seen `version` writes and was a
+/// wrapper or `plain`. Error value when it was written since.
+const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, bool plain, uint32_t version);
 
 /// While alive on this thread, what is recorded keeps copies of values that lie in `memory`, which is about
 /// to be written.
