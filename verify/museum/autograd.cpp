@@ -22,10 +22,10 @@ void in_place_unseen(Frame& f, int key) {
 }
 
 void version_of_its_own(Frame& f, int key) {
-  const Tensor target = f.tensor(0);
-  const uint32_t before = target.impl()->storage->version;
+  Storage* const memory = f.tensor(0).impl()->storage;
+  const uint32_t before = memory ? memory->version.load() : 0;
   right_cell(f, key);
-  target.impl()->storage->version = before;
+  if (memory) memory->version = before;
 }
 
 /// cos_ whose derivative is -sin of what it left: recorded when the target is written already.
@@ -127,13 +127,13 @@ void add_autograd_exhibits(std::vector<Exhibit>& list) {
            OpForm::InPlace);
   wing.add("view_on_its_own", "pt#8874 pt#36403", "mul", kPrograms, at_base<view_on_its_own>,
            "A view and its base know nothing of each other's writes.", OpForm::Functional, "select");
-  wing.add("own_result_kept", "pt#839 pt#3673 pt#21875 pt#105147", "tanh", kPrograms,
+  wing.add("own_result_kept", "pt#839 pt#3673 pt#21875 pt#105147", "tanh", "programs_leave_nothing",
            at_base<own_result_kept>, "A result keeps itself alive by what its node saves.");
   wing.add("cotangent_overwritten", "apex#1430 Liger-Kernel#272", "tanh", kPrograms, cotangent_overwritten,
            "A formula writes its gradient into its cotangent, which others read as well.");
   wing.add("buffer_reused", "ggml#1501", "exp", kPrograms, buffer_reused,
            "A gradient lies in memory that is used again before it has been read.");
-  wing.add("lost_on_another_thread", "burn#5573 tenferro-rs#1075", "mul", "threads_are_apart",
+  wing.add("lost_on_another_thread", "burn#5573 tenferro-rs#1075", "mul", "programs_on_threads",
            lost_on_another_thread, "backward on a second thread loses gradients.");
   wing.add("imaginary_share_lost", "pt#91996 jax#603", "mul", "vjp_is_adjoint", imaginary_share_lost,
            "A real argument of a complex product receives the gradient of the real parts alone.");
