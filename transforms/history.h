@@ -33,7 +33,7 @@ static_assert(sizeof(Meta) <= 64);
 /// one). Graphs reach it, also from other threads, while handles come and go.
 struct NodeState : NodeExtra {
   std::mutex mutex;
-  bool alive = true;     ///< a leaf: cleared when its last handle dies
+  bool alive = true;           ///< a leaf: cleared when its last handle dies
   std::vector<bool> retained;  ///< results whose gradients are added up
   Tensors grads;               ///< of those, and of a leaf
   std::vector<std::shared_ptr<HookHandle::State>> hooks;
