@@ -45,6 +45,7 @@ custom_jvp  xs: [f32[] {vmap#2 grad#1 cpu}]   exclude {}  include {vmap#2 grad#1
       custom_jvp  xs: [f32[3] {cpu}]   exclude {vmap#2 grad#1 autograd}  include {vmap#2 grad#1}   -> cpu
         sin  x: f32[] {vmap#2 cpu}   exclude {}  include {}   -> vmap#2
           sin  x: f32[3] {cpu}   exclude {vmap#2}  include {}   -> cpu
+    clone  x: f32[3] {cpu}   exclude {vmap#2 grad#1}  include {}   -> cpu
 sum  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1
   sum  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
 ones_like  x: f32[] {cpu}   exclude {}  include {}   -> cpu
@@ -73,6 +74,7 @@ sin  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1
   sin  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
 exp  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1
   exp  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
+  clone  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
 sum  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1
   sum  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
 ones_like  x: f32[] {cpu}   exclude {}  include {}   -> cpu
@@ -82,6 +84,7 @@ sin  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1
   sin  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
 exp  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1
   exp  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
+  clone  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
 sum  x: f32[3] {grad#1 cpu}   exclude {}  include {}   -> grad#1
   sum  x: f32[3] {cpu}   exclude {grad#1}  include {}   -> cpu
 conj  x: f32[3] {cpu}   exclude {}  include {}   -> composite

@@ -175,16 +175,16 @@ inline void Node::Saved::hold(Tensor value) {
 }
 
 namespace {
-std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& t, int key) {
-  if (!packer || !t.defined() || t.impl()->number) return nullptr;
-  return packer->pack(op.name, own_value(t, key), key);
+std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) {
+  if (!packer || !value.defined() || value.impl()->number) return nullptr;
+  return packer->pack(op.name, value, key);
 }
 }  // namespace
 
 [[gnu::noinline]] void Node::Saved::keep_specially(const Op& op, const Tensor& t) {
-  std::shared_ptr<Packed> form = packed_form(op, t, key_);
-  if (form) put(std::move(form), Held::Packed);
-  else hold(own_value(t, key_));
+  Tensor value = own_value(t, key_);
+  if (std::shared_ptr<Packed> form = packed_form(op, value, key_)) put(std::move(form), Held::Packed);
+  else hold(std::move(value));
 }
 
 inline void Node::Saved::keep_tensor(const Op& op, const Tensor& t) {
@@ -205,9 +205,10 @@ void Node::Saved::keep(const Frame& f) {
   const auto list = [&](TensorSpan ts) {
     auto saved = std::make_unique<SavedList>();
     for (const Tensor& t : ts) {
-      std::shared_ptr<Packed> form = packed_form(*f.op, t, key_);
+      Tensor value = own_value(t, key_);
+      std::shared_ptr<Packed> form = packed_form(*f.op, value, key_);
       if (packer) saved->packed.push_back(form);
-      saved->values.push_back(form ? Tensor() : own_value(t, key_));
+      saved->values.push_back(form ? Tensor() : std::move(value));
       const TensorImpl* const kept = saved->values.back().impl();
       saved->versions.push_back({kept ? writes_seen(*kept) : 0, kept && kept->storage});
     }
