@@ -106,6 +106,9 @@ thread_local constinit Packer* packer = nullptr;
 /// Whether there is one, or memory is about to be written: one look for both.
 thread_local constinit int special_saves = 0;
 
+/// Batch rules offer room for a list to every operator: the schema says whether there is one.
+bool gives_list(const Frame& f) { return f.op->schema.result_kind == ResultKind::TensorList; }
+
 /// What promotion at level `key` could turn into a wrapper, by a header of the tape's own; small ones by
 /// value, since promotion asks whether anybody else holds their memory.
 [[gnu::noinline]] Tensor own_fresh(const Tensor& t, int key) {
@@ -214,7 +217,7 @@ void Node::Saved::keep(const Frame& f) {
     }
     put(saved.release(), Held::List);
   };
-  if (what.kind == BoundSave::Result) return f.list ? list(*f.list) : keep_tensor(*f.op, f.results[i]);
+  if (what.kind == BoundSave::Result) return gives_list(f) ? list(*f.list) : keep_tensor(*f.op, f.results[i]);
   if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
   if (what.kind == BoundSave::MetaOf) return list(without_elements(f.tensors(i)));
@@ -329,7 +332,7 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), int(needs.saves.size())));
   Node* const node = owner.get();
   node->op = &op;
-  node->n_outputs = uint32_t(f.list ? f.list->size() : size_t(op.schema.n_results));
+  node->n_outputs = uint32_t(gives_list(f) ? f.list->size() : size_t(op.schema.n_results));
   uint64_t order = 0;
   Edge* edge = node->edges();
   for (const TapeInput& in : inputs) {
@@ -357,7 +360,7 @@ FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
     const BoundSave s = formula.saves[i];
     LAMELLA_ASSERT(s.kind != BoundSave::SizesOf || n_sizes < kMaxSizes);
     if (s.kind == BoundSave::Argument || s.kind == BoundSave::MetaOf) pointers_[i] = f.args[s.index];
-    else if (s.kind == BoundSave::Result && f.list) pointers_[i] = &(list_ = TensorSpan(*f.list));
+    else if (s.kind == BoundSave::Result && gives_list(f)) pointers_[i] = &(list_ = TensorSpan(*f.list));
     else if (s.kind == BoundSave::Result) pointers_[i] = &f.results[s.index];
     else if (s.kind == BoundSave::SizesOf) pointers_[i] = &(ints_[n_sizes++] = f.tensor(s.index).sizes());
     else pointers_[i] = &(dtypes_[i] = f.tensor(s.index).dtype());
