@@ -1,6 +1,7 @@
 // Error texts of functions of trees: each names the place.
 #include "refusal.h"
 
+namespace test_errors_trees {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 using namespace lamella::expect;
@@ -114,3 +115,4 @@ TEST(TreeErrors, TreesThatDoNotFit) {
       [shape] jvp: tangents[1] is f64[3], expected f64[2,3])");
 }
 }  // namespace
+}  // namespace test_errors_trees

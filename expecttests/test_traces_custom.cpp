@@ -7,6 +7,7 @@
 
 #include "expect.h"
 
+namespace test_traces_custom {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 
@@ -96,3 +97,4 @@ mul  a: f32[3] {cpu}  b: f32[3] {cpu}   exclude {}  include {}   -> cpu
 }
 
 }  // namespace
+}  // namespace test_traces_custom

@@ -5,6 +5,7 @@
 #include "lamella/lamella.h"
 
 namespace lamella {
+namespace test_base_writes {  // files of this room are compiled several at a time
 namespace {
 
 Tensor of(std::initializer_list<double> v) { return tensor_of({int64_t(v.size())}, v, DType::F64); }
@@ -238,15 +239,10 @@ TEST(BaseHooks, SavedValuesMayBePacked) {
   int packed = 0;
   Tensor z;
   {
-    const SavedTensorHooks hooks(
-        [&](const Tensor& t) {
-          ++packed;
-          return std::any(t.to_vector());
-        },
-        [](const std::any& p) {
-          const auto& v = std::any_cast<const Numbers&>(p);
-          return tensor_of(IntArg{int64_t(v.size())}, v, DType::F64);
-        });
+    const SavedTensorHooks hooks([&](const Tensor& t) -> Unpack {
+      ++packed;
+      return [v = t.to_vector()] { return tensor_of(IntArg{int64_t(v.size())}, v, DType::F64); };
+    });
     z = sum(w * w * w);
   }
   backward(z);
@@ -267,4 +263,5 @@ TEST(AutogradGrad, InputsOnTheWay) {
 }
 
 }  // namespace
+}  // namespace test_base_writes
 }  // namespace lamella

@@ -4,6 +4,7 @@
 
 #include "lamella/lamella.h"
 
+namespace test_checkpoint {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 
@@ -365,3 +366,4 @@ TEST(Checkpoint, OfValuesThatArePromoted) {
 }
 
 }  // namespace
+}  // namespace test_checkpoint

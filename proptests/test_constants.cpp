@@ -3,6 +3,7 @@
 
 #include "lamella/lamella.h"
 
+namespace test_constants {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 
@@ -210,3 +211,4 @@ TEST(HessianProducts, AreTheHessianTimesAVector) {
   EXPECT_EQ(str(hvp(f, {x, x}, {v, Tensor()}).products[1]), "f64[2] [3, -12]");
 }
 }  // namespace
+}  // namespace test_constants

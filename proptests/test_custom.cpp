@@ -4,6 +4,7 @@
 
 #include "lamella/verify.h"
 
+namespace test_custom {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 using namespace lamella::verify;
@@ -343,3 +344,4 @@ TEST(CustomRule, IsConstantInNoGradScopes) {
 }
 
 }  // namespace
+}  // namespace test_custom

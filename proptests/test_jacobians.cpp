@@ -3,6 +3,7 @@
 
 #include "lamella/lamella.h"
 
+namespace test_jacobians {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 
@@ -132,3 +133,4 @@ TEST(Vmap, InChunksNestsAndDifferentiates) {
   EXPECT_EQ(str(grad(total)({x})[0]), str(x * 2));
 }
 }  // namespace
+}  // namespace test_jacobians

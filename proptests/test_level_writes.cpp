@@ -6,6 +6,7 @@
 
 #include "lamella/lamella.h"
 
+namespace test_level_writes {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 
@@ -358,3 +359,4 @@ TEST(Arguments, OfJvpAreNotWritten) {
   EXPECT_EQ(x.to_vector(), kX.to_vector());
 }
 }  // namespace
+}  // namespace test_level_writes

@@ -4,6 +4,7 @@
 #include "lamella/lamella.h"
 #include "lamella/verify/lanes.h"
 
+namespace test_real_imag {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 using verify::Agreement;
@@ -126,3 +127,4 @@ TEST(RealAndImag, GradientsAreDense) {
   EXPECT_TRUE(grad_of(x).is_contiguous());
 }
 }  // namespace
+}  // namespace test_real_imag

@@ -4,6 +4,7 @@
 #include "lamella/lamella.h"
 #include "lamella/verify/lanes.h"
 
+namespace test_trees {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
 using verify::Agreement;
@@ -235,3 +236,4 @@ TEST(TreeTransforms, LeaveNothingAlive) {
   EXPECT_EQ(bytes[0], bytes[1]);
 }
 }  // namespace
+}  // namespace test_trees
