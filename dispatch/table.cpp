@@ -277,7 +277,11 @@ void set_class_hooks(const ClassHooks& hooks) { detail::class_hooks = hooks; }
 void set_autograd_cell(Cell cell) { detail::autograd_cell = cell; }
 void set_autograd_function_cell(Cell cell) { detail::autograd_function_cell = cell; }
 void set_builtin_operators(RegisterAll register_all) { detail::register_builtin = register_all; }
-void add_builtin_operators(RegisterAll more) { detail::registered_above().push_back(more); }
+void add_builtin_operators(RegisterAll more) {
+  // Another static initialiser may have asked for the table already.
+  if (detail::published_table.load(std::memory_order_acquire)) more();
+  else detail::registered_above().push_back(more);
+}
 
 BoundFormula bind(const Op& op, const Formula& f) {
   BoundFormula b{op.schema.find(f.input), {}, f.one, f.many, f.hidden};

@@ -59,15 +59,19 @@ TEST(TreeErrors, InDims) {
 
 TEST(TreeErrors, OutDims) {
   const auto same = [](const Params& p, const Tensor&) { return p; };
-  EXPECT_INLINE(refused([&] {
-                  vmap(same, {kNone, 0}, {0, 0, 0})(params(), x23());
-                }),
+  EXPECT_INLINE(refused(
+                    [&] {
+                      vmap(same, {kNone, 0}, {0, 0, 0})(params(), x23());
+                    },
+                    {x23()}),
                 R"(
       [mapped_size] vmap: out_dims for result has size 3; expected 2, or one dim for all of it
         under: vmap#1 (size 2))");
-  EXPECT_INLINE(refused([&] {
-                  vmap(same, {kNone, 0}, {{0, {0, {0}}}, 0})(params(), x23());
-                }),
+  EXPECT_INLINE(refused(
+                    [&] {
+                      vmap(same, {kNone, 0}, {{0, {0, {0}}}, 0})(params(), x23());
+                    },
+                    {x23()}),
                 R"(
       [mapped_size] vmap: out_dims for result.layers[1].bias (f64[3]) is a list; expected a dim or none
         under: vmap#1 (size 2))");

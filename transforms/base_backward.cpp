@@ -11,7 +11,7 @@ namespace {
 /// A gradient that is dense and shares no memory with anything.
 Tensor own_dense(const Tensor& t) {
   const TensorImpl& impl = *t.impl();
-  const bool own = impl.contiguous && impl.storage && impl.storage->unique() &&
+  const bool own = impl.unique() && impl.contiguous && impl.storage && impl.storage->unique() &&
                    impl.storage->nbytes == size_t(impl.numel) * size_t(itemsize(impl.dtype));
   return own ? t : clone(t);
 }

@@ -190,16 +190,17 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
   else hold(std::move(value));
 }
 
-inline void Node::Saved::keep_tensor(const Op& op, const Tensor& t) {
+inline void Node::Saved::keep_tensor(const Op& op, const Tensor& t, bool own) {
   if (special_saves) [[unlikely]]
     return keep_specially(op, t);
-  hold(own_header(t, key_));
+  hold(own ? own_header(t, key_) : t);
 }
 
-inline Node::Saved::Saved(const Frame& f, BoundSave saved, int key) : what(saved), key_(uint8_t(key)) {
+inline Node::Saved::Saved(const Frame& f, BoundSave saved, int key, bool own)
+    : what(saved), key_(uint8_t(key)) {
   const bool argument = what.kind == BoundSave::Argument;
   if (!argument || f.op->schema.params[what.index].kind != ParamKind::Tensor) keep(f);
-  else if (f.args[what.index]) keep_tensor(*f.op, f.arg<Tensor>(what.index));
+  else if (f.args[what.index]) keep_tensor(*f.op, f.arg<Tensor>(what.index), own);
 }
 
 void Node::Saved::keep(const Frame& f) {
@@ -217,7 +218,8 @@ void Node::Saved::keep(const Frame& f) {
     }
     put(saved.release(), Held::List);
   };
-  if (what.kind == BoundSave::Result) return gives_list(f) ? list(*f.list) : keep_tensor(*f.op, f.results[i]);
+  if (what.kind == BoundSave::Result)
+    return gives_list(f) ? list(*f.list) : keep_tensor(*f.op, f.results[i], key_ == 0);
   if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
   if (what.kind == BoundSave::MetaOf) return list(without_elements(f.tensors(i)));
@@ -232,7 +234,7 @@ void Node::Saved::keep(const Frame& f) {
     case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
     case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
     case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
-    case ParamKind::Tensor: return keep_tensor(*f.op, f.tensor(i));
+    case ParamKind::Tensor: return keep_tensor(*f.op, f.tensor(i), true);
   }
 }
 
@@ -334,10 +336,12 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   node->op = &op;
   node->n_outputs = uint32_t(gives_list(f) ? f.list->size() : size_t(op.schema.n_results));
   uint64_t order = 0;
+  uint32_t wrapped = 0;  // parameters whose values the level has unwrapped: nobody else has their headers
   Edge* edge = node->edges();
   for (const TapeInput& in : inputs) {
     Node* const from = in.from->node.get();
     from->retain();
+    wrapped |= 1u << in.param;
     order = std::max(order, from->order);
     *edge++ = {from, uint32_t(in.element), uint16_t(in.from->output), uint8_t(in.param),
                needs.fixes[in.param]};
@@ -347,7 +351,7 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   node->n_edges = uint32_t(inputs.size());
   Node::Saved* const saved = node->saved();
   for (const BoundSave& what : needs.saves) {
-    new (saved + node->n_saved) Node::Saved(f, what, key);
+    new (saved + node->n_saved) Node::Saved(f, what, key, key == 0 || !(wrapped >> what.index & 1));
     ++node->n_saved;
   }
   return owner;

@@ -75,7 +75,8 @@ struct Node : RefCounted {
    public:
     BoundSave what;
     /// `key` as for record().
-    Saved(const Frame& f, BoundSave saved, int key);
+    /// `own`: the tensor may be written, or promoted, through the header that the frame has.
+    Saved(const Frame& f, BoundSave saved, int key, bool own);
     ~Saved();
     Saved(const Saved&) = delete;
     /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`, what was packed
@@ -87,7 +88,7 @@ struct Node : RefCounted {
    private:
     enum class Held : uint8_t { None, Tensor, Number, List, Boxed, Packed };
     void keep(const Frame& f);
-    void keep_tensor(const Op& op, const Tensor& t);
+    void keep_tensor(const Op& op, const Tensor& t, bool own);
     void keep_specially(const Op& op, const Tensor& t);
     void hold(Tensor value);
     void drop();

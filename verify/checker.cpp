@@ -308,7 +308,8 @@ void Checker::check() {
   const bool found = !undecided_.empty() || report_.not_smooth > kinks_before;
   if (!found && (everywhere || !columns_.empty())) check_linear();
   if (options_.vjp && options_.jvp) check_pullback();
-  if (options_.backward && label_.empty()) check_backward();
+  // The rules are those of the levels: what they get wrong is not said twice.
+  if (options_.backward && label_.empty() && undecided_.empty() && report_.wrong == 0) check_backward();
 }
 
 void Checker::run() {
