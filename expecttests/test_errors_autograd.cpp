@@ -1,5 +1,5 @@
-// Texts of what base autograd refuses: writes that cannot be followed, hooks, gradients of several roots; and the
-// parts of tensors that its histories are made of.
+// Texts of what base autograd refuses: writes that cannot be followed, hooks, gradients of several roots; and
+// the parts of tensors that its histories are made of.
 #include "refusal.h"
 
 namespace lamella::expect {
@@ -11,52 +11,93 @@ Tensor leaf_of(const Tensor& x) { return requires_grad(clone(x)); }
 
 TEST(AutogradErrors, WritesThatCannotBeFollowed) {
   const Tensor leaf = leaf_of(x23()), shown = select(leaf, 0, 0);
-  EXPECT_INLINE(refused([&] { leaf.mul_(x23()); }, {leaf}), "");
-  EXPECT_INLINE(refused([&] { shown.fill_(0); }, {leaf}), "");
+  EXPECT_INLINE(refused([&] { leaf.mul_(x23()); }, {leaf}), R"(
+      [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it, \
+      or under NoGrad)");
+  EXPECT_INLINE(refused([&] { shown.fill_(0); }, {leaf}), R"(
+      [value] fill: x is f64[3], a view of a leaf that requires grad; expected a result: write to a \
+      clone of the leaf, or under NoGrad)");
   const Tensor x = leaf_of(of({3, 2})), gaps = detach(transpose(clone(x23()), 0, 1));
   gaps.mul_(x);
   const Tensor row = select(gaps, 0, 0);
-  EXPECT_INLINE(refused([&] { row.fill_(0); }, {x}), "");
-  EXPECT_INLINE(refused([&] { make_view(x, IntArg{3}, IntArg{1}, 0); }, {x}), "");
+  EXPECT_INLINE(refused([&] { row.fill_(0); }, {x}), R"(
+      [value] fill: x is f64[2], a view of a tensor that carries derivatives and has gaps between its \
+      elements; expected one without: write to a clone of it)");
+  EXPECT_INLINE(refused([&] { make_view(x, IntArg{3}, IntArg{1}, 0); }, {x}), R"(
+      [usage] view: f64[3,2] requires grad carries derivatives, which strides alone would lose; \
+      expected a plain tensor: call a view operator, or detach it first)");
 }
 
 TEST(AutogradErrors, Leaves) {
   const Tensor x = clone(x23()), leaf = leaf_of(x23()), y = leaf * leaf, part = select(x, 0, 0);
-  EXPECT_INLINE(refused([] { requires_grad_(Tensor()); }), "");
-  EXPECT_INLINE(refused([&] { requires_grad_(y); }, {leaf}), "");
-  EXPECT_INLINE(refused([&] { requires_grad_(part); }, {x}), "");
-  EXPECT_INLINE(refused([] { version_of(Tensor()); }), "");
-  EXPECT_INLINE(refused([&] { grad_of(y); }, {leaf}), "");
+  EXPECT_INLINE(refused([] { requires_grad_(Tensor()); }), R"(
+      [undefined] requires_grad_: the tensor is undefined; expected a defined one)");
+  EXPECT_INLINE(refused([&] { requires_grad_(y); }, {leaf}), R"(
+      [value] requires_grad_: f64[2,3] carries derivatives of other tensors; expected a plain tensor: \
+      detach it first)");
+  EXPECT_INLINE(refused([&] { requires_grad_(part); }, {x}), R"(
+      [value] requires_grad_: f64[3] is a view, or has views, that would not follow; expected a tensor \
+      without: call requires_grad before viewing)");
+  EXPECT_INLINE(refused([] { version_of(Tensor()); }), R"(
+      [level] version_of: the tensor has no memory of its own; expected a plain tensor)");
+  EXPECT_INLINE(refused([&] { grad_of(y); }, {leaf}), R"(
+      [usage] grad_of: f64[2,3] has no gradient of its own; expected a leaf that requires grad, or a \
+      tensor given to retain_grad)");
 }
 
 TEST(AutogradErrors, Roots) {
   const Tensor x = clone(x23()), leaf = leaf_of(x23()), y = sum(leaf);
-  EXPECT_INLINE(refused([&] { backward(Tensors{y, y}, {of({})}); }, {leaf}), "");
-  EXPECT_INLINE(refused([&] { backward(Tensors{Tensor()}); }), "");
-  EXPECT_INLINE(refused([&] { autograd::grad({y}, {x}); }, {x}), "");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      backward(Tensors{y, y}, {of({})});
+                    },
+                    {leaf}),
+                R"(
+      [shape] backward: got 1 cotangents for 2 roots; expected as many, or none)");
+  EXPECT_INLINE(refused([&] { backward(Tensors{Tensor()}); }), R"(
+      [undefined] backward: the root is an undefined tensor; expected a defined one)");
+  EXPECT_INLINE(refused([&] { autograd::grad({y}, {x}); }, {x}), R"(
+      [not_differentiable] autograd::grad: input f64[2,3] does not require grad; expected one that does)");
   const Tensor other = leaf_of(x23());
-  EXPECT_INLINE(refused([&] { autograd::grad({y}, {other}); }, {leaf}), "");
+  EXPECT_INLINE(refused([&] { autograd::grad({y}, {other}); }, {leaf}), R"(
+      [not_differentiable] autograd::grad: no output depends on input 0: f64[2,3]; expected one that \
+      does, or allow_unused)");
 }
 
 TEST(AutogradErrors, Hooks) {
   const Tensor x = clone(x23()), leaf = leaf_of(x23()), y = leaf * leaf, z = sum(y);
-  EXPECT_INLINE(refused([&] { add_hook(x, [](const Tensor& g) { return g; }); }, {x}), "");
-  EXPECT_INLINE(refused([&] { add_accumulated_hook(y, [](const Tensor&) {}); }, {leaf}), "");
-  EXPECT_INLINE(refused([&] { add_node_hook(leaf, {}); }, {leaf}), "");
+  EXPECT_INLINE(refused([&] { add_hook(x, [](const Tensor& g) { return g; }); }, {x}), R"(
+      [not_differentiable] add_hook: f64[2,3] does not require grad; expected a tensor that does)");
+  EXPECT_INLINE(refused([&] { add_accumulated_hook(y, [](const Tensor&) {}); }, {leaf}), R"(
+      [usage] add_accumulated_hook: f64[2,3] is no leaf; expected one that requires grad)");
+  EXPECT_INLINE(refused([&] { add_node_hook(leaf, {}); }, {leaf}), R"(
+      [usage] add_node_hook: f64[2,3] is a leaf; expected the result of an operator)");
   HookHandle shape = add_hook(y, [](const Tensor&) { return of({2}); });
-  EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), "");
+  EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
+      [shape] backward: a hook of a tensor returned f64[2], expected f64[2,3], or nothing)");
   shape.remove();
   HookHandle count = add_node_hook(y, {.before = [](const Tensors&) { return Tensors(3); }});
-  EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), "");
+  EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
+      [shape] backward: a hook before a node returned 3 tensors, expected 1, or none)");
   count.remove();
 }
 
 TEST(StridedErrors, Parts) {
   const Tensor x = x23();
-  EXPECT_INLINE(refused([&] { strided_copy(x, {2}, {1, 1}, 0, DType::F64); }, {x}), "");
-  EXPECT_INLINE(refused([&] { strided_copy(x, {2}, {-1}, 0, DType::F64); }, {x}), "");
-  EXPECT_INLINE(refused([&] { strided_copy(x, {4}, {2}, 0, DType::F64); }, {x}), "");
-  EXPECT_INLINE(refused([&] { strided_copy(x, {2}, {1}, 0, DType::I64); }, {x}), "");
+  EXPECT_INLINE(refused(
+                    [&] {
+                      strided_copy(x, {2}, {1, 1}, 0, DType::F64);
+                    },
+                    {x}),
+                R"(
+      [shape] strided_copy: got 1 sizes and 2 strides, expected as many of each)");
+  EXPECT_INLINE(refused([&] { strided_copy(x, {2}, {-1}, 0, DType::F64); }, {x}), R"(
+      [shape] strided_copy: size = [2], stride = [-1]; expected no negative)");
+  EXPECT_INLINE(refused([&] { strided_copy(x, {4}, {2}, 0, DType::F64); }, {x}), R"(
+      [storage] strided_copy: size = [4], stride = [2], offset = 0 for x: f64[2,3]; expected to stay \
+      within its 6 elements)");
+  EXPECT_INLINE(refused([&] { strided_copy(x, {2}, {1}, 0, DType::I64); }, {x}), R"(
+      [dtype] strided_copy: a part of i64 for x: f64[2,3]; expected its dtype or a real one)");
 }
 
 }  // namespace

@@ -340,11 +340,14 @@ TEST(BackwardErrors, Tapes) {
   EXPECT_INLINE(refused([&] { backward(y, of({3})); }, {leaf}), R"(
       [shape] backward: the cotangent is f64[3], expected f64[2,3])");
   EXPECT_INLINE(refused([&] { grad_of(x); }, {x}), R"(
-      [usage] grad_of: f64[2,3] has no gradient of its own; expected a leaf that requires grad)");
+      [usage] grad_of: f64[2,3] has no gradient of its own; expected a leaf that requires grad, or a \
+      tensor given to retain_grad)");
   EXPECT_INLINE(refused([&] { clear_grad(y); }, {leaf}), R"(
-      [usage] clear_grad: f64[2,3] has no gradient of its own; expected a leaf that requires grad)");
+      [usage] clear_grad: f64[2,3] has no gradient of its own; expected a leaf that requires grad, or a \
+      tensor given to retain_grad)");
   EXPECT_INLINE(refused([&] { leaf.mul_(x); }, {leaf}), R"(
-      [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it)");
+      [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it, \
+      or under NoGrad)");
   EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return requires_grad(t); }))(x); }),
                 R"(
       [level] requires_grad: f64[3] is wrapped by a transform; expected a plain tensor
