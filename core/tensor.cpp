@@ -338,25 +338,26 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
 }
 
 Tensor make_alias(const Tensor& t) {
-  TensorImpl* const impl = TensorImpl::create();
-  Tensor out = Tensor::adopt(impl);  // what follows may fail
   const TensorImpl* const b = t.impl();
+  TensorImpl* const impl = TensorImpl::create();
   impl->dtype = b->dtype;
   impl->device = b->device;
   impl->number = b->number;
   impl->keys = uint64_t{1} << int(b->device);
-  if (impl->rank <= TensorImpl::kInlineRank && b->rank <= TensorImpl::kInlineRank) [[likely]] {
+  if (b->rank <= TensorImpl::kInlineRank) [[likely]] {  // as that of every shell from the pool is
     impl->rank = b->rank;
     impl->numel = b->numel;
     impl->contiguous = b->contiguous;
     std::memcpy(impl->dims, b->dims, sizeof impl->dims);
   } else {
+    Tensor holder = Tensor::adopt(impl);  // for the heap may be out of memory
     impl->set_shape_of(*b);
+    holder.impl()->retain();
   }
   impl->offset = b->offset;
   impl->storage = b->storage;
   if (b->storage) b->storage->retain();
-  return out;
+  return Tensor::adopt(impl);
 }
 
 Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset) {

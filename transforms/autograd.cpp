@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/history.h"
@@ -11,32 +12,35 @@ namespace lamella {
 
 namespace {
 
-/// The arguments of a call that carry history; those of families are asked for theirs, which lie in `asked`.
-struct Inputs {
-  std::vector<NodeOutput> asked;
-  std::vector<TapeInput> found;
-
+/// The arguments of a call that carry history; those of families are asked for theirs, which are kept here.
+class Inputs {
+ public:
   explicit Inputs(const Frame& f) {
     const Op& op = *f.op;
     size_t most = 0;
     for (const uint8_t i : op.tensor_params)
       if (!f.none(i)) most += op.schema.params[i].kind == ParamKind::Tensor ? 1 : f.tensors(i).size();
-    asked.reserve(most), found.reserve(most);  // `found` points into `asked`
-    for (const uint8_t i : op.tensor_params) {
-      if (f.none(i)) continue;
-      if (op.schema.params[i].kind == ParamKind::Tensor) add(f.tensor(i), i, 0);
-      else
-        for (size_t k = 0; k < f.tensors(i).size(); ++k) add(f.tensors(i)[k], i, int(k));
-    }
+    if (most > kFew) more_asked_.resize(most), more_.resize(most);
+    for_each_tensor(f, [&](const Tensor& t, int param, int element) { add(t, param, element); });
   }
+  std::span<const TapeInput> found() const { return {more_.empty() ? few_ : more_.data(), n_}; }
 
  private:
+  static constexpr size_t kFew = 4;
+
   void add(const Tensor& t, int param, int element) {
     NodeOutput from = history_of(t);
     if (!from.node) return;
-    asked.push_back(std::move(from));
-    found.push_back({param, element, &asked.back()});
+    NodeOutput& kept = (more_.empty() ? few_asked_ : more_asked_.data())[n_];
+    kept = std::move(from);
+    (more_.empty() ? few_ : more_.data())[n_++] = {param, element, &kept};
   }
+
+  NodeOutput few_asked_[kFew];
+  TapeInput few_[kFew];
+  std::vector<NodeOutput> more_asked_;
+  std::vector<TapeInput> more_;
+  size_t n_ = 0;
 };
 
 /// Gives the results of `f` the history that their `inputs` have.
@@ -58,7 +62,7 @@ void attach_history(Frame& f, std::span<const TapeInput> inputs) {
 [[gnu::noinline]] void general(Frame& f) {
   const Op& op = *f.op;
   const Inputs inputs(f);
-  if (!inputs.found.empty()) attach_history(f, inputs.found);
+  if (!inputs.found().empty()) attach_history(f, inputs.found());
   if (op.is_view()) enter_family(f.tensor(op.tensor_params[0]), f.results[0]);
 }
 

@@ -169,7 +169,7 @@ template <class T> void Node::Saved::put(T v, Held held) {
   held_ = held;
 }
 
-inline void Node::Saved::hold(Tensor value) {
+[[gnu::always_inline]] inline void Node::Saved::hold(Tensor value) {
   put(std::move(value), Held::Tensor);
   const TensorImpl* const kept = as<Tensor>().impl();
   if (!kept) return;
@@ -190,17 +190,33 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
   else hold(std::move(value));
 }
 
-inline void Node::Saved::keep_tensor(const Op& op, const Tensor& t, bool own) {
-  if (special_saves) [[unlikely]]
-    return keep_specially(op, t);
-  hold(own ? own_header(t, key_) : t);
+/// Results, and values that the level has unwrapped: nobody else has their headers.
+[[gnu::noinline]] static bool unwrapped(std::span<const TapeInput> inputs, BoundSave what) {
+  if (what.kind == BoundSave::Result) return true;
+  for (const TapeInput& in : inputs)
+    if (in.param == what.index) return true;
+  return false;
 }
 
-inline Node::Saved::Saved(const Frame& f, BoundSave saved, int key, bool own)
+[[gnu::always_inline]] inline void Node::Saved::keep_tensor(const Op& op, const Tensor& t,
+                                                            std::span<const TapeInput> inputs) {
+  if (special_saves) [[unlikely]]
+    return keep_specially(op, t);
+  if (key_ == 0) {
+    const TensorImpl* const impl = t.impl();
+    return hold(impl && impl->storage && !impl->number ? make_alias(t) : t);
+  }
+  const TensorImpl* const impl = t.impl();
+  const bool outside = !impl || !impl->storage || impl->storage->birth == 0;
+  hold(outside || unwrapped(inputs, what) ? t : own_header(t, key_));
+}
+
+[[gnu::always_inline]] inline Node::Saved::Saved(const Frame& f, BoundSave saved, int key,
+                                                 std::span<const TapeInput> inputs)
     : what(saved), key_(uint8_t(key)) {
   const bool argument = what.kind == BoundSave::Argument;
   if (!argument || f.op->schema.params[what.index].kind != ParamKind::Tensor) keep(f);
-  else if (f.args[what.index]) keep_tensor(*f.op, f.arg<Tensor>(what.index), own);
+  else if (f.args[what.index]) keep_tensor(*f.op, f.arg<Tensor>(what.index), inputs);
 }
 
 void Node::Saved::keep(const Frame& f) {
@@ -219,7 +235,7 @@ void Node::Saved::keep(const Frame& f) {
     put(saved.release(), Held::List);
   };
   if (what.kind == BoundSave::Result)
-    return gives_list(f) ? list(*f.list) : keep_tensor(*f.op, f.results[i], key_ == 0);
+    return gives_list(f) ? list(*f.list) : keep_tensor(*f.op, f.results[i], {});
   if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
   if (what.kind == BoundSave::MetaOf) return list(without_elements(f.tensors(i)));
@@ -234,7 +250,7 @@ void Node::Saved::keep(const Frame& f) {
     case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
     case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
     case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
-    case ParamKind::Tensor: return keep_tensor(*f.op, f.tensor(i), true);
+    case ParamKind::Tensor: return keep_tensor(*f.op, f.tensor(i), {});
   }
 }
 
@@ -336,22 +352,21 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   node->op = &op;
   node->n_outputs = uint32_t(gives_list(f) ? f.list->size() : size_t(op.schema.n_results));
   uint64_t order = 0;
-  uint32_t wrapped = 0;  // parameters whose values the level has unwrapped: nobody else has their headers
   Edge* edge = node->edges();
   for (const TapeInput& in : inputs) {
     Node* const from = in.from->node.get();
     from->retain();
-    wrapped |= 1u << in.param;
     order = std::max(order, from->order);
     *edge++ = {from, uint32_t(in.element), uint16_t(in.from->output), uint8_t(in.param),
                needs.fixes[in.param]};
   }
   node->order = order + 1;
-  node->packed = packer != nullptr;
+  if (special_saves) [[unlikely]]
+    node->packed = packer != nullptr;
   node->n_edges = uint32_t(inputs.size());
   Node::Saved* const saved = node->saved();
   for (const BoundSave& what : needs.saves) {
-    new (saved + node->n_saved) Node::Saved(f, what, key, key == 0 || !(wrapped >> what.index & 1));
+    new (saved + node->n_saved) Node::Saved(f, what, key, inputs);
     ++node->n_saved;
   }
   return owner;

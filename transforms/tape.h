@@ -10,6 +10,7 @@
 namespace lamella {
 
 struct Node;
+struct TapeInput;
 using NodeRef = Ref<Node>;
 
 /// What a node was computed from: result `output` of `node`, given as parameter `input` (entry `element` of a
@@ -75,8 +76,7 @@ struct Node : RefCounted {
    public:
     BoundSave what;
     /// `key` as for record().
-    /// `own`: the tensor may be written, or promoted, through the header that the frame has.
-    Saved(const Frame& f, BoundSave saved, int key, bool own);
+    Saved(const Frame& f, BoundSave saved, int key, std::span<const TapeInput> inputs);
     ~Saved();
     Saved(const Saved&) = delete;
     /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`, what was packed
@@ -88,7 +88,7 @@ struct Node : RefCounted {
    private:
     enum class Held : uint8_t { None, Tensor, Number, List, Boxed, Packed };
     void keep(const Frame& f);
-    void keep_tensor(const Op& op, const Tensor& t, bool own);
+    void keep_tensor(const Op& op, const Tensor& t, std::span<const TapeInput> inputs);
     void keep_specially(const Op& op, const Tensor& t);
     void hold(Tensor value);
     void drop();

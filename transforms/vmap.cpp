@@ -33,6 +33,7 @@ class Vmap final : public Interpreter {
   TransformKind kind() const override { return TransformKind::Ambient; }
   std::string_view name() const override { return "vmap"; }
   int64_t size() const { return size_; }
+  int key() const { return key_; }
   std::string detail() const override { return format("size {}", size_); }
 
   Tensor wrap(Tensor value, int dim, Ints sizes, Ints strides, int64_t offset = 0) const {
@@ -379,6 +380,11 @@ Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, con
 
 }  // namespace
 
+static void unwrap_all(const Vmap& transform, Tensors& ys, const InDims& out_dims) {
+  const Below below(transform.key());
+  for (size_t i = 0; i < ys.size(); ++i) ys[i] = unwrapped(transform, ys[i], i, ys.size(), out_dims);
+}
+
 Function vmap(Function f, VmapOptions options) {
   return [f = std::move(f), o = std::move(options)](const Tensors& xs) {
     const int64_t size = mapped_size(xs, o);
@@ -392,10 +398,9 @@ Function vmap(Function f, VmapOptions options) {
       wrapped.list.push_back(d == kNone ? xs[i] : transform.wrap_argument(xs[i], d));
     }
     Tensors ys = f(wrapped.list);
-    const InDims late = o.result_dims ? o.result_dims() : InDims();
-    const InDims& out_dims = o.result_dims ? late : o.out_dims;
-    const Below below(open.level.key());
-    for (size_t i = 0; i < ys.size(); ++i) ys[i] = unwrapped(transform, ys[i], i, ys.size(), out_dims);
+    if (o.result_dims) [[unlikely]]
+      unwrap_all(transform, ys, o.result_dims());
+    else unwrap_all(transform, ys, o.out_dims);
     return ys;
   };
 }
