@@ -76,6 +76,8 @@ void add_run(json& into, const json& from, const std::string& path) {
   for (const json& law : from["laws"])
     if (std::find(into["laws"].begin(), into["laws"].end(), law) == into["laws"].end())
       into["laws"].push_back(law);
+  if (from.contains("counts"))
+    for (const auto& [law, counted] : from["counts"].items()) add_counts(into["counts"][law], counted);
   into["interrupted"] = into.value("interrupted", false) || from.value("interrupted", false);
   into["all_laws"] = into.value("all_laws", false) && from.value("all_laws", false);
   into["seconds"] = std::max(into["seconds"].get<double>(), from["seconds"].get<double>());

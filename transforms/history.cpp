@@ -106,7 +106,7 @@ Meta::~Meta() {
   Tensor last;  // dies after the lock is gone: what it leads to may hold leaves
   const std::lock_guard lock(state.mutex);
   state.alive = false;
-  std::swap(last, state.grad(0));
+  if (!state.grads.empty()) std::swap(last, state.grads[0]);
 }
 
 NodeState& state_of(Node& node) {
