@@ -280,7 +280,8 @@ int verify_all(const VerifyOptions& o) {
   if (!o.corpus.empty()) lamella::tools::store_failures(o.corpus, report);
   print_table(report);
   print_rates(report);
-  lamella::tools::print_self_check(report, run_options.ops, o.depth);
+  lamella::tools::print_self_check(report, run_options.ops, o.depth,
+                                   run_options.laws.size() == lamella::verify::laws().size());
   const verify::Tally total = report.total();
   std::printf(
       "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "

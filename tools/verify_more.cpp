@@ -128,12 +128,13 @@ void print_health(const Report& report) {
 }
 }  // namespace
 
-bool print_self_check(const Report& report, const std::vector<const Op*>& ops, int depth) {
+bool print_self_check(const Report& report, const std::vector<const Op*>& ops, int depth, bool all_laws) {
   uint64_t met = 0, missed = 0, counted = 0;
   for (const Op* op : ops) {
     const auto at = report.coverage.find(op->name);
     if (at == report.coverage.end()) continue;
     counted += at->second.cases;
+    if (!all_laws) continue;  // each law draws what it needs: no single one has to draw all
     const std::vector<Shortfall> short_of = shortfalls(*op, at->second, depth);
     met += requirements(*op, at->second, depth).size() - short_of.size();
     missed += short_of.size();
@@ -147,6 +148,11 @@ bool print_self_check(const Report& report, const std::vector<const Op*>& ops, i
     std::string line;
     for (const auto& [what, n] : counted) line += format("{}{} {}", line.empty() ? "" : ", ", n, what);
     std::printf("counted: %s: %s\n", law.c_str(), line.c_str());
+  }
+  if (!all_laws) {
+    std::printf("coverage: %llu cases looked at; shares are required of a run of all laws\n",
+                static_cast<unsigned long long>(counted));
+    return true;
   }
   std::printf("coverage: %llu cases looked at, %llu requirements met or still open, %llu missed\n",
               static_cast<unsigned long long>(counted), static_cast<unsigned long long>(met),

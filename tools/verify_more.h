@@ -24,8 +24,10 @@ extern const std::string_view kLawsTable;
 /// What it says, to whom it applies, how cases are drawn, and which mutants redden it.
 void explain_law(const verify::Law& law);
 
-/// Coverage that falls short, and pairs that are slow or discard most cases. Whether coverage is as required.
-bool print_self_check(const verify::Report& report, const std::vector<const Op*>& ops, int depth);
+/// Coverage that falls short (required of a run of all laws), and pairs that are slow or discard most cases.
+/// Whether coverage is as required.
+bool print_self_check(const verify::Report& report, const std::vector<const Op*>& ops, int depth,
+                      bool all_laws);
 nlohmann::json coverage_json(const verify::Report& report, const std::vector<const Op*>& ops, int depth);
 
 }  // namespace lamella::tools
