@@ -19,7 +19,14 @@ class Dims {
   explicit Dims(int n, int64_t value = 0) { resize(n, value); }
   Dims(Ints v) { assign(v); }
   Dims(std::initializer_list<int64_t> v) { assign({v.begin(), v.size()}); }
-  Dims(const Dims& o) { assign(o); }
+  Dims(const Dims& o) {
+    if (o.heap_) {
+      assign(o);
+    } else {
+      size_ = o.size_;
+      std::memcpy(inline_, o.inline_, sizeof inline_);  // whole: quicker than asking how many
+    }
+  }
   Dims(Dims&& o) noexcept { take(o); }
   Dims& operator=(const Dims& o) {
     if (this != &o) assign(o);
@@ -77,7 +84,8 @@ class Dims {
   void assign(Ints v) {
     reserve(int(v.size()));
     size_ = int(v.size());
-    if (size_) std::memcpy(data(), v.data(), v.size() * sizeof(int64_t));
+    int64_t* const p = data();
+    for (size_t i = 0; i < v.size(); ++i) p[i] = v[i];  // few: quicker than a call of memcpy
   }
   void reserve(int n) {
     if (n <= capacity_) return;

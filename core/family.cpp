@@ -60,8 +60,7 @@ void Family::destroy(Family* family) {
   blocks.free(family);
 }
 
-Family& Family::of(const Tensor& t) {
-  if (Family* const family = t.impl()->family()) return *family;
+Family& Family::found(const Tensor& t) {
   Family* const fresh = make_family(t.dtype());
   Family* seen = nullptr;
   if (std::atomic_ref(t.impl()->family_).compare_exchange_strong(seen, fresh, std::memory_order_acq_rel))
@@ -69,19 +68,5 @@ Family& Family::of(const Tensor& t) {
   destroy(fresh);
   return *seen;
 }
-
-void Family::join(const Tensor& view, Family& family) {
-  if (view.impl()->family()) return;
-  family.retain();
-  std::atomic_ref(view.impl()->family_).store(&family, std::memory_order_release);
-}
-
-namespace detail {
-void drop_family(TensorImpl* impl) {
-  Family* const family = impl->family_;
-  impl->family_ = nullptr;
-  if (family->release()) Family::destroy(family);
-}
-}  // namespace detail
 
 }  // namespace lamella

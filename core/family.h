@@ -17,10 +17,20 @@ struct Family : RefCounted {
 
   explicit Family(DType d) : dtype(d) {}
   /// That of `t`, made on demand; threads that view one tensor at a time agree on it.
-  static Family& of(const Tensor& t);
+  static Family& of(const Tensor& t) {
+    Family* const family = t.impl()->family();
+    return family ? *family : found(t);
+  }
   /// Makes `view` a member, unless it is in a family already.
-  static void join(const Tensor& view, Family& family);
+  static void join(const Tensor& view, Family& family) {
+    if (view.impl()->family()) return;
+    family.retain();
+    std::atomic_ref(view.impl()->family_).store(&family, std::memory_order_release);
+  }
   static void destroy(Family* family);
+
+ private:
+  static Family& found(const Tensor& t);  ///< a new one, unless another thread is faster
 };
 
 /// Whether another member of t's family got derivatives while `t` itself was plain.

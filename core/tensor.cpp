@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <utility>
 
 #include "lamella/core/family.h"
 #include "lamella/core/overlap.h"
@@ -13,7 +14,6 @@ namespace lamella {
 namespace detail {
 extern std::atomic<int64_t> live_storages, live_bytes;
 void queued_storage(RefCounted* s);
-void drop_family(TensorImpl* impl);  // family.cpp
 static void queued_tensor(RefCounted* t) { TensorImpl::destroy(static_cast<TensorImpl*>(t)); }
 }  // namespace detail
 
@@ -47,8 +47,12 @@ void make_plain(TensorImpl* impl) {
   impl->storage = embedded(impl);
   impl->storage->device = Device::CPU;
 }
+/// One look for both: few tensors have either.
+bool is_alone(const TensorImpl* impl) {
+  return !(reinterpret_cast<uintptr_t>(impl->extra) | reinterpret_cast<uintptr_t>(impl->family_));
+}
 bool is_plain(const TensorImpl* impl, const Storage* own) {
-  return impl->storage == own && impl->keys == kPlainKeys && !impl->extra && !impl->number && !impl->family_;
+  return impl->storage == own && impl->keys == kPlainKeys && is_alone(impl) && !impl->number;
 }
 
 void free_block(TensorImpl* impl) {
@@ -90,7 +94,6 @@ thread_local PoolOwner pool_owner;
 
 inline void pop(TensorPool& pool, TensorImpl* head) {
   pool.head = head->next_free;
-  head->family_ = nullptr;
   --pool.count;
 }
 
@@ -167,17 +170,21 @@ void TensorImpl::destroy(TensorImpl* impl) {
   if (is_plain(impl, own) && impl->rank <= kInlineRank && own->unique() && pool.count < kCap) [[likely]]
     return push(pool, impl);
   TensorPool& shells = pools[0];
-  if (impl->full || impl->extra || impl->family_ || impl->rank > kInlineRank || shells.count >= kCap)
-    return destroy_slowly(impl);
+  if (impl->full || impl->rank > kInlineRank) return destroy_slowly(impl);
+  if (impl->extra) drop_extra(impl);
+  if (shells.count >= kCap) return destroy_slowly(impl);
   Storage* const s = impl->storage;  // a view's
+  Family* const family = std::exchange(impl->family_, nullptr);
   push(shells, impl);
+  if (family && family->release()) Family::destroy(family);
   if (s && s->release()) Storage::destroy(s);
 }
 
 void TensorImpl::destroy_slowly(TensorImpl* impl) {
   if (impl->extra) [[unlikely]]
     drop_extra(impl);
-  if (impl->family_) detail::drop_family(impl);
+  if (Family* const family = std::exchange(impl->family_, nullptr); family && family->release())
+    Family::destroy(family);
   if (impl->rank > kInlineRank) [[unlikely]]
     set_rank(impl, 0);
   Storage* const s = impl->storage;

@@ -48,10 +48,8 @@ struct TensorImpl : RefCounted {
     int64_t dims[10];  ///< sizes then strides when rank <= 5
     int64_t* heap;     ///< 2 * rank of them otherwise
   };
-  union {
-    Family* family_ = nullptr;  ///< counted; NOTE: [families]
-    TensorImpl* next_free;      ///< in the pool
-  };
+  Family* family_ = nullptr;        ///< counted; NOTE: [families]
+  TensorImpl* next_free = nullptr;  ///< in the pool
   Family* family() const {
     return std::atomic_ref(const_cast<Family*&>(family_)).load(std::memory_order_acquire);
   }

@@ -77,15 +77,18 @@ void clear_bools(const Tensor& t) {
   if (t.dtype() == DType::Bool && t.numel() > 0) std::memset(t.raw_data(), 0, size_t(t.numel()));
 }
 
+[[gnu::noinline]] void run_empty_specially(Frame& f, DType dtype) {
+  if (is_internal(dtype)) refuse_internal(dtype);
+  clear_bools(*std::construct_at(f.results, make_tensor(f.ints(0), dtype)));
+}
+
 /// Nothing to infer or launch: the shortest way to an allocation. The slot of a result is empty before a
 /// call.
 void run_empty(Frame& f) {
   const DType dtype = f.none(1) ? dispatch_state().default_dtype : f.arg<DType>(1);
-  if (is_internal(dtype)) [[unlikely]]
-    refuse_internal(dtype);
-  const Tensor& made = *std::construct_at(f.results, make_tensor(f.ints(0), dtype));
-  if (dtype == DType::Bool) [[unlikely]]
-    clear_bools(made);
+  if (dtype == DType::Bool || is_internal(dtype)) [[unlikely]]
+    return run_empty_specially(f, dtype);
+  std::construct_at(f.results, make_tensor(f.ints(0), dtype));
 }
 
 void launch_empty(const Launch& l) { clear_bools(l.outs[0]); }
