@@ -118,9 +118,7 @@ bool comes_late(const TensorImpl& t) {
 }
 
 [[gnu::noinline]] bool sent_up_slowly(Frame& f) {
-  const auto late = [](const Tensor& t) {
-    return t.defined() && t.impl()->family() && comes_late(*t.impl());
-  };
+  const auto late = [](const Tensor& t) { return t.defined() && comes_late(*t.impl()); };
   for (const uint8_t i : f.op->tensor_params) {
     if (f.none(i)) continue;
     if (f.op->schema.params[i].kind == ParamKind::TensorList) {
@@ -132,16 +130,17 @@ bool comes_late(const TensorImpl& t) {
   return false;
 }
 
-/// True when the call went up, for some tensor comes late. Most are in no family.
+/// True when the call went up, for some tensor comes late. Most are in no family, or in one without history.
 inline bool sent_up(Frame& f) {
+  if (dispatch_state().exclude & KeySet::of(kAutogradKey).bits) return false;
   bool some = !f.op->simple;
   for (const uint8_t i : f.op->tensor_params)
     if (const auto* t = static_cast<const Tensor*>(f.args[i]); !some && t && t->impl())
-      some = t->impl()->family() != nullptr;
+      some = has_late_history(t->impl());
   return some && sent_up_slowly(f);
 }
 
-void check_args(const Frame& f, int key) {
+[[gnu::noinline]] void check_args_slowly(const Frame& f, int key) {
   const auto check = [&](const Tensor& t, int i) {
     LAMELLA_CHECK(t.defined(), Undefined,
                   "{}: argument \"{}\" is an undefined tensor; expected a defined one", op_name(f),
@@ -163,6 +162,17 @@ void check_args(const Frame& f, int key) {
       for (const Tensor& t : f.tensors(i)) check(t, i);
     else if (f.tensor(i).defined() || !f.op->schema.params[i].optional) check(f.tensor(i), i);
   }
+}
+
+/// A look at what most arguments are; who is anything else is asked why.
+inline void check_args(const Frame& f, int key) {
+  bool usual = f.op->simple;
+  for (const uint8_t i : f.op->tensor_params) {
+    const TensorImpl* const t = usual && f.args[i] ? f.arg<Tensor>(i).impl() : nullptr;
+    usual = t && int(t->device) == key && t->storage && !is_internal(t->dtype);
+  }
+  if (!usual) [[unlikely]]
+    check_args_slowly(f, key);
 }
 
 /// Whether operands of one shape and of dtype `d`, other arguments at their defaults, give one result of that
@@ -248,7 +258,8 @@ void view_cell(Frame& f, int key) {
   const Geometry g = f.op->view(f, {x.sizes(), x.strides(), x.impl()->offset});
   LAMELLA_CHECK(g.sizes.size() <= 64, Shape, "{}: {} is {}; expected a result of at most 64 dims", op_name(f),
                 arg_name(f, f.op->tensor_params[0]), x);
-  f.results[0] = make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype()));
+  std::construct_at(f.results,  // an empty slot, as every result's before a call
+                    make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype())));
   const bool follows = !f.op->vjp.empty();  // detach() starts anew
   if (follows && !(dispatch_state().exclude & KeySet::of(kAutogradKey).bits))
     return Family::join(f.results[0], Family::of(x));
