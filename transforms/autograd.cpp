@@ -66,21 +66,22 @@ void attach_history(Frame& f, std::span<const TapeInput> inputs) {
   if (op.is_view()) enter_family(f.tensor(op.tensor_params[0]), f.results[0]);
 }
 
-/// Calls without lists and members of families find their histories in the handles.
+/// Calls without lists find their histories in the handles, unless a family knows better.
 bool short_way(Frame& f) {
   const Op& op = *f.op;
-  if (!op.simple || op.is_view()) return false;
+  if (!op.simple) return false;
   TapeInput inputs[kMaxArity];
   size_t n = 0;
   for (const uint8_t i : op.tensor_params) {
     const TensorImpl* const t = f.args[i] ? f.arg<Tensor>(i).impl() : nullptr;
     if (!t) continue;
-    if (t->family()) return false;
+    if (!says_its_history(*t)) return false;
     if (!(t->keys & kAutogradBit)) continue;
     const auto* const meta = static_cast<const Meta*>(t->extra);
     if (meta->from.node) inputs[n++] = {i, 0, &meta->from};
   }
   if (n > 0) attach_history(f, {inputs, n});
+  if (op.is_view()) enter_family(f.tensor(op.tensor_params[0]), f.results[0]);
   return true;
 }
 

@@ -69,6 +69,14 @@ inline Meta* meta_of(const Tensor& t) {
              : nullptr;
 }
 
+/// Whether the handle itself says where its values come from: no other member of its family knows better.
+inline bool says_its_history(const TensorImpl& t) {
+  const Family* const family = t.family();
+  if (!family || !family->history.load(std::memory_order_acquire)) return true;
+  return (t.keys & kAutogradBit) && !(t.keys >> kFirstLevelKey) &&
+         static_cast<const Meta*>(t.extra)->generation == family->generation.load(std::memory_order_acquire);
+}
+
 /// Gives the handle `t` a history; a header that has one already is replaced by one of its own.
 void attach(Tensor& t, NodeOutput from);
 

@@ -18,20 +18,26 @@ struct SavedList {
 
 }  // namespace
 
+namespace {
+using IntPool = Pool<64>;
+}
+
 inline Node::Saved::~Saved() {
   if (held_ == Held::Tensor) [[likely]]
     as<Tensor>().~Tensor();
-  else if (held_ >= Held::List) drop();
+  else if (held_ > Held::Tensor) drop();
 }
 
 void Node::Saved::drop() {
+  if (held_ == Held::Wrapper) as<Tensor>().~Tensor();
   if (held_ == Held::List) delete as<SavedList*>();
+  if (held_ == Held::MoreInts) n_ints_ <= kPooledInts ? IntPool::free(as<void*>()) : delete[] as<int64_t*>();
   if (held_ == Held::Boxed) delete as<Value*>();
   if (held_ == Held::Packed) std::destroy_at(&as<std::shared_ptr<Packed>>());
 }
 
 namespace {
-constexpr size_t kNodeBlock = 192;
+constexpr size_t kNodeBlock = 192, kLargeNodeBlock = 320;
 
 size_t node_bytes(size_t edges, int saved) {
   return sizeof(Node) + edges * sizeof(Edge) + size_t(saved) * sizeof(Node::Saved);
@@ -48,9 +54,10 @@ void free_one(Node* node) {
   for (int i = 0; i < node->n_saved; ++i) node->saved()[i].~Saved();
   delete node->extra;
   const size_t bytes = node_bytes(node->room_for_edges, node->room_for_saved);
-  const bool pooled = bytes <= kNodeBlock;
   node->~Node();
-  pooled ? Pool<kNodeBlock>::free(node) : detail::free_counted(node, bytes);
+  if (bytes <= kNodeBlock) [[likely]]
+    return Pool<kNodeBlock>::free(node);
+  bytes <= kLargeNodeBlock ? Pool<kLargeNodeBlock>::free(node) : detail::free_counted(node, bytes);
 }
 void queued_node(RefCounted* n) { Node::destroy(static_cast<Node*>(n)); }
 }  // namespace
@@ -58,7 +65,9 @@ void queued_node(RefCounted* n) { Node::destroy(static_cast<Node*>(n)); }
 Node* Node::create(size_t edges, int saved) {
   const size_t bytes = node_bytes(edges, saved);
   detail::thread_record();  // the first one may fail: before there is a block to lose
-  void* const block = bytes <= kNodeBlock ? Pool<kNodeBlock>::allocate() : detail::allocate_counted(bytes);
+  void* const block = bytes <= kNodeBlock        ? Pool<kNodeBlock>::allocate()
+                      : bytes <= kLargeNodeBlock ? Pool<kLargeNodeBlock>::allocate()
+                                                 : detail::allocate_counted(bytes);
   Node* node = new (block) Node;
   node->destroy_queued = queued_node;
   node->room_for_edges = uint32_t(edges);
@@ -169,12 +178,11 @@ template <class T> void Node::Saved::put(T v, Held held) {
   held_ = held;
 }
 
-[[gnu::always_inline]] inline void Node::Saved::hold(Tensor value) {
-  put(std::move(value), Held::Tensor);
+/// After a tensor was constructed in bytes_.
+[[gnu::always_inline]] inline void Node::Saved::holds() {
   const TensorImpl* const kept = as<Tensor>().impl();
-  if (!kept) return;
-  plain_ = kept->storage;
-  version_ = writes_seen(*kept);
+  held_ = kept && kept->storage ? Held::Tensor : Held::Wrapper;
+  if (kept) version_ = writes_seen(*kept);
 }
 
 namespace {
@@ -187,7 +195,7 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
 [[gnu::noinline]] void Node::Saved::keep_specially(const Op& op, const Tensor& t) {
   Tensor value = own_value(t, key_);
   if (std::shared_ptr<Packed> form = packed_form(op, value, key_)) put(std::move(form), Held::Packed);
-  else hold(std::move(value));
+  else new (bytes_) Tensor(std::move(value)), holds();
 }
 
 /// Results, and values that the level has unwrapped: nobody else has their headers.
@@ -204,22 +212,62 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
     return keep_specially(op, t);
   if (key_ == 0) {
     const TensorImpl* const impl = t.impl();
-    return hold(impl && impl->storage && !impl->number ? make_alias(t) : t);
+    new (bytes_) Tensor(impl && impl->storage && !impl->number ? make_alias(t) : t);
+    return holds();
   }
   const TensorImpl* const impl = t.impl();
   const bool outside = !impl || !impl->storage || impl->storage->birth == 0;
-  hold(outside || unwrapped(inputs, what) ? t : own_header(t, key_));
+  new (bytes_) Tensor(outside || unwrapped(inputs, what) ? t : own_header(t, key_));
+  holds();
 }
 
 [[gnu::always_inline]] inline Node::Saved::Saved(const Frame& f, BoundSave saved, int key,
                                                  std::span<const TapeInput> inputs)
     : what(saved), key_(uint8_t(key)) {
-  const bool argument = what.kind == BoundSave::Argument;
-  if (!argument || f.op->schema.params[what.index].kind != ParamKind::Tensor) keep(f);
-  else if (f.args[what.index]) keep_tensor(*f.op, f.arg<Tensor>(what.index), inputs);
+  const int i = what.index;
+  const Tensor* t = nullptr;
+  if (what.kind == BoundSave::Argument && f.op->schema.params[size_t(i)].kind == ParamKind::Tensor)
+    t = static_cast<const Tensor*>(f.args[i]);
+  else if (what.kind == BoundSave::Result && !gives_list(f)) t = &f.results[i];
+  if (t) keep_tensor(*f.op, *t, inputs);
+  else keep(f);
 }
 
+inline void Node::Saved::keep_ints(Ints ints) {
+  if (ints.size() > kFewInts) [[unlikely]]
+    return keep_more_ints(ints);
+  n_ints_ = uint32_t(ints.size());
+  held_ = Held::Ints;
+  for (size_t i = 0; i < ints.size(); ++i) reinterpret_cast<int64_t*>(bytes_)[i] = ints[i];
+}
+
+[[gnu::noinline]] void Node::Saved::keep_more_ints(Ints ints) {
+  const size_t n = ints.size();
+  int64_t* const to = n <= kPooledInts ? static_cast<int64_t*>(IntPool::allocate()) : new int64_t[n];
+  std::ranges::copy(ints, to);
+  n_ints_ = uint32_t(n);
+  put(to, Held::MoreInts);
+}
+
+/// What is no tensor: numbers and few of them lie in the node itself, the rest elsewhere.
 void Node::Saved::keep(const Frame& f) {
+  const int i = what.index;
+  if (what.kind == BoundSave::SizesOf) return keep_ints(f.tensor(i).sizes());
+  if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
+  if (what.kind != BoundSave::Argument) return keep_elsewhere(f);
+  if (f.none(i)) return;
+  switch (f.op->schema.params[size_t(i)].kind) {
+    case ParamKind::Ints: return keep_ints(f.ints(i));
+    case ParamKind::Int: return put(f.arg<int64_t>(i), Held::Number);
+    case ParamKind::Float: return put(f.arg<double>(i), Held::Number);
+    case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
+    case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
+    case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
+    default: return keep_elsewhere(f);
+  }
+}
+
+[[gnu::noinline]] void Node::Saved::keep_elsewhere(const Frame& f) {
   const int i = what.index;
   const auto boxed = [&](Value v) { put(new Value(std::move(v)), Held::Boxed); };
   const auto list = [&](TensorSpan ts) {
@@ -234,24 +282,13 @@ void Node::Saved::keep(const Frame& f) {
     }
     put(saved.release(), Held::List);
   };
-  if (what.kind == BoundSave::Result)
-    return gives_list(f) ? list(*f.list) : keep_tensor(*f.op, f.results[i], {});
-  if (what.kind == BoundSave::SizesOf) return boxed(Dims(f.tensor(i).sizes()));
-  if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
+  if (what.kind == BoundSave::Result) return list(*f.list);
   if (what.kind == BoundSave::MetaOf) return list(without_elements(f.tensors(i)));
-  if (f.none(i)) return;
-  switch (f.op->schema.params[size_t(i)].kind) {
-    case ParamKind::TensorList: return list(f.tensors(i));
-    case ParamKind::Ints: return boxed(Dims(f.ints(i)));
-    case ParamKind::String: return boxed(f.arg<std::string>(i));
-    case ParamKind::Function: return boxed(f.arg<FunctionRef>(i));
-    case ParamKind::Int: return put(f.arg<int64_t>(i), Held::Number);
-    case ParamKind::Float: return put(f.arg<double>(i), Held::Number);
-    case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
-    case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
-    case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
-    case ParamKind::Tensor: return keep_tensor(*f.op, f.tensor(i), {});
-  }
+  const ParamKind kind = f.op->schema.params[size_t(i)].kind;
+  if (kind == ParamKind::TensorList) return list(f.tensors(i));
+  if (kind == ParamKind::String) return boxed(f.arg<std::string>(i));
+  LAMELLA_ASSERT(kind == ParamKind::Function);
+  boxed(f.arg<FunctionRef>(i));
 }
 
 void Node::Saved::used() const {
@@ -264,12 +301,14 @@ void Node::Saved::used() const {
 const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Tensors& unpacked) const {
   if (held_ == Held::None) return nullptr;
   if (held_ == Held::Number) return bytes_;
-  if (held_ == Held::Tensor) {
+  if (held_ == Held::Ints) return &(ints = Ints(reinterpret_cast<const int64_t*>(bytes_), n_ints_));
+  if (held_ == Held::MoreInts) return &(ints = Ints(as<const int64_t*>(), n_ints_));
+  if (held_ == Held::Tensor || held_ == Held::Wrapper) {
     const Tensor& t = as<Tensor>();
     const TensorImpl* const impl = t.impl();
     if (!impl) return nullptr;
     const bool plain = impl->storage && impl->storage->version.load(std::memory_order_relaxed) == version_;
-    return plain ? &t : as_saved(op.name, t, key_, plain_, version_);
+    return plain ? &t : as_saved(op.name, t, key_, held_ == Held::Tensor, version_);
   }
   if (held_ == Held::List) {
     SavedList& saved = *as<SavedList*>();
@@ -290,7 +329,6 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Ten
     return &unpacked[0];
   }
   const Value& v = *as<Value*>();
-  if (const auto* dims = std::get_if<Dims>(&v)) return &(ints = Ints(*dims));
   if (const auto* function = std::get_if<FunctionRef>(&v)) return function;
   return std::get_if<std::string>(&v);
 }

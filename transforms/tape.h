@@ -86,19 +86,27 @@ struct Node : RefCounted {
     void used() const;
 
    private:
-    enum class Held : uint8_t { None, Tensor, Number, List, Boxed, Packed };
+    /// Wrapper: a tensor without memory of its own.
+    enum class Held : uint8_t { None, Number, Ints, Tensor, Wrapper, MoreInts, List, Boxed, Packed };
     void keep(const Frame& f);
+    void keep_elsewhere(const Frame& f);
     void keep_tensor(const Op& op, const Tensor& t, std::span<const TapeInput> inputs);
     void keep_specially(const Op& op, const Tensor& t);
-    void hold(Tensor value);
+    void holds();
+    void keep_ints(Ints ints);
+    void keep_more_ints(Ints ints);
     void drop();
     template <class T> const T& as() const { return *reinterpret_cast<const T*>(bytes_); }
     template <class T> void put(T v, Held held);
     Held held_ = Held::None;
-    bool plain_ = false;    ///< the tensor kept was no wrapper
-    uint8_t key_;           ///< of the level that saved it
-    uint32_t version_ = 0;  ///< writes that the tensor had seen
+    uint8_t key_;  ///< of the level that saved it
+    union {
+      uint32_t version_ = 0;  ///< writes that the tensor had seen
+      uint32_t n_ints_;
+    };
     alignas(8) unsigned char bytes_[sizeof(Scalar)];
+    static constexpr size_t kFewInts = sizeof(Scalar) / sizeof(int64_t);  ///< lie in bytes_
+    static constexpr size_t kPooledInts = 8;                              ///< in a block of a pool
   };
   const Op* op = nullptr;  ///< null for leaves
   uint64_t order = 0;
