@@ -200,7 +200,7 @@ void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<voi
   while (!stop && elapsed() < options_.deadline()) {
     int q = 2;
     const double spent = elapsed() - begin;
-    if (seconds[0] < 0.35 * spent) q = 0;
+    if (!queues[0].empty() && seconds[0] < 0.35 * spent) q = 0;
     else if (double(deep_) < 0.35 * double(cases_) && seconds[2] > 0.2 * spent) q = 1;
     for (int k = 0; k < 3 && queues[q].empty(); ++k) q = (q + 1) % 3;
     if (queues[q].empty()) break;
