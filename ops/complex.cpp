@@ -37,7 +37,11 @@ void infer_complex(const Frame& f, Inferred& out) {
 
 void conj_of(Frame& f) {
   const Tensor& x = f.tensor(0);
-  f.results[0] = is_complex(x.dtype()) ? conj_physical(x) : x;
+  if (!is_complex(x.dtype())) {
+    f.results[0] = x;
+    return;
+  }
+  f.results[0] = conj_physical(x);
   if (x.impl()->number) f.results[0].impl()->number = true;  // else dy * conj(2i) has the number's dtype
 }
 void real_of(Frame& f) {

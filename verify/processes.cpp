@@ -224,7 +224,7 @@ class Processes {
     int status = 0;
     ::waitpid(c.pid, &status, 0);
     c.pid = -1;
-    if (WIFSIGNALED(status)) died(c, WTERMSIG(status));
+    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) died(c, status);
   }
 
   void take_snapshots(Child& c) {
@@ -238,8 +238,14 @@ class Processes {
     }
   }
 
+  /// How a process ended that was not done: sanitizers, and whoever calls exit(), give a status.
+  static std::string end_of(int status) {
+    if (!WIFSIGNALED(status)) return format("exited with status {}", WEXITSTATUS(status));
+    return WTERMSIG(status) == SIGKILL ? "did not end" : format("crashed: {}", ::strsignal(WTERMSIG(status)));
+  }
+
   /// The check that was running is a failure; another process goes on without its pair.
-  void died(Child& c, int signal) {
+  void died(Child& c, int status) {
     const Position at = *c.position;
     c.earlier.merge(c.last);
     c.last = {};
@@ -252,7 +258,7 @@ class Processes {
       const Case decoded(op, choices, law.options);
       program = cpp_declarations(decoded.args) + "  " + cpp_call(op, decoded.args) + ";\n";
     } catch (const std::exception&) {}
-    const std::string what = signal == SIGKILL ? "did not end" : format("crashed: {}", ::strsignal(signal));
+    const std::string what = end_of(status);
     Failure crash;
     crash.op = op.name;
     crash.law = law.id;
