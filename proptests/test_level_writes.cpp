@@ -2,7 +2,6 @@
 // hand.
 #include <gtest/gtest.h>
 #include <numeric>
-#include <thread>
 
 #include "lamella/lamella.h"
 
@@ -33,111 +32,6 @@ std::string refusal(const std::function<void()>& f) {
 }
 
 const Tensor kX = d({2}, {3, 5});
-Tensor fresh() { return d({2}, {2, 7}); }
-
-// ---- promotion of fresh storage
-// -----------------------------------------------------------------------------
-
-TEST(Promotion, TheTapeKeepsWhatItSaved) {
-  const auto product = [](const Tensor& x) { return sum(fresh().mul_(x)); };
-  EXPECT_EQ(gradient(product, kX), (V{2, 7}));
-  const auto saved_before = [](const Tensor& x) {
-    const Tensor z = fresh(), q = x * z;  // q z' = x z (z + x)
-    z.add_(x);
-    return sum(q * z);
-  };
-  EXPECT_EQ(gradient(saved_before, kX), (V{2 * (2 + 6), 7 * (7 + 10)}));
-  const auto written_before = [](const Tensor& x) {
-    const Tensor z = fresh();
-    z.fill_(4);
-    const Tensor q = x * z;
-    z.add_(x);
-    return sum(q * z);
-  };
-  EXPECT_EQ(gradient(written_before, kX), (V{4 * (4 + 6), 4 * (4 + 10)}));
-  EXPECT_EQ(gradient([](const Tensor& x) { return sum(fresh().maximum_(x)); }, kX), (V{1, 0}));
-  const V power = gradient([](const Tensor& x) { return sum(fresh().pow_(x)); }, kX);
-  EXPECT_NEAR(power[0], 8 * std::log(2.0), 1e-12);
-  EXPECT_NEAR(power[1], 16807 * std::log(7.0), 1e-8);
-}
-
-TEST(Promotion, OfLargeTensors) {
-  const auto f = [](const Tensor& x) {
-    const Tensor z = full({1000}, 3.0, DType::F64), q = x * z;
-    z.mul_(x);
-    return sum(q + z);
-  };
-  EXPECT_EQ(gradient(f, ones({1000}, DType::F64)), V(1000, 6));
-}
-
-TEST(Promotion, UnderNestedLevels) {
-  const auto both = [](const Tensor& y) {
-    const Tensor z = fresh(), q = y * z;
-    z.mul_(y);
-    return q + z;  // 2 z y
-  };
-  const Tensor rows = stack({kX, kX * 2});
-  const UnaryFunction each = grad([&](const Tensor& y) { return sum(both(y)); });
-  EXPECT_EQ(vmap(each)(rows).to_vector(), (V{4, 14, 4, 14}));
-  const auto outer = [&](const Tensor& x) { return sum(vmap(UnaryFunction(both))(stack({x, x * 2}))); };
-  EXPECT_EQ(gradient(outer, kX), (V{12, 42}));
-  const auto captured = [](const Tensor& x) {  // the outer tape saves z, the inner level promotes it
-    const UnaryFunction lane = [x](const Tensor& y) {
-      const Tensor z = fresh(), q = x * z;
-      z.mul_(y);
-      return q + z;
-    };
-    return sum(vmap(lane)(stack({x, x * 2})));
-  };
-  EXPECT_EQ(gradient(captured, kX), (V{10, 35}));
-}
-
-TEST(Promotion, IsAWriteForWhatAnInnerTapeSaved) {
-  const auto program = [](bool promoted) {
-    return [promoted](const Tensor& x) {
-      const Tensor z = promoted ? fresh() : x * 2;
-      const VjpResult r = vjp([&](const Tensors& w) { return Tensors{w[0] * z}; }, {d({2}, {1, 1})});
-      z.mul_(x);
-      return sum(r.pullback({ones_like(r.values[0])})[0]);
-    };
-  };
-  for (const bool promoted : {true, false})
-    EXPECT_TRUE(refusal([&] {
-                  grad(UnaryFunction(program(promoted)))(kX);
-                }).starts_with("value: backward: a value that mul saved was written in place later"));
-}
-
-TEST(Promotion, KnowsWhoMadeTheMemory) {
-  const auto written = [](const std::function<Tensor()>& make) {
-    return [make](const Tensor& x) { return sum(make().add_(x) * x); };  // (z + x) x
-  };
-  const auto elsewhere = [](const std::function<Tensor()>& make) {
-    return [make] {
-      Tensor z;
-      std::thread([&] { z = make(); }).join();
-      return z;
-    };
-  };
-  const auto in_a_level = [] {  // opened later than grad, on a thread of its own
-    Tensor z;
-    vmap([&](const Tensor& row) {
-      z = fresh();
-      return row;
-    })(d({1}, {0}));
-    return z;
-  };
-  EXPECT_EQ(gradient(written(in_a_level), kX), (V{8, 17}));
-  EXPECT_NE(refusal([&] { gradient(written(elsewhere(in_a_level)), kX); }).find("made outside grad#1"),
-            std::string::npos);
-  const auto captured = [&](const Tensor& x) {
-    const DispatchState::Captured state = DispatchState::capture();
-    return sum(elsewhere([&] {
-      const ScopedState acting(state);
-      return fresh().add_(x) * in_a_level().add_(x);  // (z + x)^2
-    })());
-  };
-  EXPECT_EQ(gradient(captured, kX), (V{10, 24}));
-}
 
 // ---- views of written views
 // ---------------------------------------------------------------------------------

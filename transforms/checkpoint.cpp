@@ -79,7 +79,7 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
     Mark first;         ///< when the function ran first
     Tensor value = {};  ///< and what it saved when it ran again, as tapes save it
     int key = 0;
-    bool plain = false;
+    int last = 0;  ///< level
     uint32_t version = 0;
   };
 
@@ -120,7 +120,7 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
           count, type_str(value), saver, s.numel, s.saver);
       s.value = value;
       s.key = key;
-      s.plain = value.impl()->storage;
+      s.last = last_level(*value.impl());
       s.version = writes_seen(*value.impl());
       ++count;
       return nullptr;
@@ -145,7 +145,7 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
                   "backward: a value that {} saved in a checkpointed function was written in place later: "
                   "version {}, expected {}; clone it first",
                   s.saver, now.version, s.first.version);
-    return *as_saved(s.saver, s.value, s.key, s.plain, s.version);
+    return *as_saved(s.saver, s.value, s.key, s.last, s.version);
   }
 
   void drop(size_t number) {

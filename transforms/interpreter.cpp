@@ -7,6 +7,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 #include "lamella/ops/structured.h"
+#include "lamella/transforms/history.h"
 #include "lamella/transforms/overlap.h"
 #include "lamella/transforms/tape.h"
 
@@ -37,37 +38,63 @@ void Interpreter::written(Frame& frame) {
   copy_(target, result);
 }
 
-/// NOTE: [promotion of fresh storage] A tensor made inside the level without its values (zeros) may be
-/// written with values of the level as long as no view of it exists: its header becomes a wrapper, so every
-/// handle sees the value (decision 0005).
+Content content_of(const Tensor& t) {
+  const Tensor* now = &t;
+  bool held = false;  // by two wrappers: operators may return what they were given
+  while (!now->impl()->storage && now->keys() >> kFirstLevelKey) {
+    const auto* const w = static_cast<const Wrapper*>(now->impl()->extra);
+    if (const auto* const r = dynamic_cast<const ReplacingWrapper*>(w)) {
+      const ReplacingWrapper& base = r->view ? ReplacingWrapper::of_base(*r->view) : *r;
+      return {now, base.argument ? 0 : base.birth, held || base.views.load(std::memory_order_relaxed) > 0};
+    }
+    held |= !w->value.impl()->unique();
+    now = &w->value;
+  }
+  const Storage* const memory = now->impl()->storage;
+  if (!memory) return {now, 0, held};
+  const Family* const family = now->impl()->family();
+  // A small tensor's memory lies in its header: who promotes that cannot leave it to anybody else.
+  const bool lost = now == &t && memory->embedded && !memory->unique();
+  return {now, memory->birth, held || lost || (family && !family->unique())};
+}
+
+/// NOTE: [promotion of fresh storage] A tensor made inside the level without its values (zeros, or what other
+/// levels alone wrap) may be written with values of the level as long as no view of it exists: its header
+/// becomes a wrapper around a header of its own for what it was, so every handle sees the value (decision
+/// 0005).
 void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor& target) {
   TensorImpl* impl = target.impl();
-  const bool plain_here = impl->storage && !impl->extra && !has_late_history(impl);
-  LAMELLA_CHECK(plain_here && born_inside(impl->storage->birth, key_, serial_), Level,
+  const Content content = content_of(target);
+  LAMELLA_CHECK(born_inside(content.birth, key_, serial_), Level,
                 "{}: {} is {}, made outside {}; expected a tensor that can hold a value of it: return the "
                 "value instead",
                 frame.op->name, arg, target, live_key_name(key_));
-  const bool embedded = impl->storage->embedded;
-  const bool shared = embedded ? !impl->storage->unique() : impl->family() && !impl->family()->unique();
+  const bool shared = content.shared;
   LAMELLA_CHECK(
       !shared, Level,
       "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
       frame.op->name, arg, target, live_key_name(key_));
-  const Tensor plain = embedded ? clone(target) : make_alias(target);
+  if (content.memory()) check_followed(*frame.op, arg, *content.holder);
+  const bool embedded = impl->storage && impl->storage->embedded;
+  const Tensor plain = embedded ? clone(target) : lamella::fixed(target);
+  LAMELLA_ASSERT(!plain.is_same(target));
   if (embedded) plain.impl()->storage->version.store(impl->storage->version.load());  // a tape compares it
   Wrapper* const extra = shell(plain);
   // From here on nothing fails. What lies in the header's own block stays there, for the block's next life.
   Storage* const memory = impl->storage;
+  TensorExtra* const known = impl->extra;
   const bool own = impl->full && memory == impl->suffix();
   impl->storage = nullptr;
   impl->extra = extra;
   impl->keys |= KeySet::of(key_).bits;
-  if (!own && memory->release()) Storage::destroy(memory);
+  if (memory && !own && memory->release()) Storage::destroy(memory);
+  if (!known) return;
+  known->in_block ? known->~TensorExtra() : delete known;
 }
 
-const Tensor* before_promotion(const Tensor& t, int key) {
+const Tensor* before_promotion(const Tensor& t, int key, int last) {
   const Tensor* now = &t;
-  while (!now->impl()->storage) {
+  while (last_level(*now->impl()) != last) {
     const auto* w = static_cast<const Wrapper*>(now->impl()->extra);
     const auto* promoted = dynamic_cast<const Promoted*>(w);
     if (!promoted || w->key < key) return nullptr;
@@ -100,6 +127,11 @@ void ViewStep::destroy(ViewStep* step) {
     step = from && from->release() ? from : nullptr;
   }
 }
+
+ViewOf::ViewOf(Tensor b) : base(std::move(b)) {
+  ReplacingWrapper::of_base(*this).views.fetch_add(1, std::memory_order_relaxed);
+}
+ViewOf::~ViewOf() { ReplacingWrapper::of_base(*this).views.fetch_sub(1, std::memory_order_relaxed); }
 
 namespace {
 /// The steps that lead from the base to the view, in order.
@@ -134,8 +166,7 @@ void note_view(const Frame& frame, const Tensor& result, int key, uint64_t seria
   const Tensor& input = frame.tensor(frame.op->tensor_params[0]);
   auto* in = wrapper_at<ReplacingWrapper>(input, key, serial);
   LAMELLA_ASSERT(w && in);
-  auto view = std::make_unique<ViewOf>();
-  view->base = in->view ? in->view->base : input;
+  auto view = std::make_unique<ViewOf>(in->view ? in->view->base : input);
   view->last = Ref<ViewStep>::adopt(new ViewStep(in->view ? in->view->last : Ref<ViewStep>(), frame));
   view->generation = ReplacingWrapper::of_base(*view).generation;
   w->view = std::move(view);

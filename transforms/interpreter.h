@@ -21,32 +21,51 @@ struct ViewStep : RefCounted {
   static void destroy(ViewStep* step);
 };
 struct ViewOf {
-  Tensor base;
+  const Tensor base;
   Ref<ViewStep> last;
   uint64_t generation = 0;
+  explicit ViewOf(Tensor b);
+  ~ViewOf();
+  ViewOf(const ViewOf&) = delete;
 };
 
 /// A wrapper of grad or jvp.
 struct ReplacingWrapper : Wrapper {
-  std::unique_ptr<ViewOf> view;  ///< null when it is no view
-  uint64_t generation = 0;       ///< counts writes
-  bool argument = false;         ///< holds an argument of the transform: its memory belongs to the caller
+  std::unique_ptr<ViewOf> view;           ///< null when it is no view
+  uint64_t generation = 0;                ///< counts writes
+  uint64_t birth = detail::birth_serial;  ///< as a storage's
+  std::atomic<uint32_t> views{0};         ///< that are alive and have it for their base
+  bool argument = false;  ///< holds an argument of the transform: its memory belongs to the caller
   uint64_t writes() const override { return view ? of_base(*view).generation : generation; }
   static ReplacingWrapper& of_base(const ViewOf& view) {
     return *static_cast<ReplacingWrapper*>(view.base.impl()->extra);
   }
 };
 
-/// What promotion puts into a header (NOTE: [promotion of fresh storage]): a wrapper, and the plain tensor
-/// that the header was.
+/// What promotion puts into a header (NOTE: [promotion of fresh storage]): a wrapper, and the tensor, of no
+/// level or of levels further out, that the header was.
 struct Promoted {
   Tensor before;
 };
 template <class W> struct PromotedWrapper : W, Promoted {};
 
-/// A tape's handle `t` that was plain when the tape of level `key` saved it: as that level saw it. Null when
-/// a level further out has turned it into a wrapper, which to this one is a write.
-const Tensor* before_promotion(const Tensor& t, int key);
+/// The level that wraps a tensor last; 0: none.
+inline int last_level(const TensorImpl& t) {
+  return t.storage || !(t.keys >> kFirstLevelKey) ? 0 : KeySet(t.keys).highest();
+}
+/// A tape's handle `t`, of which `last` was the last level when the tape of level `key` saved it: as that
+/// level saw it. Null when a level further out has promoted it, which to this one is a write.
+const Tensor* before_promotion(const Tensor& t, int key, int last);
+
+/// Where a write to a tensor ends: in the memory below wrappers of vmap, or in a wrapper that replaces its
+/// value.
+struct Content {
+  const Tensor* holder;  ///< that tensor or wrapper
+  uint64_t birth;        ///< as a storage's; 0 for memory of a caller
+  bool shared;           ///< other tensors show it
+  const Storage* memory() const { return holder->impl()->storage; }
+};
+Content content_of(const Tensor& t);
 /// Tells writes apart that a tensor has seen through any wrapper, for tapes that saved it.
 uint32_t writes_through(const TensorImpl* impl);
 inline uint32_t writes_seen(const TensorImpl& impl) {
@@ -114,7 +133,7 @@ class Interpreter : public Transform {
   /// Makes `target`, a tensor this level wraps, stand for `value` (of its shape and dtype), for all who hold
   /// it.
   virtual void assign(const Frame& frame, const Tensor& target, const Tensor& value) = 0;
-  /// A heap-made wrapper around `plain`, a tensor this level did not know: what promotion puts into its
+  /// A heap-made wrapper around `plain`, a tensor this level does not wrap: what promotion puts into its
   /// header. A PromotedWrapper.
   virtual Wrapper* shell(const Tensor& plain) = 0;
   template <class W> W* make_shell(const Tensor& plain, Tensor value) const {

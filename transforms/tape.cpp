@@ -12,8 +12,8 @@ namespace {
 /// A saved list; its tensors are values like other saved ones. Packed ones are undefined here.
 struct SavedList {
   Tensors values;
-  std::vector<std::shared_ptr<Packed>> packed;      ///< empty, or one for each
-  std::vector<std::pair<uint32_t, bool>> versions;  ///< writes seen, and whether it was no wrapper
+  std::vector<std::shared_ptr<Packed>> packed;     ///< empty, or one for each
+  std::vector<std::pair<uint32_t, int>> versions;  ///< writes seen, and the last level
 };
 
 }  // namespace
@@ -123,16 +123,18 @@ bool gives_list(const Frame& f) { return f.op->schema.result_kind == ResultKind:
 [[gnu::noinline]] Tensor own_fresh(const Tensor& t, int key) {
   const Storage* const memory = t.impl()->storage;
   const LevelSlot& level = dispatch_state().levels[key - kFirstLevelKey];
-  if (!born_inside(memory->birth, key, level.serial)) return t;
+  if (!born_inside(memory ? memory->birth : content_of(t).birth, key, level.serial)) return t;
+  if (!memory) return fixed(t);
+  if (t.impl()->extra) return memory->embedded ? clone(t) : fixed(t);
   return memory->embedded ? clone(make_alias(t)) : make_alias(t);
 }
 
 /// The tape's own header: at the base always, since any tensor may be written later and then has a history.
 inline Tensor own_header(const Tensor& t, int key) {
   const TensorImpl* const impl = t.impl();
-  if (!impl || !impl->storage || impl->number) return t;
-  if (key == 0) return make_alias(t);
-  return impl->storage->birth == 0 || impl->extra ? t : own_fresh(t, key);
+  if (!impl || impl->number) return t;
+  if (key == 0) return impl->storage ? make_alias(t) : t;
+  return impl->storage && impl->storage->birth == 0 ? t : own_fresh(t, key);
 }
 
 /// A copy of what is about to be written.
@@ -144,8 +146,8 @@ Tensor own_value(const Tensor& t, int key) {
 
 }  // namespace
 
-const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, bool plain, uint32_t version) {
-  const Tensor* const then = plain && !t.impl()->storage ? before_promotion(t, key) : &t;
+const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version) {
+  const Tensor* const then = before_promotion(t, key, last);
   const uint32_t now = then ? writes_seen(*then->impl()) : version + 1;
   LAMELLA_CHECK(now == version, Value,
                 "backward: a value that {} saved was written in place later: version {}, expected {}; "
@@ -181,8 +183,11 @@ template <class T> void Node::Saved::put(T v, Held held) {
 /// After a tensor was constructed in bytes_.
 [[gnu::always_inline]] inline void Node::Saved::holds() {
   const TensorImpl* const kept = as<Tensor>().impl();
-  held_ = kept && kept->storage ? Held::Tensor : Held::Wrapper;
+  const bool plain = kept && kept->storage;
+  held_ = plain ? Held::Tensor : Held::Wrapper;
   if (kept) version_ = writes_seen(*kept);
+  if (!plain) [[unlikely]]
+    bytes_[sizeof(Tensor)] = kept ? uint8_t(last_level(*kept)) : 0;
 }
 
 namespace {
@@ -216,7 +221,7 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
     return holds();
   }
   const TensorImpl* const impl = t.impl();
-  const bool outside = !impl || !impl->storage || impl->storage->birth == 0;
+  const bool outside = !impl || (impl->storage && impl->storage->birth == 0);
   new (bytes_) Tensor(outside || unwrapped(inputs, what) ? t : own_header(t, key_));
   holds();
 }
@@ -278,7 +283,7 @@ void Node::Saved::keep(const Frame& f) {
       if (packer) saved->packed.push_back(form);
       saved->values.push_back(form ? Tensor() : std::move(value));
       const TensorImpl* const kept = saved->values.back().impl();
-      saved->versions.push_back({kept ? writes_seen(*kept) : 0, kept && kept->storage});
+      saved->versions.push_back({kept ? writes_seen(*kept) : 0, kept ? last_level(*kept) : 0});
     }
     put(saved.release(), Held::List);
   };
@@ -308,14 +313,15 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Ten
     const TensorImpl* const impl = t.impl();
     if (!impl) return nullptr;
     const bool plain = impl->storage && impl->storage->version.load(std::memory_order_relaxed) == version_;
-    return plain ? &t : as_saved(op.name, t, key_, held_ == Held::Tensor, version_);
+    const int last = held_ == Held::Tensor ? 0 : bytes_[sizeof(Tensor)];
+    return plain ? &t : as_saved(op.name, t, key_, last, version_);
   }
   if (held_ == Held::List) {
     SavedList& saved = *as<SavedList*>();
     for (size_t k = 0; k < saved.values.size(); ++k) {
       if (!saved.values[k].defined()) continue;
-      const auto [version, was_plain] = saved.versions[k];
-      const Tensor* const then = as_saved(op.name, saved.values[k], key_, was_plain, version);
+      const auto [version, last] = saved.versions[k];
+      const Tensor* const then = as_saved(op.name, saved.values[k], key_, last, version);
       if (then != &saved.values[k]) saved.values[k] = Tensor(*then);  // promoted meanwhile
     }
     if (saved.packed.empty()) return &(list = TensorSpan(saved.values));

@@ -86,7 +86,7 @@ struct Node : RefCounted {
     void used() const;
 
    private:
-    /// Wrapper: a tensor without memory of its own.
+    /// Wrapper: a tensor without memory of its own, and its last level.
     enum class Held : uint8_t { None, Number, Ints, Tensor, Wrapper, MoreInts, List, Boxed, Packed };
     void keep(const Frame& f);
     void keep_elsewhere(const Frame& f);
@@ -139,9 +139,9 @@ struct TapeInput {
 /// autograd.
 NodeRef record(const Frame& values, std::span<const TapeInput> inputs, int key = 0);
 
-/// `t` as level `key` (0: base autograd) saved it for `saver`, when it had seen `version` writes and was a
-/// wrapper or `plain`. Error value when it was written since.
-const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, bool plain, uint32_t version);
+/// `t` as level `key` (0: base autograd) saved it for `saver`, when it had seen `version` writes and `last`
+/// was its last level. Error value when it was written since.
+const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version);
 
 /// While alive on this thread, what is recorded keeps copies of values that lie in `memory`, which is about
 /// to be written.

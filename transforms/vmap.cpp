@@ -92,7 +92,7 @@ class Vmap final : public Interpreter {
   Left left(const Tensor& t) const override { return {batch_of(t)}; }
   Tensor fixed(const Tensor& t) const override {
     const auto& w = *wrapper_at<VmapWrapper>(t, key_, serial_);
-    return wrap(lamella::fixed(w.value), w.dim, t.sizes(), t.strides());
+    return wrap(lamella::fixed(w.value), w.dim, t.sizes(), t.strides(), t.impl()->offset);
   }
 
  protected:

@@ -146,10 +146,8 @@ class Model {
     // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
     const bool gains = !m.wrapped && on != 0,
                gains_lanes = (m.sure & mapped_) == 0 && (lanes(s) & mapped_) != 0;
-    // zeros_like(x) has the lanes of x: a wrapper of vmap, which the grad inside cannot turn into its own.
-    const bool has_lanes = (m.lanes & mapped_) != 0;
-    out_.level[i] = m.of_input || (gains && (m.outside || others || has_lanes)) ||
-                    (gains_lanes && (m.on != 0 || m.outside || others));
+    out_.level[i] =
+        m.of_input || (gains && (m.outside || others)) || (gains_lanes && (m.on != 0 || m.outside || others));
     for (const std::vector<Save>* saves : {&saves_, &results_})
       for (const Save& v : *saves) {
         if (v.storage != storage || (saves == &results_ && v.at == i)) continue;
