@@ -459,9 +459,9 @@ int64_t bytes_spanned(const View& v) {
 
 Overlap overlap_in_memory(const View& a, const View& b, int64_t apart) {
   if (apart >= bytes_spanned(a) || -apart >= bytes_spanned(b)) return Overlap::None;
-  const bool same = apart == 0 && a.dtype == b.dtype && a.rank == b.rank &&
-                    std::equal(a.sizes, a.sizes + a.rank, b.sizes) &&
-                    std::equal(a.strides, a.strides + a.rank, b.strides);
+  bool same = apart == 0 && a.dtype == b.dtype && a.rank == b.rank;
+  for (int d = 0; same && d < a.rank; ++d)  // a dim of size 1 is never stepped along
+    same = a.sizes[d] == b.sizes[d] && (a.sizes[d] == 1 || a.strides[d] == b.strides[d]);
   if (same) return Overlap::Same;
   return interleaved(a, b, apart) ? Overlap::None : Overlap::Partial;
 }
