@@ -93,6 +93,40 @@ TEST(BaseWrites, FormulasThatNeedTheOldValue) {
   EXPECT_DOUBLE_EQ(gradient(w, c)[0], 0);
 }
 
+/// vmap computes the batch, which base autograd records, and then writes the memory that was saved.
+TEST(BaseWrites, FormulasThatNeedTheOldValueInLanes) {
+  using Write = std::function<void(const Tensor&)>;
+  const auto slope = [](const Write& write, int levels) {
+    const Tensor w = requires_grad(tensor_of({2, 2}, {0.5, 1, 0.25, 2}, DType::F64));
+    UnaryFunction f = [&](const Tensor& x) {
+      const Tensor y = x * 1;
+      write(y);
+      return y;
+    };
+    for (; levels > 0; --levels) f = vmap(f);
+    return gradient(w, f(w));
+  };
+  const Numbers at = {0.5, 1, 0.25, 2};
+  const auto expect = [&](const Write& write, double (*derivative)(double)) {
+    for (int levels = 0; levels <= 2; ++levels) {
+      const Numbers got = slope(write, levels);
+      for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(got[i], derivative(at[i]), 1e-14) << levels;
+    }
+  };
+  expect([](const Tensor& y) { y.mul_(y); }, [](double x) { return 2 * x; });
+  expect([](const Tensor& y) { y.sin_(); }, [](double x) { return std::cos(x); });
+  expect([](const Tensor& y) { y.pow_(number(3)); }, [](double x) { return 3 * x * x; });
+  expect([](const Tensor& y) { y.reciprocal_(); }, [](double x) { return -1 / (x * x); });
+  const Tensor w = leaf({2, 3});
+  const auto constant = [](const Tensor& x) {  // p is a constant until it is written
+    const Tensor p = full_like(x, 5.0);
+    p.mul_(x);
+    p.mul_(x);
+    return p;
+  };
+  EXPECT_EQ(gradient(w, vmap(UnaryFunction(constant))(w)), (Numbers{20, 30}));
+}
+
 TEST(BaseWrites, WhatCannotBeFollowedIsRefused) {
   const Tensor w = requires_grad(tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64)), y = w * 1;
   EXPECT_EQ(refused([&] { w.mul_(w); }), ErrorCode::Value);

@@ -2,6 +2,7 @@
 #include "lamella/transforms/interpreter.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "lamella/core/family.h"
 #include "lamella/ops/functions.h"
@@ -28,7 +29,11 @@ void Interpreter::written(Frame& frame) {
   const std::string& arg = frame.op->schema.params[0].name;
   Tensor result;
   Frame base{frame.op->base, frame.args + (frame.op->form == OpForm::Out ? 1 : 0), &result};
-  lamella::call(base);
+  {
+    std::optional<KeepingCopies> keeping;  // vmap writes memory that base autograd may save below
+    if (const Storage* const memory = content_of(target).memory()) keeping.emplace(memory);
+    lamella::call(base);
+  }
   ops::check_target(*base.op, arg, target, {result.sizes(), result.dtype()});
   check_overlap(base, arg, target);
   if (result.dtype() != target.dtype()) result = to(result, target.dtype());
