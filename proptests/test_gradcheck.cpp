@@ -166,6 +166,24 @@ TEST(Gradcheck, MissingTermAndDetachedInput) {
   EXPECT_EQ(detached_input.findings[0].expected, 1);
 }
 
+/// One entry is wrong at the levels and in base autograd, whose rules are theirs; another one in base
+/// autograd alone.
+TEST(Gradcheck, LooksAtBaseAutogradBesideWhatTheLevelsGetWrong) {
+  define_half_squares();
+  const auto f = [](const Tensor& x) {
+    const Tensor y = call("gradcheck_entry", {x})[0];
+    if (!is_grad_required(x)) return y;
+    const Tensor flat = reshape(arange(x.numel()), IntArg(x.sizes()));
+    return y + where(eq(flat, 2), x - detach(x), zeros_like(x));
+  };
+  const GradcheckReport r = gradcheck(f, point23());
+  ASSERT_EQ(r.wrong, 2u) << r.text();
+  EXPECT_EQ(r.findings[0].input.at, (Dims{1, 1})) << r.text();
+  EXPECT_EQ(r.findings[1].check, "backward") << r.text();
+  EXPECT_EQ(r.findings[1].input.at, (Dims{0, 2})) << r.text();
+  EXPECT_EQ(r.findings[1].got, r.findings[1].expected + 1) << r.text();
+}
+
 TEST(Gradcheck, SecondResultIsNamed) {
   const GradcheckReport r = gradcheck(
       [](const Tensors& a) {

@@ -308,8 +308,7 @@ void Checker::check() {
   const bool found = !undecided_.empty() || report_.not_smooth > kinks_before;
   if (!found && (everywhere || !columns_.empty())) check_linear();
   if (options_.vjp && options_.jvp) check_pullback();
-  // The rules are those of the levels: what they get wrong is not said twice.
-  if (options_.backward && label_.empty() && undecided_.empty() && report_.wrong == 0) check_backward();
+  if (options_.backward && label_.empty()) check_backward();
 }
 
 void Checker::run() {

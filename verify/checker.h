@@ -82,6 +82,7 @@ class Checker {
   void check_pullback();
   void check_backward();
   void check_pullback_linear();
+  bool is_known(std::optional<size_t> i, size_t j) const;
   Reals cotangent(const Reals& j_t) const;
   bool adjoint_holds(const Reals& t, const Reals& j_t) const;
   bool excused(size_t i, size_t j, const GradcheckEntry& e) const;
