@@ -130,6 +130,12 @@ TEST(TreeGrad, HandsAuxThrough) {
   EXPECT_EQ(disagrees(slope.bias, (x * l.weight + l.bias) * 2.0, Agreement::Bitwise), "");
   EXPECT_EQ(disagrees(aux.weight, x * l.weight + l.bias, Agreement::Bitwise), "");
   EXPECT_EQ(aux.kept, 3);
+  const auto [value, slopes, more] = value_and_grad_has_aux<0, 1>(f)(l, x);
+  EXPECT_EQ(disagrees(value, f(l, x).first, Agreement::Bitwise), "");
+  EXPECT_EQ(disagrees(std::get<0>(slopes).bias, slope.bias, Agreement::Bitwise), "");
+  EXPECT_EQ(disagrees(std::get<1>(slopes), l.weight * slope.bias, Agreement::Bitwise), "");
+  EXPECT_EQ(disagrees(more.weight, aux.weight, Agreement::Bitwise), "");
+  EXPECT_EQ(more.kept, 3);
 }
 
 TEST(TreeVmap, EqualsThatOfLists) {

@@ -123,6 +123,17 @@ auto grad_has_aux(F f) {
   };
 }
 
+/// Of f that returns (value, aux): (value, gradients, aux).
+template <int... Argnums, class F>
+requires detail::GradOfTrees<F, Argnums...>
+auto value_and_grad_has_aux(F f) {
+  return [f = std::move(f)]<class... A>(const A&... args) requires std::invocable<const F&, const A&...> {
+    auto r = detail::run_grad<Argnums...>(f, args...);
+    auto& [value, aux] = r.result;
+    return std::tuple(std::move(value), std::move(r.grads), std::move(aux));
+  };
+}
+
 /// What vjp of a function of trees returns.
 template <class R, class In> struct TreeVjp {
   R value;
