@@ -9,7 +9,8 @@ namespace lamella {
 struct alignas(16) Storage : RefCounted {
   void* data = nullptr;
   size_t nbytes = 0;
-  uint64_t birth = 0;  ///< serial of the innermost live level when it was made; 0 outside all levels
+  uint64_t birth = 0;  ///< serial of the innermost live level when it was made (0 outside all levels), and
+                       ///< kInferenceBirth when that was in inference mode
   std::atomic<uint32_t> version{0};  ///< counts in-place writes
   Device device = Device::CPU;
   bool embedded = false;  ///< lives in the pooled block of a small tensor
@@ -22,6 +23,9 @@ struct alignas(16) Storage : RefCounted {
 
 using StorageRef = Ref<Storage>;
 
+/// Marks, in Storage::birth, memory made in inference mode. No serial has this bit.
+inline constexpr uint64_t kInferenceBirth = uint64_t{1} << 63;
+
 /// What is alive in this process, for leak laws: storages with memory of their own, and blocks: headers of
 /// tensors (of up to 64 bytes with their elements), nodes of tapes and what leaves collect, storages of up to
 /// 4 KiB. Blocks that wait in pools for their next life do not count, but for those of other live threads.
@@ -32,7 +36,7 @@ struct MemoryStats {
 MemoryStats memory_stats();
 
 namespace detail {
-/// Serial that new storage gets; written by dispatch when levels open and close.
+/// Birth that new storage gets; written when levels and inference modes open and close.
 inline thread_local constinit uint64_t birth_serial = 0;
 }  // namespace detail
 

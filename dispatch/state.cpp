@@ -87,7 +87,7 @@ void Level::open(Transform& transform) {
   if (transform.kind() != TransformKind::Carried) state.ambient |= bit;
   if (transform.kind() == TransformKind::Mode) state.modes |= bit;
   state.table = &OpTable::current();  // rules and kernels of one stack see one table
-  detail::birth_serial = serial_;
+  detail::birth_serial = serial_ | (saved_birth_ & kInferenceBirth);
 }
 
 Level::~Level() {
@@ -129,7 +129,9 @@ void Transform::call_with_functions(Frame& frame, int key) {
 
 DispatchState::Captured DispatchState::capture() {
   const DispatchState& s = dispatch_state();
-  return {s.exclude, s.modes, s.ambient, s.table, s.depth, s.default_dtype, {s.levels, s.levels + s.depth}};
+  const bool inference = detail::birth_serial & kInferenceBirth;
+  return {s.exclude, s.modes,         s.ambient, s.table,
+          s.depth,   s.default_dtype, inference, {s.levels, s.levels + s.depth}};
 }
 
 namespace {
@@ -143,7 +145,8 @@ void apply(const DispatchState::Captured& c) {
   for (int i = 0; i < std::max(s.depth, c.depth); ++i)
     s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
   s.depth = c.depth;
-  detail::birth_serial = c.levels.empty() ? 0 : c.levels.back().serial;
+  detail::birth_serial =
+      (c.levels.empty() ? 0 : c.levels.back().serial) | (c.inference ? kInferenceBirth : 0);
 }
 }  // namespace
 
@@ -162,6 +165,7 @@ ScopedState::~ScopedState() {
 }
 
 bool born_inside(uint64_t birth, int key, uint64_t serial) {
+  birth &= ~kInferenceBirth;
   if (birth == 0) return false;
   if (detail::block_of(birth) == detail::block_of(serial)) return birth >= serial;
   const DispatchState& s = dispatch_state();

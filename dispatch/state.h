@@ -71,6 +71,7 @@ struct DispatchState {
     const OpTable* table;
     int32_t depth;
     DType default_dtype;
+    bool inference;
     std::vector<LevelSlot> levels;
   };
   static Captured capture();

@@ -82,6 +82,26 @@ TEST(AutogradErrors, Hooks) {
   count.remove();
 }
 
+TEST(AutogradErrors, InferenceTensors) {
+  const Tensor leaf = leaf_of(x23());
+  Tensor c;
+  {
+    const InferenceMode on;
+    c = clone(x23());
+  }
+  EXPECT_INLINE(refused([] { is_inference(Tensor()); }), R"(
+      [undefined] is_inference: the tensor is undefined; expected a defined one)");
+  EXPECT_INLINE(refused([&] { mul(leaf, c); }, {leaf, c}), R"(
+      [value] mul: f64[2,3] was made in inference mode and would be saved for backward; expected a clone \
+      of it made outside)");
+  EXPECT_INLINE(refused([&] { c.add_(leaf); }, {leaf, c}), R"(
+      [value] add: a is f64[2,3], made in inference mode, and would get derivatives; expected a clone of \
+      it made outside)");
+  EXPECT_INLINE(refused([&] { requires_grad(c); }, {c}), R"(
+      [value] requires_grad: f64[2,3] was made in inference mode; expected one that was not: clone it \
+      outside)");
+}
+
 TEST(StridedErrors, Parts) {
   const Tensor x = x23();
   EXPECT_INLINE(refused(

@@ -264,7 +264,8 @@ void view_cell(Frame& f, int key) {
   if (follows && !(dispatch_state().exclude & KeySet::of(kAutogradKey).bits))
     return Family::join(f.results[0], Family::of(x));
   // No family knows of this view: memory that a level could promote counts as made outside from now on.
-  if (Storage* const memory = x.impl()->storage; memory && memory->birth != 0) memory->birth = 0;
+  if (Storage* const memory = x.impl()->storage; memory && memory->birth & ~kInferenceBirth)
+    memory->birth &= kInferenceBirth;
 }
 
 /// Writes the functional result of `base` into `target`.

@@ -7,6 +7,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/history.h"
+#include "lamella/transforms/inference.h"
 
 namespace lamella {
 
@@ -131,6 +132,9 @@ void autograd_cell(Frame& f, int) {
 
 namespace {
 void make_leaf(Tensor& t) {
+  LAMELLA_CHECK(!is_inference(t), Value,
+                "requires_grad: {} was made in inference mode; expected one that was not: clone it outside",
+                t);
   LAMELLA_CHECK(is_inexact(t.dtype()), DType, "requires_grad: got {}, expected floating point or complex", t);
   NodeRef node = NodeRef::adopt(Node::create(0, 0));
   state_of(*node);
@@ -185,6 +189,7 @@ NoGrad::~NoGrad() {
 }
 
 EnableGrad::EnableGrad() : saved_(dispatch_state().exclude) {
+  if (is_inference_mode()) return;
   dispatch_state().exclude = (saved_ & ~kAutogradBit) | NoGradLevels::live();
 }
 EnableGrad::~EnableGrad() {

@@ -108,7 +108,8 @@ class NoGrad {
   uint64_t saved_;
 };
 
-/// While alive on this thread, base autograd records again, and levels do, under NoGrad or in a hook.
+/// While alive on this thread, base autograd records again, and levels do, under NoGrad or in a hook; not in
+/// inference mode.
 class EnableGrad {
  public:
   EnableGrad();

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/inference.h"
 
 namespace lamella {
 
@@ -154,6 +155,10 @@ void check_followed(const Op& op, std::string_view arg, const Tensor& target) {
       "{}: {} is {}, a leaf that requires grad; expected a result: write to a clone of it, or under "
       "NoGrad",
       op.name, arg, target);
+  LAMELLA_CHECK(!is_inference(target), Value,
+                "{}: {} is {}, made in inference mode, and would get derivatives; expected a clone of it "
+                "made outside",
+                op.name, arg, target);
   const Family* const family = target.impl()->family();
   const FamilyHistory* const whole = family ? known(*family) : nullptr;
   if (!whole) return;

@@ -129,19 +129,35 @@ bool gives_list(const Frame& f) { return f.op->schema.result_kind == ResultKind:
   return memory->embedded ? clone(make_alias(t)) : make_alias(t);
 }
 
-/// The tape's own header: at the base always, since any tensor may be written later and then has a history.
-inline Tensor own_header(const Tensor& t, int key) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_inference(const Op& saver, const Tensor& t) {
+  fail(ErrorCode::Value,
+       "{}: {} was made in inference mode and would be saved for backward; expected a clone of it made "
+       "outside",
+       saver.name, t);
+}
+
+/// At the base always, since any tensor may be written later and then has a history.
+[[gnu::always_inline]] inline Tensor base_header(const Op& saver, const Tensor& t) {
+  const TensorImpl* const impl = t.impl();
+  if (!impl || !impl->storage || impl->number) return t;
+  if (impl->storage->birth & kInferenceBirth) [[unlikely]]
+    refuse_inference(saver, t);
+  return make_alias(t);
+}
+
+/// The tape's own header.
+inline Tensor own_header(const Op& saver, const Tensor& t, int key) {
+  if (key == 0) return base_header(saver, t);
   const TensorImpl* const impl = t.impl();
   if (!impl || impl->number) return t;
-  if (key == 0) return impl->storage ? make_alias(t) : t;
   return impl->storage && impl->storage->birth == 0 ? t : own_fresh(t, key);
 }
 
 /// A copy of what is about to be written.
-Tensor own_value(const Tensor& t, int key) {
+Tensor own_value(const Op& saver, const Tensor& t, int key) {
   const TensorImpl* const impl = t.impl();
   const bool lost = key == 0 && impl && impl->storage && impl->storage == about_to_be_written;
-  return lost ? clone(make_alias(t)) : own_header(t, key);
+  return lost ? clone(make_alias(t)) : own_header(saver, t, key);
 }
 
 }  // namespace
@@ -198,7 +214,7 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
 }  // namespace
 
 [[gnu::noinline]] void Node::Saved::keep_specially(const Op& op, const Tensor& t) {
-  Tensor value = own_value(t, key_);
+  Tensor value = own_value(op, t, key_);
   if (std::shared_ptr<Packed> form = packed_form(op, value, key_)) put(std::move(form), Held::Packed);
   else new (bytes_) Tensor(std::move(value)), holds();
 }
@@ -216,13 +232,12 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
   if (special_saves) [[unlikely]]
     return keep_specially(op, t);
   if (key_ == 0) {
-    const TensorImpl* const impl = t.impl();
-    new (bytes_) Tensor(impl && impl->storage && !impl->number ? make_alias(t) : t);
+    new (bytes_) Tensor(base_header(op, t));
     return holds();
   }
   const TensorImpl* const impl = t.impl();
   const bool outside = !impl || (impl->storage && impl->storage->birth == 0);
-  new (bytes_) Tensor(outside || unwrapped(inputs, what) ? t : own_header(t, key_));
+  new (bytes_) Tensor(outside || unwrapped(inputs, what) ? t : own_header(op, t, key_));
   holds();
 }
 
@@ -278,7 +293,7 @@ void Node::Saved::keep(const Frame& f) {
   const auto list = [&](TensorSpan ts) {
     auto saved = std::make_unique<SavedList>();
     for (const Tensor& t : ts) {
-      Tensor value = own_value(t, key_);
+      Tensor value = own_value(*f.op, t, key_);
       std::shared_ptr<Packed> form = packed_form(*f.op, value, key_);
       if (packer) saved->packed.push_back(form);
       saved->values.push_back(form ? Tensor() : std::move(value));

@@ -8,6 +8,7 @@
 #include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/custom.h"
 #include "lamella/transforms/grad.h"
+#include "lamella/transforms/inference.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/linearize.h"
