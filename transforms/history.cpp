@@ -148,29 +148,29 @@ void enter_family(const Tensor& x, const Tensor& view) {
   meta->generation = family.generation.load(std::memory_order_acquire);
 }
 
-void check_followed(const Op& op, std::string_view arg, const Tensor& target) {
+void check_followed(const Op& op, std::string_view arg, const Tensor& target, const Tensor& seen) {
   const Meta* const meta = meta_of(target);
   LAMELLA_CHECK(
       !meta || !meta->leaf, Value,
       "{}: {} is {}, a leaf that requires grad; expected a result: write to a clone of it, or under "
       "NoGrad",
-      op.name, arg, target);
+      op.name, arg, seen);
   LAMELLA_CHECK(!is_inference(target), Value,
                 "{}: {} is {}, made in inference mode, and would get derivatives; expected a clone of it "
                 "made outside",
-                op.name, arg, target);
+                op.name, arg, seen);
   const Family* const family = target.impl()->family();
   const FamilyHistory* const whole = family ? known(*family) : nullptr;
   if (!whole) return;
   LAMELLA_CHECK(!whole->from.node || whole->from.node->op, Value,
                 "{}: {} is {}, a view of a leaf that requires grad; expected a result: write to a clone of "
                 "the leaf, or under NoGrad",
-                op.name, arg, target);
+                op.name, arg, seen);
   LAMELLA_CHECK(
       whole->followed, Value,
       "{}: {} is {}, a view of a tensor that carries derivatives and has gaps between its elements; "
       "expected one without: write to a clone of it",
-      op.name, arg, target);
+      op.name, arg, seen);
 }
 
 void follow_write(const Tensor& target, const NodeOutput& written) {

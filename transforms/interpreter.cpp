@@ -31,7 +31,12 @@ void Interpreter::written(Frame& frame) {
   Frame base{frame.op->base, frame.args + (frame.op->form == OpForm::Out ? 1 : 0), &result};
   {
     std::optional<KeepingCopies> keeping;  // vmap writes memory that base autograd may save below
-    if (const Storage* const memory = content_of(target).memory()) keeping.emplace(memory);
+    if (const Content content = content_of(target); content.memory()) {
+      const bool derived = content.holder->keys() & kAutogradBit || has_late_history(content.holder->impl());
+      if (derived && !(dispatch_state().exclude & kAutogradBit))
+        check_followed(*base.op, arg, *content.holder, target);
+      keeping.emplace(content.memory());
+    }
     lamella::call(base);
   }
   ops::check_target(*base.op, arg, target, {result.sizes(), result.dtype()});
@@ -79,7 +84,6 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
       !shared, Level,
       "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
       frame.op->name, arg, target, live_key_name(key_));
-  if (content.memory()) check_followed(*frame.op, arg, *content.holder);
   const bool embedded = impl->storage && impl->storage->embedded;
   const Tensor plain = embedded ? clone(target) : lamella::fixed(target);
   LAMELLA_ASSERT(!plain.is_same(target));

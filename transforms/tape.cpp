@@ -136,13 +136,17 @@ bool gives_list(const Frame& f) { return f.op->schema.result_kind == ResultKind:
        saver.name, t);
 }
 
-/// At the base always, since any tensor may be written later and then has a history.
+[[gnu::noinline]] Tensor copy_of(const Tensor& t) { return clone(make_alias(t)); }
+
+/// At the base always, since any tensor may be written later and then has a history. Of a small tensor that a
+/// live level may promote a copy.
 [[gnu::always_inline]] inline Tensor base_header(const Op& saver, const Tensor& t) {
   const TensorImpl* const impl = t.impl();
   if (!impl || !impl->storage || impl->number) return t;
   if (impl->storage->birth & kInferenceBirth) [[unlikely]]
     refuse_inference(saver, t);
-  return make_alias(t);
+  const bool promotable = impl->storage->embedded && impl->storage->birth != 0 && dispatch_state().depth > 0;
+  return promotable ? copy_of(t) : make_alias(t);
 }
 
 /// The tape's own header.
