@@ -17,6 +17,7 @@ void call_observed(Frame& frame, KeySet keys) {
     ~Return() { observer->on_return(frame); }
   } on_exit{observer, frame};
   frame.op->cells[key](frame, key);
+  observer->on_result(frame);
 }
 
 KeySet keys_of_lists(const Frame& frame) {

@@ -42,11 +42,14 @@ struct LevelSlot {
   uint64_t serial = 0;
 };
 
-/// Sees every operator call when installed; used by the dispatch trace and profilers.
+/// Sees every operator call when installed; used by the dispatch trace, profilers and anomaly mode.
 class Observer {
  public:
   virtual ~Observer() = default;
   virtual void on_call(const Frame& frame, KeySet keys, int chosen) = 0;
+  /// The call has given its results; what this raises leaves the call.
+  virtual void on_result(const Frame&) {}
+  /// It ends, with results or an exception.
   virtual void on_return(const Frame& frame) = 0;
 };
 
@@ -191,6 +194,8 @@ struct Wrapper : TensorExtra {
   virtual uint64_t writes() const { return 0; }
   /// The dim of the value that the level maps, where it maps one.
   virtual int mapped_dim() const { return -1; }
+  /// What travels with the value beside a graph: a tangent, undefined where there is none.
+  virtual Tensor companion() const { return {}; }
 };
 
 /// The wrapper of `t` at level `key`, or null. Error escaped_wrapper when it belongs to a level that has

@@ -1,5 +1,8 @@
 // Texts of what base autograd refuses: writes that cannot be followed, hooks, gradients of several roots; and
 // the parts of tensors that its histories are made of.
+#include <cmath>
+#include <sstream>
+
 #include "refusal.h"
 
 namespace lamella::expect {
@@ -100,6 +103,64 @@ TEST(AutogradErrors, InferenceTensors) {
   EXPECT_INLINE(refused([&] { requires_grad(c); }, {c}), R"(
       [value] requires_grad: f64[2,3] was made in inference mode; expected one that was not: clone it \
       outside)");
+}
+
+/// Without the lines of source, which say where this program was compiled.
+std::string without_lines(const std::string& text) {
+  std::string out;
+  std::istringstream lines(text);
+  bool told = false;
+  for (std::string line; std::getline(lines, line);) {
+    const bool place = line.starts_with("    ");
+    if (!place || !told) out += (out.empty() ? "" : "\n") + (place ? "    (lines)" : line);
+    told = place;
+  }
+  return out;
+}
+
+TEST(AutogradErrors, AnomalyMode) {
+  const Tensor x = clone(x23()), leaf = leaf_of(zeros({3}, DType::F64));
+  const UnaryFunction norm = [](const Tensor& t) { return sum(sqrt(t * t)); };
+  const UnaryFunction norms = [&](const Tensor& t) { return sum(vmap(norm)(t)); };
+  const Function tuple = [&](const Tensors& xs) { return Tensors{norm(xs[0])}; };
+  const Tensor zero = zeros({3}, DType::F64), rows = zeros({2, 3}, DType::F64);
+  const AnomalyMode on;
+  EXPECT_INLINE(without_lines(refused([&] { log(neg(x)); }, {x})), R"(
+      [value] log: gave NaN at [0, 0] of f64[2,3], from arguments without; expected none, called at
+          (lines))");
+  EXPECT_INLINE(without_lines(refused([&] { backward(norm(leaf)); }, {leaf})), R"(
+      [value] backward: the formula of mul for a gave NaN at [0] of f64[3], from cotangents without; \
+      expected none
+        mul was recorded by base autograd, called at
+          (lines))");
+  EXPECT_INLINE(without_lines(refused([&] { vmap(grad(norm))(rows); })), R"(
+      [value] backward: the formula of mul for a gave NaN at [0] of f64[3], in lane 0 of vmap#1, from \
+      cotangents without; expected none
+        mul was recorded by grad#2, called at
+          (lines)
+        under: vmap#1 (size 2))");
+  EXPECT_INLINE(without_lines(refused([&] { grad(norms)(rows); })), R"(
+      [value] backward: the formula of mul for a gave NaN at [0, 0] of f64[2,3], in lane 0 of vmap#2, \
+      from cotangents without; expected none
+        mul was recorded by grad#1, called at
+          (lines))");
+  EXPECT_INLINE(without_lines(refused([&] { jvp(tuple, {zero}, {zero + 1.0}); })), R"(
+      [value] sqrt: gave NaN in the tangent at jvp#1, at [0] of f64[3], by mul, from arguments without; \
+      expected none, called at
+          (lines)
+        under: jvp#1)");
+  EXPECT_INLINE(without_lines(refused([&] { backward(leaf, full({3}, std::nan(""), DType::F64)); }, {leaf})),
+                R"(
+      [value] backward: a cotangent of a leaf is NaN at [0] of f64[3], and no formula gave it; expected \
+      none: it was passed in, or came from a hook, or from inf - inf where cotangents meet)");
+  const Tensor y = leaf + 1.0, z = y * y;
+  y.add_(ones({3}, DType::F64));
+  EXPECT_INLINE(without_lines(refused([&] { backward(sum(z)); }, {leaf})), R"(
+      [value] backward: a value that mul saved was written in place later: version 1, expected 0; clone \
+      it first; it was written by add_, called at
+          (lines)
+        mul was recorded by base autograd, called at
+          (lines))");
 }
 
 TEST(StridedErrors, Parts) {

@@ -83,7 +83,7 @@ class Backward {
   };
 
   Backward(std::span<const NodeOutput> targets, TapeHooks* hooks)
-      : targets_(targets), hooks_(hooks), found_(targets.size()) {
+      : targets_(targets), hooks_(hooks), watch_(watch_in_force()), found_(targets.size()) {
     if (hooks && targets.empty()) return;
     lowest_ = ~uint64_t{0};
     for (const NodeOutput& t : targets)
@@ -97,7 +97,12 @@ class Backward {
     sum_up(at, output, std::move(ct));
   }
 
-  Tensors run() {
+  Tensors run() { return watch_ ? run_all<true>() : run_all<false>(); }
+
+ private:
+  static constexpr size_t kFew = 8;
+
+  template <bool kWatched> Tensors run_all() {
     while (!queue_.empty()) {
       std::pop_heap(queue_.begin(), queue_.end(), Before{pending_});
       const uint32_t at = queue_.back();
@@ -105,18 +110,20 @@ class Backward {
       Pending p = std::move(pending_[at]);
       if (hooks_ && p.node->extra) [[unlikely]]
         hooks_->before(*p.node, p.node->n_outputs <= 1 ? std::span(&p.first, 1) : std::span(p.more));
+      if constexpr (kWatched) watch_->arrived(*p.node, cotangents_of(p));
       collect(p);
       // Whatever a node is computed from has a lower order: those at and below the lowest target lead to
       // none.
-      if (p.node->op && (p.node->order > lowest_ || lowest_ == 0)) run_node(p, at);
+      if (p.node->op && (p.node->order > lowest_ || lowest_ == 0)) run_node<kWatched>(p, at);
       else if (hooks_ && !p.node->op && p.node->extra) hooks_->on_leaf(*p.node, p.at(0));
       free_.push_back(at);
     }
     return std::move(found_);
   }
 
- private:
-  static constexpr size_t kFew = 8;
+  static TensorSpan cotangents_of(const Pending& p) {
+    return p.node->n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
+  }
 
   /// NOTE: [nodes that wait] A node that has run never comes again. While few wait, looking through them is
   /// cheaper than a table (decision 0004); places of those that have run are taken again.
@@ -195,8 +202,8 @@ class Backward {
     return &(lists_[slot] = TensorSpan(kept));
   }
 
-  void run_node(Pending& p, uint32_t at) {
-    step(p, at);
+  template <bool kWatched> void run_node(Pending& p, uint32_t at) {
+    step<kWatched>(p, at);
     if (!p.node->packed) [[likely]]
       return;
     for (int i = 0; i < p.node->n_saved; ++i) p.node->saved()[i].used();
@@ -208,17 +215,25 @@ class Backward {
     bool marks = false;
   };
 
-  void step(Pending& p, uint32_t at) {
+  template <bool kWatched> void step(Pending& p, uint32_t at) {
     Node& n = *p.node;
-    const TensorSpan cts = n.n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
-    if (hooks_ && n.extra && hooks_->watches(n)) [[unlikely]]
-      return step_watched(n, at, cts);
+    const TensorSpan cts = cotangents_of(p);
+    const bool hooked = hooks_ && n.extra && hooks_->watches(n);
+    if (hooked || kWatched) [[unlikely]]
+      return step_whole(n, at, cts, hooked);
     run_rules(n, at, cts, [&](uint32_t i, Given g) { deliver(n.edges()[i], std::move(g)); });
   }
 
-  void step_watched(Node& n, uint32_t at, TensorSpan cts) {
+  /// Delivers when all formulas have run, and been looked at.
+  void step_whole(Node& n, uint32_t at, TensorSpan cts, bool hooked) {
     std::vector<Given> given(n.n_edges);
-    run_rules(n, at, cts, [&](uint32_t i, Given g) { given[i] = std::move(g); });
+    const auto run = [&] { run_rules(n, at, cts, [&](uint32_t i, Given g) { given[i] = std::move(g); }); };
+    watch_ ? run_watched(n, given, run) : run();
+    if (!hooked) {
+      for (uint32_t i = 0; i < n.n_edges; ++i)
+        if (given[i].cotangent.defined()) deliver(n.edges()[i], std::move(given[i]));
+      return;
+    }
     Tensors to_inputs;
     for (Given& g : given) to_inputs.push_back(std::move(g.cotangent));
     hooks_->after(n, to_inputs, cts);
@@ -227,6 +242,21 @@ class Backward {
       given[i].cotangent = std::move(to_inputs[i]);
       deliver(n.edges()[i], std::move(given[i]));
     }
+  }
+
+  template <class Run> void run_watched(Node& n, const std::vector<Given>& given, const Run& run) {
+    {
+      watch_->begin(n);
+      struct End {
+        TapeWatch* watch;
+        ~End() { watch->end(); }
+      } const at_end{watch_};
+      try {
+        run();
+      } catch (const Error& e) { watch_->failed(n, e); }
+    }
+    for (uint32_t i = 0; i < n.n_edges; ++i)
+      if (given[i].cotangent.defined()) watch_->gave(n, n.edges()[i], given[i].cotangent);
   }
 
   void deliver(const Edge& e, Given g) {
@@ -319,6 +349,7 @@ class Backward {
 
   std::span<const NodeOutput> targets_;
   TapeHooks* hooks_;
+  TapeWatch* const watch_;
   Tensors kept_[kMaxSaves];  ///< saved values with their history, of the formula that runs
   uint64_t lowest_ = 0;      ///< order of the lowest target; 0: everything runs
   Tensors found_;

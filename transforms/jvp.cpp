@@ -14,6 +14,7 @@ namespace {
 
 struct JvpWrapper : ReplacingWrapper {
   Tensor tangent;  ///< undefined: zero
+  Tensor companion() const override { return tangent; }
   std::string str() const override { return format(" in {} of {}", live_key_name(key), lamella::str(value)); }
 };
 static_assert(sizeof(JvpWrapper) <= TensorImpl::kSuffix);

@@ -112,11 +112,11 @@ Tensors without_elements(TensorSpan tensors) {
 
 thread_local constinit const Storage* about_to_be_written = nullptr;
 thread_local constinit Packer* packer = nullptr;
-/// Whether there is one, or memory is about to be written: one look for both.
+thread_local constinit TapeWatch* watch = nullptr;
+/// Whether there is a packer, or memory is about to be written: one look for both.
 thread_local constinit int special_saves = 0;
-
-/// Batch rules offer room for a list to every operator: the schema says whether there is one.
-bool gives_list(const Frame& f) { return f.op->schema.result_kind == ResultKind::TensorList; }
+/// Whether there is a packer, or a watch: likewise.
+thread_local constinit int special_nodes = 0;
 
 /// What promotion at level `key` could turn into a wrapper, by a header of the tape's own; small ones by
 /// value, since promotion asks whether anybody else holds their memory.
@@ -171,20 +171,28 @@ const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int las
   const uint32_t now = then ? writes_seen(*then->impl()) : version + 1;
   LAMELLA_CHECK(now == version, Value,
                 "backward: a value that {} saved was written in place later: version {}, expected {}; "
-                "clone it first",
-                saver, now, version);
+                "clone it first{}",
+                saver, now, version, watch && then ? watch->writer_of(*then, version) : "");
   return then;
 }
 
-ScopedPacker::ScopedPacker(Packer* p) : saved_(packer) {
-  special_saves += bool(p) - bool(packer);
+static void pack_with(Packer* p) {
+  const int more = bool(p) - bool(packer);
+  special_saves += more;
+  special_nodes += more;
   packer = p;
 }
-ScopedPacker::~ScopedPacker() {
-  special_saves += bool(saved_) - bool(packer);
-  packer = saved_;
-}
+ScopedPacker::ScopedPacker(Packer* p) : saved_(packer) { pack_with(p); }
+ScopedPacker::~ScopedPacker() { pack_with(saved_); }
 Packer* packer_in_force() { return packer; }
+
+static void watch_by(TapeWatch* w) {
+  special_nodes += bool(w) - bool(watch);
+  watch = w;
+}
+ScopedWatch::ScopedWatch(TapeWatch* w) : saved_(watch) { watch_by(w); }
+ScopedWatch::~ScopedWatch() { watch_by(saved_); }
+TapeWatch* watch_in_force() { return watch; }
 
 KeepingCopies::KeepingCopies(const Storage* memory) : saved_(about_to_be_written) {
   about_to_be_written = memory;
@@ -315,6 +323,18 @@ void Node::Saved::keep(const Frame& f) {
   boxed(f.arg<FunctionRef>(i));
 }
 
+constexpr uint8_t kNoteIndex = 0xff;  ///< beyond all parameters
+
+Node::Saved::Saved(std::shared_ptr<Packed> note) : what{BoundSave::Argument, kNoteIndex}, key_(0) {
+  put(std::move(note), Held::Packed);
+}
+
+Packed* Node::Saved::note() const {
+  return what.index == kNoteIndex ? as<std::shared_ptr<Packed>>().get() : nullptr;
+}
+
+Packed* Node::note() { return n_saved > 0 ? saved()[n_saved - 1].note() : nullptr; }
+
 void Node::Saved::used() const {
   if (held_ == Held::Packed) as<std::shared_ptr<Packed>>()->used();
   if (held_ != Held::List) return;
@@ -407,10 +427,12 @@ struct Needs {
 };
 }  // namespace
 
-NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
+namespace {
+[[gnu::always_inline]] inline NodeRef recorded(const Frame& f, std::span<const TapeInput> inputs, int key,
+                                               bool with_note) {
   const Op& op = *f.op;
   const Needs needs(f, inputs);
-  NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), int(needs.saves.size())));
+  NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), int(needs.saves.size()) + int(with_note)));
   Node* const node = owner.get();
   node->op = &op;
   node->n_outputs = uint32_t(gives_list(f) ? f.list->size() : size_t(op.schema.n_results));
@@ -424,8 +446,6 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
                needs.fixes[in.param]};
   }
   node->order = order + 1;
-  if (special_saves) [[unlikely]]
-    node->packed = packer != nullptr;
   node->n_edges = uint32_t(inputs.size());
   Node::Saved* const saved = node->saved();
   for (const BoundSave& what : needs.saves) {
@@ -435,35 +455,20 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   return owner;
 }
 
-FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
-  LAMELLA_ASSERT(formula.saves.size() <= size_t(kMaxSaves));
-  int n_sizes = 0;
-  for (size_t i = 0; i < formula.saves.size(); ++i) {
-    const BoundSave s = formula.saves[i];
-    LAMELLA_ASSERT(s.kind != BoundSave::SizesOf || n_sizes < kMaxSizes);
-    if (s.kind == BoundSave::Argument || s.kind == BoundSave::MetaOf) pointers_[i] = f.args[s.index];
-    else if (s.kind == BoundSave::Result && gives_list(f)) pointers_[i] = &(list_ = TensorSpan(*f.list));
-    else if (s.kind == BoundSave::Result) pointers_[i] = &f.results[s.index];
-    else if (s.kind == BoundSave::SizesOf) pointers_[i] = &(ints_[n_sizes++] = f.tensor(s.index).sizes());
-    else pointers_[i] = &(dtypes_[i] = f.tensor(s.index).dtype());
-  }
+/// With a note in the last place.
+[[gnu::noinline]] NodeRef recorded_specially(const Frame& f, std::span<const TapeInput> inputs, int key) {
+  std::shared_ptr<Packed> note = watch ? watch->note(f, key) : nullptr;
+  NodeRef owner = recorded(f, inputs, key, bool(note));
+  owner->packed = packer != nullptr;
+  if (note) new (owner->saved() + owner->n_saved++) Node::Saved(std::move(note));
+  return owner;
 }
+}  // namespace
 
-Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy) {
-  const BoxedArgs boxed(op, args);
-  Tensor unused[kMaxResults];
-  const Frame f{&op, boxed.data(), unused};
-  const BoundFormula* formula = op.vjp_of(op.tensor_params[0]);
-  LAMELLA_ASSERT(formula && formula->one);
-  const FrameSaves saved(f, *formula);
-  return formula->one({{&dy, 1}, saved.data()});
-}
-
-Tensor fit_cotangent(const Tensor& t, Ints sizes, DType dtype) {
-  Tensor out = t;
-  if (is_complex(out.dtype()) && !is_complex(dtype)) out = contiguous(real(out));
-  if (!std::ranges::equal(out.sizes(), sizes)) out = sum_to_size(out, sizes);
-  return out.dtype() == dtype ? out : to(out, dtype);
+NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
+  if (special_nodes) [[unlikely]]
+    return recorded_specially(f, inputs, key);
+  return recorded(f, inputs, key, false);
 }
 
 }  // namespace lamella

@@ -62,6 +62,37 @@ class ScopedPacker {
 };
 Packer* packer_in_force();
 
+/// What anomaly mode adds to the tapes of its thread: notes on nodes, and a look at what formulas give.
+class TapeWatch {
+ public:
+  virtual ~TapeWatch() = default;
+  /// Kept with the node that the call `values`, as given to record(), makes for level `key`; null: nothing.
+  virtual std::shared_ptr<Packed> note(const Frame& values, int key) = 0;
+  /// All cotangents of a node, or leaf, have come.
+  virtual void arrived(Node& node, TensorSpan cotangents) = 0;
+  /// Its formulas begin to run, and have run (not for leaves).
+  virtual void begin(Node& node) = 0;
+  virtual void end() = 0;
+  /// What they gave along an edge; what this raises leaves backward.
+  virtual void gave(Node& node, const Edge& edge, const Tensor& cotangent) = 0;
+  /// They raised: raises it again, with what is known of the node.
+  [[noreturn]] virtual void failed(Node& node, const Error& e) = 0;
+  /// For the version error: what made the first write to t's memory after `version` others; "" unless known.
+  virtual std::string writer_of(const Tensor& t, uint32_t version) = 0;
+};
+
+/// Puts one in force for a scope.
+class ScopedWatch {
+ public:
+  explicit ScopedWatch(TapeWatch* watch);
+  ~ScopedWatch();
+  ScopedWatch(const ScopedWatch&) = delete;
+
+ private:
+  TapeWatch* saved_;
+};
+TapeWatch* watch_in_force();
+
 /// NOTE: [nodes] One operator call: the row it used (pinned: rows are never freed), edges to what carries
 /// derivatives, and only what the needed formulas declare. `order` exceeds that of every node it depends on,
 /// so running nodes by descending order is a topological sort without a global counter. Nodes free each other
@@ -84,6 +115,10 @@ struct Node : RefCounted {
     const void* pointer(const Op& op, Ints& ints, TensorSpan& list, Tensors& unpacked) const;
     /// The node has run.
     void used() const;
+    /// NOTE: [notes of nodes] A watch's note, under a name that no formula asks for.
+    explicit Saved(std::shared_ptr<Packed> note);
+    /// Null unless this is one.
+    Packed* note() const;
 
    private:
     /// Wrapper: a tensor without memory of its own, and its last level.
@@ -119,6 +154,9 @@ struct Node : RefCounted {
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
   Saved* saved() { return reinterpret_cast<Saved*>(edges() + room_for_edges); }
 
+  /// The watch's, if it was recorded under one.
+  Packed* note();
+
   static Node* create(size_t edges, int saved);
   static void destroy(Node* node);
 };
@@ -128,6 +166,9 @@ struct NodeOutput {
   NodeRef node;
   uint32_t output = 0;
 };
+
+/// Batch rules offer room for a list to every operator: the schema says whether there is one.
+inline bool gives_list(const Frame& f) { return f.op->schema.result_kind == ResultKind::TensorList; }
 
 /// One input that carries a derivative.
 struct TapeInput {

@@ -4,6 +4,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/anomaly.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/custom.h"
