@@ -91,6 +91,20 @@ TEST(Backward, OfAGradientIsFreedOnceTheLeafIsCleared) {
   EXPECT_EQ(memory_stats().bytes, before.bytes);
 }
 
+TEST(Backward, OfARetainedGradientIsFreedWithItsTensor) {
+  const MemoryStats before = memory_stats();
+  for (const bool written : {false, true}) {
+    const Tensor x = requires_grad(tensor_of(Dims{3}, kPoints, DType::F64));
+    const Tensor y = exp(x);
+    retain_grad(y);
+    backward(sum(y * y), {}, {.create_graph = true});  // the gradient's graph leads back to y's node
+    EXPECT_TRUE(grad_of(y).defined());
+    if (written) y.mul_(2);
+    clear_grad(x);
+  }
+  EXPECT_EQ(memory_stats().bytes, before.bytes);
+}
+
 TEST(Backward, KeepsSizesAloneOfWhatIsJoined) {
   const auto live = [] { return memory_stats().bytes; };
   const UnaryFunction joined = [&](const Tensor& v) {

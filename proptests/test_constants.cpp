@@ -46,6 +46,38 @@ TEST(StopGradient, SeesWritesToItsBase) {
       "f64[2] [1, 4]");
 }
 
+TEST(NoGradLevels, RefuseOverlapsAsThePlainCallDoes) {
+  const UnaryFunction f = [](const Tensor& t) {
+    const Tensor y = t * 2;
+    const NoGrad off;
+    div_(y, select(y, 0, 0));
+    return sum(y);
+  };
+  for (const bool under : {false, true}) try {
+      (void)(under ? grad(f)(one_two()) : f(one_two()));
+      ADD_FAILURE() << "accepted, under grad: " << under;
+    } catch (const Error& e) { EXPECT_EQ(e.code(), ErrorCode::Overlap); }
+}
+
+TEST(NoGradLevels, WhatTheyMakeHasViewsThatAreNoConstantsForEver) {
+  const UnaryFunction f = [](const Tensor& t) {
+    Tensor c;
+    {
+      const NoGrad off;
+      c = t * t;
+    }
+    const Tensor v = select(c, 0, 0);
+    add_(c, t);
+    return v;
+  };
+  const Tensor leaf = requires_grad(one_two());
+  backward(f(leaf));
+  EXPECT_EQ(str(grad_of(leaf)), "f64[2] [1, 0]");
+  try {  // levels refuse it: what they do not know of has views
+    EXPECT_EQ(str(grad(f)(one_two())), "f64[2] [1, 0]");
+  } catch (const Error& e) { EXPECT_EQ(e.code(), ErrorCode::Level); }
+}
+
 TEST(StopGradient, TakesWritesOfValuesAlone) {
   for (const bool forward : {false, true}) {
     const UnaryFunction f = [](const Tensor& t) {

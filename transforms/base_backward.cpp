@@ -115,7 +115,7 @@ class Run final : public TapeHooks {
   bool put(Found& f) {
     NodeState& state = state_of(*f.node);
     const std::lock_guard lock(state.mutex);
-    if (!state.alive) return true;
+    if (!state.alive || (f.node->op && !state.retains(f.output))) return true;  // the handle is gone
     if (!f.sum().is_same(f.seen)) return false;
     std::swap(f.sum(), f.total);  // the old sum dies with `f`, after the lock is gone
     return true;

@@ -87,6 +87,17 @@ std::unique_ptr<FamilyHistory> plain_whole(const Tensor& t, DType dtype) {
   return whole;
 }
 
+/// Its handle is gone, or stands for another result: nobody can ask for this gradient any more, whose own
+/// graph (create_graph) may lead back to the node.
+void forget_retained(const NodeOutput& from) {
+  NodeState& state = state_of(*from.node);
+  Tensor last;  // dies after the lock is gone
+  const std::lock_guard lock(state.mutex);
+  if (!state.retains(from.output)) return;
+  state.retained[from.output] = false;
+  std::swap(last, state.grad(from.output));
+}
+
 void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) {
   auto* meta = static_cast<Meta*>(impl->extra);
   if (!meta) {
@@ -94,6 +105,7 @@ void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) 
     impl->extra = meta = new Meta({}, 0);
     impl->keys |= kAutogradBit;
   }
+  if (meta->retains && meta->from.node) forget_retained(meta->from);
   meta->from = from;
   meta->generation = generation;
   if (meta->retains && from.node) state_of(*from.node).retain(from.output);
@@ -102,6 +114,7 @@ void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) 
 }  // namespace
 
 Meta::~Meta() {
+  if (retains && from.node) forget_retained(from);
   if (!leaf || !from.node) return;
   NodeState& state = state_of(*from.node);
   Tensor last;  // dies after the lock is gone: what it leads to may hold leaves

@@ -2,7 +2,9 @@
 #include "lamella/transforms/stop_gradient.h"
 
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/structured.h"
+#include "lamella/transforms/overlap.h"
 
 namespace lamella {
 
@@ -33,16 +35,32 @@ class Constants final : public Transform {
   }
 
  private:
-  bool carries(const Tensor& t) const { return t.defined() && (t.keys() & carried_); }
+  /// Looks below wrappers: those around memory that a level took as its own later do not have its key.
+  bool carries(const Tensor& t) const {
+    for (const Tensor* now = &t; now->defined();) {
+      if (now->keys() & carried_) return true;
+      if (!(now->keys() >> kFirstLevelKey)) return false;
+      now = &static_cast<const Wrapper*>(now->impl()->extra)->value;
+    }
+    return false;
+  }
   void cut(Tensor& t) const {
     if (carries(t)) t = detach(t);
   }
 
+  /// Of constants an operator makes constants, in memory of their own: no handle of a level is their base. A
+  /// view is cut off from its base afterwards.
   void functional(Frame& f) const {
+    if (!f.op->is_view()) {
+      FrameCopy constants(f);
+      for_each_tensor(f, [&](const Tensor& t, int param, int element) {
+        if (carries(t)) constants.set(param, element, detach(t));
+      });
+      Frame lower = constants.into(f.results, f.list);
+      return lamella::call(lower);
+    }
     lamella::call(f);
     for (int k = 0; k < f.op->schema.n_results; ++k) cut(f.results[k]);
-    if (f.list)
-      for (Tensor& t : *f.list) cut(t);
   }
 
   void written(Frame& f) const {
@@ -50,7 +68,9 @@ class Constants final : public Transform {
     Tensor result;
     Frame base{f.op->base, f.args + (f.op->form == OpForm::Out ? 1 : 0), &result};
     functional(base);
-    ops::check_target(*base.op, f.op->schema.params[0].name, target, {result.sizes(), result.dtype()});
+    const std::string& arg = f.op->schema.params[0].name;
+    ops::check_target(*base.op, arg, target, {result.sizes(), result.dtype()});
+    check_overlap(base, arg, target);
     if (result.dtype() != target.dtype()) result = to(result, target.dtype());
     if (!carries(target)) copy_(target, result);
     else ops::under_own_name(f, "with_values", [&] { with_values_(target, result); });
