@@ -83,7 +83,8 @@ Verdict under_jvp(Case& c) {
   return judge(s, run);
 }
 
-/// ScriptLanes around the inputs: near enough that the program is smooth between them.
+/// Lanes around the inputs: near enough that the program is smooth between them. Each lies as the input does,
+/// with the lanes along any dim, and between the elements where there is room.
 struct ScriptLanes {
   int64_t size;
   Tensors xs;
@@ -93,39 +94,48 @@ struct ScriptLanes {
     static constexpr int64_t kSizes[] = {2, 3, 1};
     size = kSizes[c.draw.below(3)];
     const uint32_t word = c.draw.below(4);
+    const bool any_dim = c.draw.options().version >= 6;
     const size_t n = p.inputs().size();
     s.mapped = word == 0 ? (1u << n) - 1 : word & ((1u << n) - 1);
     if (s.mapped == 0) s.mapped = 1;
     const Tensors by = p.more_directions();
-    s.lanes.assign(size_t(size), copies(p.inputs()));
+    s.lanes.clear();
+    for (int64_t l = 0; l < size; ++l) s.lanes.push_back(copies(p.inputs()));
     for (size_t k = 0; k < n; ++k) {
       dims.push_back(s.mapped >> k & 1 ? 0 : kNone);
       if (dims.back() == kNone) {
-        xs.push_back(plain_copy(p.inputs()[k]));
+        xs.push_back(copy_as(p.inputs()[k]));
         continue;
       }
       Tensors column;
       for (int64_t l = 0; l < size; ++l) {
         const Tensor& x = s.lanes[size_t(l)][k];
-        for (int64_t i = 0; i < x.numel(); ++i)
-          x.data<double>()[i] += double(l) * 0x1p-13 * by[k].data<double>()[i];
+        auto* const data = static_cast<double*>(x.raw_data());
+        const double* d = by[k].data<double>();
+        each_element(x, [&](int64_t at) { data[at] += double(l) * 0x1p-13 * *d++; });
         column.push_back(x);
       }
-      xs.push_back(stacked(column, 0));
+      const auto dim = any_dim ? int(c.draw.below(uint32_t(p.inputs()[k].rank()) + 1)) : 0;
+      xs.push_back(lanes_as(column, dim));
+      dims.back() = any_dim && c.draw.flag() ? dim - xs.back().rank() : dim;
     }
   }
   VmapOptions options() const { return {dims, {0}, Randomness::Error, size}; }
+  /// The dim of the lanes of input k; from the front.
+  int dim(size_t k) const { return dims[k] < 0 ? dims[k] + xs[k].rank() : dims[k]; }
   std::string cpp(const char* f) const {
-    return cpp_tensors("b", xs) + "  const Tensors batch" + cpp_names("b", xs.size()) +
+    std::string out;
+    for (size_t k = 0; k < xs.size(); ++k) out += cpp_placed(format("b{}", k), xs[k]);
+    return out + "  const Tensors batch" + cpp_names("b", xs.size()) +
            format(";\n  const Function mapped = vmap({}, {{}, {0}, Randomness::Error, {}});\n", f,
                   cpp_dims(dims), size);
   }
 };
 
 /// Gradients of a lane along the directions.
-double slope_of_lane(const Tensors& gradients, const Tensors& ts, int64_t l) {
+double slope_of_lane(const Tensors& gradients, const InDims& out, const Tensors& ts, int64_t l) {
   Tensors in_lane;
-  for (const Tensor& g : gradients) in_lane.push_back(lane(g, 0, l));
+  for (size_t k = 0; k < gradients.size(); ++k) in_lane.push_back(lane(gradients[k], out[k + 1], l));
   return dot(in_lane, ts);
 }
 
@@ -135,9 +145,13 @@ Verdict vmap_of_grad(Case& c) {
   const Script p(c);
   EngineCase s = engine_case(p, "", 2);
   const ScriptLanes lanes(c, p, s);
+  InDims out{0};  // of the value, and of each gradient
+  for (const Tensor& x : p.inputs())
+    out.push_back(c.draw.options().version >= 6 ? int(c.draw.below(uint32_t(x.rank()) + 1)) : 0);
   s.engine = "  const Function g = value_and_grad([&](const Tensors& xs) { return weighted(f(xs)); }, " +
              argnums_text(p) + ");\n" + lanes.cpp("g") +
-             "  const Tensors gs = mapped(batch);\n  for (int64_t l = 0; l < gs[0].size(0); ++l) {\n    "
+             "  const Tensors gs = mapped(batch);  // out_dims: {0}\n  for (int64_t l = 0; l < "
+             "gs[0].size(0); ++l) {\n    "
              "double got = "
              "0;\n    for (size_t k = 0; k < ts.size(); ++k) got += sum(select(gs[k + 1], 0, l) * "
              "ts[k]).item<double>();\n    std::cout << \"got      \" << got << '\\n';\n  }\n";
@@ -147,10 +161,12 @@ Verdict vmap_of_grad(Case& c) {
     const Function g = value_and_grad(
         [&](const Tensors& in) { return weighted_sum(p.run(in, captures, &run.seen), p.weights()); },
         all_argnums(p));
-    const Tensors all = vmap(g, lanes.options())(lanes.xs), gradients(all.begin() + 1, all.end());
+    VmapOptions options = lanes.options();
+    options.out_dims = out;
+    const Tensors all = vmap(g, options)(lanes.xs), gradients(all.begin() + 1, all.end());
     for (int64_t l = 0; l < lanes.size; ++l) {
       run.values.push_back(lane(all[0], 0, l).item<double>());
-      run.slopes.push_back(slope_of_lane(gradients, s.ts, l));
+      run.slopes.push_back(slope_of_lane(gradients, out, s.ts, l));
     }
   });
   return judge(s, run);
@@ -177,7 +193,7 @@ Verdict grad_of_vmap(Case& c) {
     for (size_t k = 0; k < gs.size(); ++k) {
       if (lanes.dims[k] == kNone) total += dot({gs[k]}, {s.ts[k]});
       else
-        for (int64_t l = 0; l < lanes.size; ++l) total += dot({lane(gs[k], 0, l)}, {s.ts[k]});
+        for (int64_t l = 0; l < lanes.size; ++l) total += dot({lane(gs[k], lanes.dim(k), l)}, {s.ts[k]});
     }
     run.slopes = {total};
   });

@@ -1,4 +1,5 @@
 // Laws of statement programs in time: written after the run, on several threads, and when all is over.
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -56,7 +57,7 @@ Verdict after_writes_under_grad(const Script& p, const Victim& victim) {
     fill_(victim.of(xs, captures, r.values), 0.3125);
     later = status_of([&] { run.slopes = {dot(r.pullback(p.weights()), s.ts)}; });
   });
-  const Refusals refusals = p.refusals();
+  const Refusals refusals = p.refusals(true);
   const bool result = !victim.input && !victim.capture;  // its memory may be any value's of the level
   const std::string wrong =
       wrong_refusal(s, later, result || refusals.saved[size_t(victim.handle)] || refusals.level_version);
@@ -89,7 +90,7 @@ Verdict after_writes_in_base(const Script& p, const Victim& victim) {
       run.slopes = {slope_of_leaves(leaves, s.ts, run.wrong)};
     });
   });
-  const Refusals refusals = p.refusals();
+  const Refusals refusals = p.refusals(false);
   const std::string wrong =
       wrong_refusal(s, later, refusals.saved[size_t(victim.handle)] || refusals.base_version);
   if (!wrong.empty()) return program_failure(s, wrong);
@@ -111,7 +112,9 @@ constexpr int kThreads = 2;
 
 Verdict on_threads(Case& c) {
   const Script p(c);
-  const bool shared = c.draw.flag();
+  // What one thread writes to a leaf, another one may be reading.
+  const std::vector<bool> writes = p.refusals(false).argument;
+  const bool shared = c.draw.flag() && std::ranges::find(writes, true) == writes.end();
   const EngineCase s =
       engine_case(p,
                   std::string(kMakeLeaves) + "  // on " + std::to_string(kThreads) + " threads at once, " +
@@ -120,10 +123,12 @@ Verdict on_threads(Case& c) {
                   1, false);
   EngineRun runs[kThreads];
   const Tensors common = leaves_of(p.inputs());
+  if (shared) p.hook_leaves(common);
   std::vector<std::thread> threads;
   for (EngineRun& run : runs)
     threads.emplace_back([&] {
       run.status = status_of([&] {
+        run.seen.leaves_are_shared = shared;
         const Tensors leaves = shared ? common : leaves_of(p.inputs());
         run_backward_on(p, leaves, false, run);
         if (!shared) run.slopes = {slope_of_leaves(leaves, s.ts, run.wrong)};

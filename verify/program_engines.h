@@ -15,6 +15,7 @@ struct EngineRun {
   std::vector<double> values;  ///< weighted sums of results, one for each lane
   std::vector<double> slopes;  ///< derivatives of those along the directions
   double curve = 0;            ///< second derivative
+  Tensors retained;            ///< gradients of the handles that the program retains
   std::string wrong;           ///< of types and memory of gradients
 };
 

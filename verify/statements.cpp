@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 #include "lamella/verify/census.h"
 #include "lamella/verify/lanes.h"
@@ -10,13 +11,6 @@
 
 namespace lamella::verify {
 
-namespace {
-
-constexpr double kLargest = 64;
-constexpr int64_t kMostElements = 12;
-constexpr size_t kMostHandles = 20;
-
-/// Multiples of 1/8 between 1/8 and 15/8 of either sign.
 Tensor few_bits(Ints sizes, uint64_t& state) {
   Tensor t = make_tensor(sizes, DType::F64);
   for (int64_t i = 0; i < t.numel(); ++i) {
@@ -27,8 +21,14 @@ Tensor few_bits(Ints sizes, uint64_t& state) {
   return t;
 }
 
-bool tame(const Tensor& t) {
-  if (t.numel() == 0 || t.numel() > kMostElements || t.rank() > 4) return false;
+namespace {
+
+constexpr double kLargest = 64;
+constexpr int64_t kMostElements = 320, kMostBefore = 12;  ///< before decoder version 6
+constexpr size_t kMostHandles = 20;
+
+bool tame(const Tensor& t, int64_t most) {
+  if (t.numel() == 0 || t.numel() > most || t.rank() > 4) return false;
   bool ok = true;
   each_element(t,
                [&](int64_t at) { ok &= std::abs(static_cast<const double*>(t.raw_data())[at]) <= kLargest; });
@@ -36,11 +36,11 @@ bool tame(const Tensor& t) {
 }
 
 /// All floating results are f64 and tame; at least one is there.
-bool tame(const Tensors& ts) {
+bool tame(const Tensors& ts, int64_t most) {
   size_t n = 0;
   for (const Tensor& t : ts) {
     if (!is_inexact(t.dtype())) continue;
-    if (t.dtype() != DType::F64 || !tame(t)) return false;
+    if (t.dtype() != DType::F64 || !tame(t, most)) return false;
     ++n;
   }
   return n > 0;
@@ -111,7 +111,7 @@ struct Functional {
 
 class Drawer {
  public:
-  Drawer(Script& p, Case& c) : p_(p), c_(c) {}
+  Drawer(Script& p, Case& c) : p_(p), c_(c), old_(c.draw.options().version < 6) {}
 
   void draw() {
     const uint32_t shape = c_.draw.word(), count = c_.draw.word();
@@ -134,6 +134,9 @@ class Drawer {
   bool try_statement(uint32_t word, bool own, uint32_t left, bool keeps_raising) {
     Digits d(word);
     Scene scene{handles_, p_.inputs_.size(), writes_inputs_};
+    scene.old = old_, scene.open = open_;
+    for (const auto& [memory, by] : made_by_)
+      if (by.first >= 0 && handles_[size_t(by.first)].defined()) scene.hookable.push_back(by);
     const Wanted wanted = own ? Wanted::Anything : next_wanted(d, scene, left);
     scene.only_shared = wanted == Wanted::Write;
     std::optional<Statement> s = own ? own_statement(d, scene, c_) : draw_statement(d, scene, c_, wanted);
@@ -157,23 +160,34 @@ class Drawer {
   void make_inputs(uint32_t word) {
     static constexpr std::initializer_list<int64_t> kShapes[] = {{3},       {2, 3}, {2, 2}, {4},
                                                                  {2, 1, 3}, {},     {2},    {3, 2}};
+    static constexpr std::initializer_list<int64_t> kLarge[] = {{17}, {4, 5}, {3, 2, 4}, {2, 33}};
     uint64_t state = word;
+    Digits layouts(old_ ? 0 : word / 24);
+    const bool large = layouts.below(8) == 7;
+    const auto& shapes = large ? kLarge[word % 4] : kShapes[word % 8];
     for (const Tensor& t : c_.values(c_.inexact()))
-      if (t.dtype() == DType::F64 && tame(t) && p_.inputs_.size() < 2) p_.inputs_.push_back(plain_copy(t));
-    if (p_.inputs_.size() < 2)
-      p_.inputs_.push_back(few_bits(Ints(kShapes[word % 8].begin(), kShapes[word % 8].size()), state));
+      if (t.dtype() == DType::F64 && tame(t, kMostBefore) && p_.inputs_.size() < 2)
+        p_.inputs_.push_back(plain_copy(t));
+    if (p_.inputs_.size() < 2) p_.inputs_.push_back(few_bits(Ints(shapes.begin(), shapes.size()), state));
     for (uint32_t k = word / 8 % 3; k > 0; --k) {
       const Tensor& like = p_.inputs_[k % p_.inputs_.size()];
       p_.captures_.push_back(few_bits(like.sizes(), state));
     }
-    for (const Tensor& t : p_.inputs_) hold(plain_copy(t));
-    for (const Tensor& t : p_.captures_) hold(plain_copy(t));
+    for (Tensors* const ts : {&p_.inputs_, &p_.captures_})
+      for (Tensor& t : *ts) {
+        const uint32_t kind = layouts.below(2 * kLayouts);  // half of them are dense
+        t = laid_out(t, kind < kLayouts ? 0 : kind - kLayouts);
+        hold(copy_as(t));
+      }
+    for (size_t k = 0; k < p_.inputs_.size(); ++k) made_by(int(k), -1);
     p_.seen_.geometry.clear();  // as seen inside, inputs are given
   }
 
   void hold(const Tensor& t) {
     handles_.push_back(t);
     p_.alive_.push_back(true);
+    p_.sizes_.push_back(make_tensor(t.sizes(), t.dtype(), Device::Meta));
+    p_.dense_.push_back(t.is_contiguous());
     p_.seen_.note(t);
     const auto number = [](auto& known, const void* p) {
       const auto at = std::ranges::find(known, p);
@@ -184,6 +198,26 @@ class Drawer {
     keep_.push_back(t);  // so that addresses stay taken
     p_.storage_.push_back(number(storages_, t.impl()->storage));
     p_.header_.push_back(number(headers_, t.impl()));
+  }
+
+  /// That hooks of the handle belong to statement `at`: it made all of the handle's memory what it is.
+  void made_by(int handle, int at) {
+    const Tensor& t = handles_[size_t(handle)];
+    const bool all = t.is_contiguous() && t.impl()->offset == 0 &&
+                     int64_t(t.impl()->storage->nbytes) == t.numel() * itemsize(t.dtype());
+    made_by_[p_.storage_[size_t(handle)]] = {all ? handle : -1, at};
+  }
+
+  void note_makers(const Statement& s, size_t known) {
+    const int at = int(p_.statements_.size());
+    if (s.is_write()) made_by(s.target(), at);
+    // What a composite gives may be a view, or on the way to another result.
+    for (size_t k = known; k < handles_.size(); ++k) {
+      if (made_by_.contains(p_.storage_[k])) continue;
+      made_by(int(k), at);
+      if (s.op && s.op->composite) made_by_[p_.storage_[k]].first = -1;
+    }
+    if (s.is_write() && open_ > 0) made_by_[p_.storage_[size_t(s.target())]].first = -1;
   }
 
   /// Tries the statement; one that raises ends the program where that is wanted, and is left out elsewhere.
@@ -199,8 +233,13 @@ class Drawer {
       p_.statements_.push_back(std::move(s));
       return;
     }
+    if (s.kind == StatementKind::Scope) open_ += s.scope == ScopeKind::End ? -1 : 1;
+    if (!s.op && s.kind != StatementKind::Custom) return p_.statements_.push_back(std::move(s));
     try {
-      if (run(s)) p_.statements_.push_back(std::move(s));
+      const size_t known = handles_.size();
+      if (!run(s)) return;
+      note_makers(s, known);
+      p_.statements_.push_back(std::move(s));
     } catch (const Error& e) {
       if (!keeps_raising || s.own) return;
       p_.raises_ = true, p_.code_ = e.code();
@@ -208,11 +247,23 @@ class Drawer {
     }
   }
 
+  bool run_custom(Statement& s) {
+    Tensors operands;
+    for (const Statement::Link& l : s.links) operands.push_back(handles_[size_t(l.handle)]);
+    const Tensors results = custom_functions()[s.custom].plain(operands);
+    if (!tame(results, kMostElements)) return false;
+    s.kept.assign(results.size(), true);
+    for (const Tensor& t : results) hold(t);
+    return true;
+  }
+
   bool run(Statement& s) {
+    if (s.kind == StatementKind::Custom) return run_custom(s);
+    const int64_t most = old_ ? kMostBefore : kMostElements;
     if (s.kind != StatementKind::View) {
       const Functional f(s, handles_);
       const Tensors ys = f.call();
-      if (!tame(ys) || !f.smooth(ys)) return false;
+      if (!tame(ys, most) || !f.smooth(ys)) return false;
     }
     Values args = s.args;
     for (const Statement::Link& l : s.links) entry(args, l.slot) = handles_[size_t(l.handle)];
@@ -222,7 +273,7 @@ class Drawer {
       p_.alias_writes_ += scene.is_shared(s.target());
       return true;
     }
-    for (const Tensor& t : results) s.kept.push_back(t.dtype() == DType::F64 && tame(t));
+    for (const Tensor& t : results) s.kept.push_back(t.dtype() == DType::F64 && tame(t, most));
     if (handles_.size() + results.size() > kMostHandles + 4) s.kept.assign(s.kept.size(), false);
     for (size_t k = 0; k < results.size(); ++k)
       if (s.kept[k]) hold(results[k]);
@@ -246,7 +297,11 @@ class Drawer {
     ++counts["programs"];
     counts["with a write through an alias"] += p_.alias_writes_ > 0;
     counts["that raise"] += p_.raises_;
-    for (const Statement& s : p_.statements_) ++counts[std::string(name(s.kind))];
+    for (const Statement& s : p_.statements_) {
+      ++counts[std::string(name(s.kind))];
+      counts["detached"] += s.op && s.kind == StatementKind::View && s.op->vjp.empty() && !s.op->composite;
+    }
+    counts["with constants"] += p_.has_constants(true);
   }
 
   Script& p_;
@@ -254,6 +309,10 @@ class Drawer {
   Tensors handles_, keep_;
   std::vector<const void*> storages_, headers_;
   bool writes_inputs_ = false, wants_alias_ = false;
+  bool old_;
+  int open_ = 0;  ///< scopes
+  /// By memory: the handle that is all of it, or -1, and the statement that made it what it is.
+  std::map<int, std::pair<int, int>> made_by_;
 };
 
 Script::Script(Case& c) { Drawer(*this, c).draw(); }

@@ -9,9 +9,18 @@
 
 namespace lamella::verify {
 
-enum class StatementKind : uint8_t { Call, View, InPlace, Out, Fresh, Drop };
-inline constexpr int kStatementKinds = 6;
+enum class StatementKind : uint8_t { Call, View, InPlace, Out, Fresh, Drop, Custom, Scope, Hook };
 std::string_view name(StatementKind kind);
+/// What a statement opens or closes: the innermost one that is open.
+enum class ScopeKind : uint8_t { NoGrad, EnableGrad, NoGradLevels, End };
+
+/// A function with several results and a rule of its own; `plain` is the same without the rule.
+struct CustomFunction {
+  size_t operands;
+  const char* cpp;  ///< the function with the rule
+  Function plain, ruled;
+};
+const std::vector<CustomFunction>& custom_functions();
 
 /// One line of a program. Handles are numbered: inputs, captures, then results in order.
 struct Statement {
@@ -26,6 +35,14 @@ struct Statement {
   std::vector<bool> kept{};   ///< results that become handles
   Tensor fresh{};             ///< of Fresh: the values of new memory
   bool own = false;           ///< calls the operator of the case
+  size_t custom = 0;          ///< of Custom: which one
+  ScopeKind scope = ScopeKind::End;
+  /// NOTE: [hooks of programs] A hook of the handle of the first link, in base autograd: cotangents times
+  /// `factor`. It belongs to what the handle was made by: statement `made_at`, or -1 for an input. What was
+  /// computed from the handle between the two is multiplied as well.
+  double factor = 1;
+  bool retains = false;
+  int made_at = -1;
   bool is_write() const { return kind == StatementKind::InPlace || kind == StatementKind::Out; }
   int target() const { return links[0].handle; }
 };
@@ -34,11 +51,14 @@ struct Statement {
 /// need not allow is decided here, from the statements alone: who shares memory with whom in the plain run,
 /// what depends on which inputs, and what the formulas of the operators declare to save.
 struct Refusals {
-  std::vector<bool> leaf;      ///< by statement: it writes to memory of an input
+  std::vector<bool> leaf;      ///< by statement: base autograd has to refuse it, a write to an input
+  std::vector<bool> argument;  ///< by statement: levels have to, for the same reason
+  std::vector<bool> gaps;      ///< by statement: writes to a view of what has gaps between its elements
   std::vector<bool> level;     ///< by statement: it writes what depends on an input into memory that does not
                                ///< and that others see
   bool base_version = false;   ///< something that base autograd may have saved is overwritten later
   bool level_version = false;  ///< likewise something plain, which levels do not replace
+  bool constants = false;      ///< NOTE: [constants that are written]
   std::vector<bool> saved;     ///< by handle: some formula may ask for its memory again
 };
 
@@ -62,6 +82,9 @@ class Script {
   struct Seen {
     size_t at = 0;
     std::vector<int64_t> geometry;
+    Tensors retained = {};           ///< handles given to retain_grad, in order
+    std::vector<size_t> hooks = {};  ///< the statements that gave them
+    bool leaves_are_shared = false;  ///< asked for: hooks of leaves are somebody else's to add
     void note(const Tensor& t);
     /// The first result in which `want` differs; empty when none does.
     std::string unlike(const Seen& want) const;
@@ -70,6 +93,11 @@ class Script {
   /// please.
   Tensors run(const Tensors& xs, const Tensors& captures, Seen* seen = nullptr) const;
   Tensors fresh_captures() const;
+  /// Whether memory of the handle of this hook is written later.
+  bool is_written_after(size_t hook) const;
+  Tensor hook_direction(size_t hook) const;
+  /// The hooks that the program gives to its inputs.
+  void hook_leaves(const Tensors& leaves) const;
   /// The handle that each result is.
   std::vector<int> result_handles() const;
   /// One weight for each result, and a direction for each input: multiples of 1/8 of at most 2.
@@ -83,23 +111,38 @@ class Script {
   const Seen& seen() const { return seen_; }
 
   /// `mapped`: inputs whose lanes differ, where there are lanes.
-  Refusals refusals(uint32_t mapped = 0) const;
+  Refusals refusals(bool levels, uint32_t mapped = 0) const;
+  /// By statement: what it computes is constant to levels, or to base autograd.
+  std::vector<bool> constants(bool levels) const;
+  /// Whether some values are constants, or cotangents are multiplied, so that differences of the plain
+  /// program are not its derivatives.
+  bool has_constants(bool levels) const;
+  /// Whether the derivative of a derivative passes a hook that a first one does not: where the formula of
+  /// what is hooked reads its result. Differences know nothing of formulas.
+  bool hooks_read_results() const;
+  /// NOTE: [constants that are written] Under levels a detached handle shows what its base is, as a constant.
+  /// Where values with derivatives are written through it, docs/autograd.md promises values alone.
+  bool writes_constants() const;
 
   /// Declares x0, x1, ... (inputs), c0, ... (captures), u0, ... (weights), and the function `f`.
   std::string cpp() const;
 
   friend class Differences;
   friend class Drawer;
+  friend class Twin;
 
  private:
   void execute(const Statement& s, Tensors& handles, bool wide, size_t index) const;
+  void hook(size_t index, const Tensors& handles, Seen* seen) const;
   /// Sum of weights times results in f128 at inputs on the reference column; results of calls and writes are
   /// put off by 2^-30 of themselves at most where `jitter` is not 0.
   f128 wide_value(const Tensors& xs, uint32_t jitter) const;
+  void make_wide_args() const;
 
   Tensors inputs_, captures_, weights_, directions_, values_;
+  Tensors sizes_;  ///< of each handle, without elements
   std::vector<Statement> statements_;
-  std::vector<bool> alive_;
+  std::vector<bool> alive_, dense_;
   std::vector<int> storage_, header_;  ///< of each handle, numbered, in the plain run
   Seen seen_;
   uint64_t seed_ = 0;
@@ -127,7 +170,11 @@ struct Expected {
 class Differences {
  public:
   /// Along `ts`; undefined ones are zero.
-  Differences(const Script& p, const Tensors& xs, const Tensors& ts) : p_(p), xs_(xs), ts_(ts) {}
+  Differences(const Script& p, const Tensors& xs, const Tensors& ts, bool levels)
+      : p_(p), xs_(xs), ts_(ts), levels_(levels), twin_(p.has_constants(levels)) {}
+  /// Along `by`, added to the handle that the hook at this statement retains; inputs stay.
+  Differences(const Script& p, const Tensors& xs, const Tensors& none, size_t hook, const Tensor& by)
+      : p_(p), xs_(xs), ts_(none), levels_(false), twin_(true), hook_(hook), by_(by) {}
   Expected value() const;
   Expected slope() const;
   /// The derivative along `ts` of that along `ss`.
@@ -147,7 +194,38 @@ class Differences {
 
   const Script& p_;
   const Tensors &xs_, &ts_;
+  bool levels_, twin_;
+  size_t hook_ = 0;
+  Tensor by_;
 };
+
+/// What is added to one handle of a program that runs as a Twin.
+struct Injected {
+  size_t hook = 0;  ///< the statement that says to which
+  Tensor by = {};   ///< undefined: nothing
+  f128 step = 0;
+};
+/// NOTE: [constants of programs] The program at `moved` with constants as they are at `still`: both run side
+/// by side. Handles that detach, or a scope, took out of a family have memory of their own in the moved one;
+/// a write through one family changes the values of the others over the same memory, and leaves what they
+/// moved by. A hook multiplies what its handle moved by. Results are put off as in Script::wide_value.
+f128 twin_value(const Script& p, bool levels, Tensors moved, Tensors still, uint32_t jitter,
+                const Injected& injected);
+
+/// Multiples of 1/8 between 1/8 and 15/8 of either sign.
+Tensor few_bits(Ints sizes, uint64_t& state);
+/// Each element times 1 + e, 2^-31 <= |e| <= 2^-30.
+void put_off(const Tensor& t, uint64_t& state);
+f128 weighted(const Tensor& y, const Tensor& u);
+
+/// Copies that lie as `t` does, in memory of their own; in f128; and lanes that lie so, with the lanes along
+/// `dim`.
+Tensor copy_as(const Tensor& t);
+Tensor wide_as(const Tensor& t);
+Tensor lanes_as(const Tensors& lanes, int dim);
+
+/// Declares it with the memory around it, if there is any.
+std::string cpp_placed(const std::string& name, const Tensor& t);
 
 /// Sum of a * b over all elements, exactly enough: in f128. Undefined ones are zero.
 double dot(const Tensors& as, const Tensors& bs);

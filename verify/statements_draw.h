@@ -28,6 +28,10 @@ struct Scene {
   size_t inputs;             ///< the first handles
   bool writes_inputs;        ///< this program may try to
   bool only_shared = false;  ///< targets are handles whose memory others show
+  bool old = false;          ///< as programs were before decoder version 6
+  int open = 0;              ///< scopes
+  std::vector<std::pair<int, int>> hookable =
+      {};  ///< handles that are all of their memory, and what made them
   std::vector<int> live() const;
   /// Handles that may be written; half of the time those whose memory others show, if there are any.
   std::vector<int> targets(Digits& d) const;
@@ -42,5 +46,20 @@ enum class Wanted : uint8_t { Anything, Result, View, Write };
 std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Case& c, Wanted wanted);
 /// The operator of the case on handles of the sizes it was drawn with.
 std::optional<Statement> own_statement(Digits& d, const Scene& scene, const Case& c);
+
+/// Statements that decoder version 6 brought.
+std::optional<Statement> draw_more(Digits& d, const Scene& scene);
+
+// For those who make statements.
+const Op* operator_named(const std::string& name);
+/// Multiples of 1/8, none of them 0, 1 or 2 in magnitude.
+double eighths(Digits& d);
+int pick(Digits& d, const std::vector<int>& among);
+std::optional<Statement> made(StatementKind kind, const Op* op, Values args,
+                              std::vector<Statement::Link> links);
+
+/// A copy that lies in one of six ways; 0 is dense.
+Tensor laid_out(const Tensor& t, uint32_t kind);
+inline constexpr uint32_t kLayouts = 6;
 
 }  // namespace lamella::verify

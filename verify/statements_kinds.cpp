@@ -36,11 +36,8 @@ std::vector<int> Scene::targets(Digits& d) const {
   return only_shared || (d.below(4) != 3 && !shared.empty()) ? shared : out;
 }
 
-namespace {
+const Op* operator_named(const std::string& name) { return OpTable::current().find(name); }
 
-const Op* find(const std::string& name) { return OpTable::current().find(name); }
-
-/// Multiples of 1/8, none of them 0, 1 or 2 in magnitude.
 double eighths(Digits& d) {
   static constexpr double kValues[] = {0.5, 1.25, -0.75, 0.625, 1.75, -1.375, 0.875, -0.375};
   return kValues[d.below(8)];
@@ -48,18 +45,22 @@ double eighths(Digits& d) {
 
 int pick(Digits& d, const std::vector<int>& among) { return among[d.below(uint32_t(among.size()))]; }
 
-bool broadcasts_to(Ints from, Ints to) {
-  if (from.size() > to.size()) return false;
-  for (size_t k = 1; k <= from.size(); ++k)
-    if (from[from.size() - k] != 1 && from[from.size() - k] != to[to.size() - k]) return false;
-  return true;
-}
-
 std::optional<Statement> made(StatementKind kind, const Op* op, Values args,
                               std::vector<Statement::Link> links) {
   if (!op) return {};
   Statement s{kind, op, canonical(*op, std::move(args)), std::move(links)};
   return s;
+}
+
+namespace {
+
+const Op* find(const std::string& name) { return operator_named(name); }
+
+bool broadcasts_to(Ints from, Ints to) {
+  if (from.size() > to.size()) return false;
+  for (size_t k = 1; k <= from.size(); ++k)
+    if (from[from.size() - k] != 1 && from[from.size() - k] != to[to.size() - k]) return false;
+  return true;
 }
 
 Tensor of(const Scene& s, int handle) { return s.handles[size_t(handle)]; }
@@ -339,6 +340,7 @@ std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Cas
   if (wanted == Wanted::Result) return d.below(2) == 0 ? with_number(d, scene, c) : binary(d, scene, c);
   if (wanted == Wanted::View) return view(d, scene, c);
   if (wanted == Wanted::Write) return kWrites[d.below(std::size(kWrites))](d, scene, c);
+  if (!scene.old && d.below(4) == 3) return draw_more(d, scene);
   uint32_t total = 1;  // 0 is no statement
   for (const Share& s : kShares) total += s.weight;
   uint32_t at = d.below(total);

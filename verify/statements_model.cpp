@@ -9,11 +9,18 @@ namespace {
 
 /// Memory of one storage of the plain run while the statements pass.
 struct Memory {
+  uint32_t lanes = 0;  ///< inputs whose lanes it may have: zeros_like(x) has those of x
+  bool of_input = false, outside = false;
+  /// A scope may have made views of it that no family knows of: no level turns it into its own later.
+  bool scoped = false;
+  int first = -1;  ///< the family that made it
+};
+
+/// Handles that follow each other's writes; detach and scopes begin others over the same memory.
+struct Followers {
   uint32_t on = 0;       ///< inputs that its values may depend on
   uint32_t sure = 0;     ///< and those that they do: one result of a composite may be another's business
-  uint32_t lanes = 0;    ///< inputs whose lanes it may have: zeros_like(x) has those of x
   bool wrapped = false;  ///< what a level knows: its handles stay so when a constant is written
-  bool of_input = false, outside = false;
 };
 
 /// A read that a formula may ask for again.
@@ -24,31 +31,50 @@ struct Save {
   bool recorded;  ///< by base autograd: some operand carries history
 };
 
-/// Of a result that is no handle.
+/// A result that is no handle.
 constexpr int kNowhere = -1;
 
 class Model {
  public:
-  Model(const std::vector<Statement>& statements, const std::vector<int>& storage,
-        const std::vector<int>& header, size_t inputs, size_t captures, uint32_t mapped)
-      : statements_(statements), storage_(storage), header_(header), mapped_(mapped) {
+  struct Handles {
+    const std::vector<int>&storage, &header;
+    const std::vector<bool>& dense;
+  };
+  Model(const std::vector<Statement>& statements, std::vector<bool> constants, const Handles& h,
+        size_t inputs, size_t captures, uint32_t mapped)
+      : statements_(statements),
+        constants_(std::move(constants)),
+        storage_(h.storage),
+        header_(h.header),
+        dense_(h.dense),
+        mapped_(mapped),
+        inputs_(inputs) {
+    const std::vector<int>& storage = storage_;
     const int n = storage.empty() ? 0 : *std::ranges::max_element(storage) + 1;
     memory_.resize(size_t(n));
+    followers_.resize(storage.size());
     for (size_t k = 0; k < inputs + captures; ++k) {
-      Memory& m = of(int(k));
-      if (k < inputs) m.on = m.sure = m.lanes = 1u << k, m.wrapped = m.of_input = true;
-      else m.outside = true;
+      enters(int(k));
+      if (k >= inputs) {
+        of(int(k)).outside = true;
+        continue;
+      }
+      of(int(k)).lanes = 1u << k, of(int(k)).of_input = true;
+      followers_[k] = {1u << k, 1u << k, true};
     }
     next_ = inputs + captures;
   }
 
   Refusals run() {
-    out_.leaf.resize(statements_.size()), out_.level.resize(statements_.size());
+    for (std::vector<bool>* const all : {&out_.leaf, &out_.argument, &out_.gaps, &out_.level})
+      all->resize(statements_.size());
     for (size_t i = 0; i < statements_.size(); ++i) {
       const Statement& s = statements_[i];
-      if (s.kind == StatementKind::Drop) continue;
-      if (s.kind == StatementKind::Fresh) ++next_;
-      else if (s.is_write()) write(s, i);
+      if (s.kind == StatementKind::Fresh) enters(int(next_++));
+      else if (!s.op && s.kind != StatementKind::Custom) continue;
+      for (size_t k = 0; k < s.links.size() && constants_[i]; ++k) of(s.links[k].handle).scoped = true;
+      if (s.kind == StatementKind::Fresh) continue;
+      if (s.is_write()) write(s, i);
       else call(s, i);
     }
     for (const int storage : storage_)
@@ -60,6 +86,12 @@ class Model {
 
  private:
   Memory& of(int handle) { return memory_[size_t(storage_[size_t(handle)])]; }
+  Followers& family(int handle) { return followers_[size_t(family_[size_t(handle)])]; }
+  /// A handle that begins a family.
+  void enters(int handle) {
+    family_.push_back(handle);
+    if (of(handle).first < 0) of(handle).first = handle;
+  }
 
   /// Positions in the functional form; what the operands depend on together.
   struct Operand {
@@ -67,6 +99,9 @@ class Model {
   };
   std::vector<Operand> operands(const Statement& s) const {
     std::vector<Operand> all;
+    if (s.kind == StatementKind::Custom)
+      for (const Statement::Link& l : s.links) all.push_back({l.slot.param, l.handle});
+    if (s.kind == StatementKind::Custom) return all;
     const int shift = s.kind == StatementKind::Out;
     for (size_t k = size_t(shift); k < s.links.size(); ++k)
       all.push_back({s.links[k].slot.param - shift, s.links[k].handle});
@@ -74,36 +109,47 @@ class Model {
   }
 
   /// Surely: through formulas; copy_ forgets what its target was. An engine may record all operands.
-  uint32_t dependence(const Statement& s, uint32_t Memory::*field, bool formulas) {
+  uint32_t dependence(const Statement& s, uint32_t Followers::*field, bool formulas) {
+    uint32_t any = 0;
+    if (constants_[size_t(&s - statements_.data())]) return 0;
+    for (const Operand& o : operands(s)) any |= family(o.handle).*field;
+    if (s.kind == StatementKind::Custom) return any;
     const Op& op = *s.op->base;
     if (!op.no_vjp.empty() || (!op.composite && op.vjp.empty())) return 0;
     uint32_t on = 0;
     for (const Operand& o : operands(s))
-      if (!formulas || op.composite || op.vjp_of(o.param)) on |= of(o.handle).*field;
+      if (!formulas || op.composite || op.vjp_of(o.param)) on |= family(o.handle).*field;
     return on;
   }
-  uint32_t dependence(const Statement& s) { return dependence(s, &Memory::on, false); }
-  uint32_t surely(const Statement& s) { return dependence(s, &Memory::sure, true); }
+  uint32_t dependence(const Statement& s) { return dependence(s, &Followers::on, false); }
+  uint32_t surely(const Statement& s) { return dependence(s, &Followers::sure, true); }
+  /// A custom function runs in every lane, whatever its operands are.
   uint32_t lanes(const Statement& s) {
-    uint32_t all = 0;
+    uint32_t all = s.kind == StatementKind::Custom ? mapped_ : 0;
     for (const Operand& o : operands(s)) all |= of(o.handle).lanes;
     return all;
   }
 
   /// Notes what the formulas of a recorded call ask for: all there is where the operator calls others.
   void save(const Statement& s, size_t i, const std::vector<int>& results) {
-    const Op& op = *s.op->base;
+    if (constants_[i]) return;
     const std::vector<Operand> all = operands(s);
     const bool recorded = dependence(s) != 0;
-    const auto note = [&](int storage) {
-      if (storage == kNowhere) return;
-      saves_.push_back({storage, i, memory_[size_t(storage)].wrapped, recorded});
+    const auto note = [&](int handle) {
+      if (handle != kNowhere)
+        saves_.push_back({storage_[size_t(handle)], i, family(handle).wrapped, recorded});
     };
+    if (s.kind == StatementKind::Custom) {  // its rule may ask for anything
+      for (const Operand& o : all) note(o.handle);
+      for (const int r : results) note(r);
+      return;
+    }
+    const Op& op = *s.op->base;
     const bool in_place = s.kind == StatementKind::InPlace;
     if (op.composite && s.kind == StatementKind::View) return;  // made of views
     for (const Operand& p : all) {
       const BoundFormula* const f = op.vjp_of(p.param);
-      if (!op.composite && (!f || of(p.handle).on == 0)) continue;
+      if (!op.composite && (!f || family(p.handle).on == 0)) continue;
       if (op.composite)
         for (const int r : results) note(r);
       for (const Operand& o : all) {
@@ -111,58 +157,88 @@ class Model {
                              return b.kind == BoundSave::Argument && b.index == o.param;
                            });
         // What a write saves of its own target is what was there before.
-        if (asked && !(in_place && o.param == 0)) note(storage_[size_t(o.handle)]);
+        if (asked && !(in_place && o.param == 0)) note(o.handle);
       }
       for (const BoundSave& b : op.composite ? std::vector<BoundSave>{} : f->saves)
-        if (b.kind == BoundSave::Result && b.index < results.size())
-          results_.push_back({results[b.index], i, true, recorded});
+        if (b.kind == BoundSave::Result && b.index < results.size() && results[b.index] != kNowhere)
+          results_.push_back({storage_[size_t(results[b.index])], i, true, recorded});
     }
   }
 
-  static void add(Memory& m, uint32_t on, uint32_t sure, uint32_t lanes) {
-    m.on |= on, m.sure |= sure, m.lanes |= lanes, m.wrapped |= sure != 0;
+  static void add(Followers& f, uint32_t on, uint32_t sure) {
+    f.on |= on, f.sure |= sure, f.wrapped |= sure != 0;
   }
 
   void call(const Statement& s, size_t i) {
     const uint32_t on = dependence(s);
     std::vector<int> results;
-    uint32_t sure = s.op->composite && s.kept.size() > 1 ? 0 : surely(s);
+    const uint32_t sure = s.op && s.op->composite && s.kept.size() > 1 ? 0 : surely(s);
     for (const bool kept : s.kept) {
-      if (kept) add(of(int(next_)), on, sure, lanes(s));
-      results.push_back(kept ? storage_[next_++] : kNowhere);
+      results.push_back(kept ? int(next_++) : kNowhere);
+      if (!kept) continue;
+      result(s, i, results.back());
+      add(family(results.back()), on, sure);
+      of(results.back()).lanes |= lanes(s);
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
+  }
+
+  /// Its family is that of the operand it is a view of; one of its own where it is a constant, or memory of
+  /// its own.
+  void result(const Statement& s, size_t i, int handle) {
+    const auto at = size_t(handle);
+    bool wrapped = false;
+    for (const Statement::Link& l : s.links) {
+      const auto from = size_t(l.handle);
+      const bool is_same = header_[from] == header_[at];
+      if (is_same || (storage_[from] == storage_[at] && !constants_[i]))
+        return family_.push_back(family_[from]);
+      wrapped |= storage_[from] == storage_[at] && family(l.handle).wrapped;
+    }
+    enters(handle);
+    family(handle).wrapped = wrapped;
   }
 
   void write(const Statement& s, size_t i) {
     const int target = s.target(), storage = storage_[size_t(target)];
     Memory& m = of(target);
-    const uint32_t on = dependence(s) | m.on;
-    save(s, i, {storage});
-    out_.leaf[i] = m.of_input;
+    Followers& f = family(target);
+    const uint32_t on = dependence(s) | f.on;
+    save(s, i, {target});
+    const auto family = size_t(family_[size_t(target)]);
+    out_.leaf[i] = family < inputs_ && !constants_[i];
+    out_.argument[i] = m.of_input;
+    out_.gaps[i] = !dense_[family];
     bool others = false;  // handles that were let go may live on a tape
     for (size_t k = 0; k < next_; ++k)
       others |= storage_[k] == storage && header_[k] != header_[size_t(target)];
     // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
-    const bool gains = !m.wrapped && on != 0,
-               gains_lanes = (m.sure & mapped_) == 0 && (lanes(s) & mapped_) != 0;
-    out_.level[i] =
-        m.of_input || (gains && (m.outside || others)) || (gains_lanes && (m.on != 0 || m.outside || others));
+    const bool gains = !f.wrapped && on != 0,
+               gains_lanes = (f.sure & mapped_) == 0 && (lanes(s) & mapped_) != 0;
+    out_.level[i] = m.of_input || (gains && (m.outside || m.scoped || others)) ||
+                    (gains_lanes && (f.on != 0 || m.outside || m.scoped || others));
     for (const std::vector<Save>* saves : {&saves_, &results_})
       for (const Save& v : *saves) {
         if (v.storage != storage || (saves == &results_ && v.at == i)) continue;
         out_.base_version |= v.recorded;
         out_.level_version |= !v.wrapped;
       }
-    const uint32_t sure = surely(s);
-    add(m, on, sure, lanes(s));
-    m.sure = sure;
+    out_.constants |= dependence(s) != 0 && int(family) != m.first;
+    const uint32_t sure = constants_[i] ? f.sure : surely(s);
+    add(f, on, sure);
+    m.lanes |= lanes(s);
+    f.sure = sure;
   }
 
   const std::vector<Statement>& statements_;
+  const std::vector<bool> constants_;
   const std::vector<int>&storage_, &header_;
+  const std::vector<bool>& dense_;
+  std::vector<int> family_;  ///< the first handle of each handle's
   uint32_t mapped_;
+  size_t inputs_;
   std::vector<Memory> memory_;
+  std::vector<Followers> followers_;  ///< by the first handle of each family
   std::vector<Save> saves_, results_;
   size_t next_ = 0;
   Refusals out_;
@@ -170,8 +246,12 @@ class Model {
 
 }  // namespace
 
-Refusals Script::refusals(uint32_t mapped) const {
-  return Model(statements_, storage_, header_, inputs_.size(), captures_.size(), mapped).run();
+Refusals Script::refusals(bool levels, uint32_t mapped) const {
+  return Model(statements_, constants(levels), {storage_, header_, dense_}, inputs_.size(), captures_.size(),
+               mapped)
+      .run();
 }
+
+bool Script::writes_constants() const { return refusals(true).constants; }
 
 }  // namespace lamella::verify

@@ -1,15 +1,19 @@
 // Running statement programs: plainly, under engines, and in f128 with every result put off a little.
+#include <algorithm>
 #include <cmath>
+#include <memory>
 #include <quadmath.h>
 
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/autograd.h"
 #include "lamella/verify/statements.h"
 
 namespace lamella::verify {
 
 std::string_view name(StatementKind kind) {
-  static constexpr std::string_view kNames[] = {"calls", "views",        "writes in place",
-                                                "out=",  "fresh memory", "handles let go"};
+  static constexpr std::string_view kNames[] = {"calls",        "views",        "writes in place",
+                                                "out=",         "fresh memory", "handles let go",
+                                                "custom rules", "scopes",       "hooks"};
   return kNames[int(kind)];
 }
 
@@ -28,7 +32,7 @@ std::vector<int> Script::result_handles() const {
 
 Tensors Script::fresh_captures() const {
   Tensors out;
-  for (const Tensor& t : captures_) out.push_back(plain_copy(t));
+  for (const Tensor& t : captures_) out.push_back(copy_as(t));
   return out;
 }
 
@@ -39,6 +43,13 @@ void Script::execute(const Statement& s, Tensors& handles, bool wide, size_t ind
   }
   if (s.kind == StatementKind::Fresh) {
     handles.push_back(wide ? to_reference(s.fresh) : plain_copy(s.fresh));
+    return;
+  }
+  if (s.kind == StatementKind::Custom) {
+    const CustomFunction& f = custom_functions()[s.custom];
+    Tensors operands;
+    for (const Statement::Link& l : s.links) operands.push_back(handles[size_t(l.handle)]);
+    for (Tensor& t : (wide ? f.plain : f.ruled)(operands)) handles.push_back(std::move(t));
     return;
   }
   Values args = wide ? wide_args_[index] : s.args;
@@ -69,13 +80,113 @@ std::string Script::Seen::unlike(const Seen& want) const {
   return "";
 }
 
+namespace {
+/// Scopes that are open; they end in the order in which scopes do, also when something raises.
+class Scopes {
+ public:
+  Scopes() = default;
+  ~Scopes() {
+    while (!open_.empty()) open_.pop_back();
+  }
+  Scopes(const Scopes&) = delete;
+  void apply(ScopeKind kind) {
+    if (kind == ScopeKind::End) open_.pop_back();
+    else if (kind == ScopeKind::NoGrad) open_.push_back(std::make_shared<NoGrad>());
+    else if (kind == ScopeKind::EnableGrad) open_.push_back(std::make_shared<EnableGrad>());
+    else open_.push_back(std::make_shared<NoGradLevels>());
+  }
+
+ private:
+  std::vector<std::shared_ptr<void>> open_;
+};
+
+void add_hook_to(const Tensor& t, double factor) {
+  if (!is_grad_required(t)) return;
+  add_hook(t, [factor](const Tensor& ct) { return factor == 1 ? Tensor() : mul(ct, factor); });
+}
+}  // namespace
+
+void Script::hook(size_t index, const Tensors& handles, Seen* seen) const {
+  const Statement& s = statements_[index];
+  const Tensor& t = handles[size_t(s.target())];
+  const bool others = seen && seen->leaves_are_shared && size_t(s.target()) < inputs_.size();
+  if (!others) add_hook_to(t, s.factor);
+  if (!s.retains || !is_grad_required(t) || is_leaf(t)) return;
+  retain_grad(t);
+  if (!seen) return;
+  seen->retained.push_back(t);
+  seen->hooks.push_back(index);
+}
+
+void Script::hook_leaves(const Tensors& leaves) const {
+  for (const Statement& s : statements_)
+    if (s.kind == StatementKind::Hook && size_t(s.target()) < leaves.size())
+      add_hook_to(leaves[size_t(s.target())], s.factor);
+}
+
+bool Script::hooks_read_results() const {
+  return std::ranges::any_of(statements_, [&](const Statement& h) {
+    if (h.kind != StatementKind::Hook || h.factor == 1 || h.made_at < 0) return false;
+    const Statement& s = statements_[size_t(h.made_at)];
+    if (!s.op) return true;
+    return std::ranges::any_of(s.op->base->vjp, [](const BoundFormula& f) {
+      return std::ranges::any_of(f.saves, [](const BoundSave& b) { return b.kind == BoundSave::Result; });
+    });
+  });
+}
+
+bool Script::is_written_after(size_t hook) const {
+  const int memory = storage_[size_t(statements_[hook].target())];
+  for (size_t i = hook + 1; i < statements_.size(); ++i)
+    if (statements_[i].is_write() && storage_[size_t(statements_[i].target())] == memory) return true;
+  return false;
+}
+
+Tensor Script::hook_direction(size_t hook) const {
+  const Tensor& t = sizes_[size_t(statements_[hook].target())];
+  uint64_t state = seed_ + hook;
+  return few_bits(t.sizes(), state);
+}
+
+std::vector<bool> Script::constants(bool levels) const {
+  std::vector<ScopeKind> open;
+  std::vector<bool> out;
+  bool now = false;
+  for (const Statement& s : statements_) {
+    if (s.kind == StatementKind::Scope) {
+      if (s.scope == ScopeKind::End) open.pop_back();
+      else open.push_back(s.scope);
+      now = false;  // the innermost scope that says something of this engine
+      for (const ScopeKind k : open)
+        if (levels || k != ScopeKind::NoGradLevels) now = k != ScopeKind::EnableGrad;
+    }
+    const bool cuts = s.op && s.op->is_view() && s.op->vjp.empty();
+    out.push_back(now || cuts);
+  }
+  return out;
+}
+
+bool Script::has_constants(bool levels) const {
+  const std::vector<bool> all = constants(levels);
+  for (size_t i = 0; i < statements_.size(); ++i) {
+    const Statement& s = statements_[i];
+    if (s.kind == StatementKind::Hook && !levels && s.factor != 1) return true;
+    if (all[i] && (s.op || s.kind == StatementKind::Custom)) return true;
+  }
+  return false;
+}
+
 Tensors Script::run(const Tensors& xs, const Tensors& captures, Seen* seen) const {
   Tensors handles = xs;
   handles.insert(handles.end(), captures.begin(), captures.end());
   size_t known = handles.size();
+  Scopes scopes;
   for (size_t i = 0; i < statements_.size(); ++i) {
+    const Statement& s = statements_[i];
     if (seen) seen->at = i;
-    execute(statements_[i], handles, false, i);
+    if (s.kind == StatementKind::Scope) scopes.apply(s.scope);
+    else if (s.kind == StatementKind::Hook) hook(i, handles, seen);
+    else execute(s, handles, false, i);
     for (; seen && known < handles.size(); ++known) seen->note(handles[known]);
   }
   if (seen) seen->at = statements_.size();
@@ -93,7 +204,8 @@ uint64_t mixed(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// Each element times 1 + e, 2^-31 <= |e| <= 2^-30.
+}  // namespace
+
 void put_off(const Tensor& t, uint64_t& state) {
   auto* const data = static_cast<f128*>(t.raw_data());
   each_element(t, [&](int64_t at) {
@@ -112,20 +224,23 @@ f128 weighted(const Tensor& y, const Tensor& u) {
   return sum;
 }
 
-}  // namespace
+void Script::make_wide_args() const {
+  if (wide_args_.empty())
+    for (const Statement& s : statements_) wide_args_.push_back(s.op ? to_reference(s.args) : Values{});
+}
 
 f128 Script::wide_value(const Tensors& xs, uint32_t jitter) const {
   const WideDefault wide;
-  if (wide_args_.empty())
-    for (const Statement& s : statements_) wide_args_.push_back(s.op ? to_reference(s.args) : Values{});
+  make_wide_args();
   Tensors handles = xs;
-  for (const Tensor& c : captures_) handles.push_back(to_reference(c));
+  for (const Tensor& c : captures_) handles.push_back(wide_as(c));
   uint64_t state = jitter * uint64_t{0xD1B54A32D192ED03};
   if (jitter)
     for (const Tensor& t : handles) put_off(t, state);
   for (size_t i = 0; i < statements_.size(); ++i) {
     const Statement& s = statements_[i];
     const size_t known = handles.size();
+    if (s.kind == StatementKind::Scope || s.kind == StatementKind::Hook) continue;
     execute(s, handles, true, i);
     if (!jitter || s.kind == StatementKind::View || s.kind == StatementKind::Drop) continue;
     if (s.is_write()) put_off(handles[size_t(s.target())], state);
@@ -162,18 +277,24 @@ bool near(double got, f128 want) { return std::fabs(double(got - want)) <= kQuic
 }  // namespace
 
 f128 Differences::at(f128 h, const Tensors& ss, f128 k, uint32_t jitter) const {
-  Tensors xs;
+  const WideDefault wide;
+  Tensors xs, still;
   for (size_t i = 0; i < xs_.size(); ++i) {
-    Tensor x = to_reference(xs_[i]);
+    Tensor x = wide_as(xs_[i]);
     auto* const data = static_cast<f128*>(x.raw_data());
     const auto move = [&](const Tensor& t, f128 step) {
       if (!t.defined() || step == 0) return;
-      const auto* const by = static_cast<const double*>(t.raw_data());
-      for (int64_t e = 0; e < x.numel(); ++e) data[e] += step * by[e];
+      const auto* by = t.data<double>();
+      each_element(x, [&](int64_t at) { data[at] += step * *by++; });
     };
+    if (twin_) still.push_back(wide_as(xs_[i]));
     move(ts_[i], h);
     if (!ss.empty()) move(ss[i], k);
     xs.push_back(std::move(x));
+  }
+  if (twin_) {
+    p_.make_wide_args();
+    return twin_value(p_, levels_, std::move(xs), std::move(still), jitter, {hook_, by_, h});
   }
   return p_.wide_value(xs, jitter);
 }
