@@ -1,6 +1,8 @@
 // Laws of statement programs in time: written after the run, on several threads, and when all is over.
 #include <algorithm>
+#include <atomic>
 #include <cmath>
+#include <cstring>
 #include <thread>
 
 #include "lamella/ops/functions.h"
@@ -108,46 +110,107 @@ Verdict after_writes(Case& c) {
   return c.draw.flag() ? after_writes_in_base(p, victim) : after_writes_under_grad(p, victim);
 }
 
-constexpr int kThreads = 2;
+/// Two at once: this thread and another one, from the same moment on.
+void on_two_threads(const std::function<void(int)>& f) {
+  std::atomic<int> waiting{2};
+  const auto run = [&](int which) {
+    for (--waiting; waiting > 0;) std::this_thread::yield();
+    f(which);
+  };
+  std::thread other(run, 1);
+  run(0);
+  other.join();
+}
+
+/// Bit by bit: threads compute what one computes.
+std::string unlike_bits(const Tensors& got, const Tensors& want, std::string_view what) {
+  for (size_t k = 0; k < want.size(); ++k) {
+    if (got[k].defined() != want[k].defined()) return format("{} {} is missing on one thread", what, k);
+    if (!want[k].defined()) continue;
+    const Tensor a = plain_copy(got[k]), b = plain_copy(want[k]);
+    if (std::memcmp(a.raw_data(), b.raw_data(), size_t(a.numel()) * sizeof(double)) != 0)
+      return format("{} {} is {}, expected {}", what, k, str(a), str(b));
+  }
+  return "";
+}
+
+Tensors gradients_of(const Tensors& leaves) {
+  Tensors out;
+  for (const Tensor& leaf : leaves) out.push_back(grad_of(leaf));
+  return out;
+}
+
+/// Each with leaves of its own, or all with the same ones.
+Verdict each_on_its_thread(const Script& p, bool shared, const EngineCase& s) {
+  EngineRun runs[2];
+  const Tensors common = leaves_of(p.inputs());
+  if (shared) p.hook_leaves(common);
+  on_two_threads([&](int which) {
+    EngineRun& run = runs[which];
+    run.status = status_of([&] {
+      run.seen.leaves_are_shared = shared;
+      const Tensors leaves = shared ? common : leaves_of(p.inputs());
+      run_backward_on(p, leaves, false, run);
+      if (!shared) run.slopes = {slope_of_leaves(leaves, s.ts, run.wrong)};
+      run.ys = copies(run.ys);
+    });
+  });
+  if (runs[0].status.raised != runs[1].status.raised)
+    return program_failure(s, "one of two threads raises " + str(runs[runs[1].status.raised].status));
+  if (!runs[0].status.raised) {
+    if (shared) runs[0].slopes = {slope_of_leaves(common, s.ts, runs[0].wrong) / 2};  // equal parts: exact
+    else if (runs[0].slopes != runs[1].slopes) return program_failure(s, "gradients differ between threads");
+    if (const std::string w = unlike_bits(runs[1].ys, runs[0].ys, "result"); !w.empty())
+      return program_failure(s, w);
+  }
+  return judge(s, runs[0]);
+}
+
+/// One graph, run backwards again and again by both. All parts of a sum are the same number, so that their
+/// order makes no difference.
+Verdict one_graph_on_threads(const Script& p, const EngineCase& s) {
+  constexpr int kTimes = 24;
+  EngineRun run;
+  Tensors got, want;
+  run.status = status_of([&] {
+    const Tensors leaves = leaves_of(p.inputs());
+    run.ys = p.run(leaves, p.fresh_captures(), &run.seen);
+    const Tensor root = weighted_sum(run.ys, p.weights());
+    if (is_grad_required(root)) backward(root);
+    run.slopes = {slope_of_leaves(leaves, s.ts, run.wrong)};
+    if (!is_grad_required(root)) return;
+    const Tensors once = gradients_of(leaves);
+    for (const Tensor& leaf : leaves) clear_grad(leaf);
+    on_two_threads([&](int) {
+      for (int k = 0; k < kTimes; ++k) backward(root);
+    });
+    got = gradients_of(leaves);
+    for (const Tensor& g : once) {
+      want.push_back(g.defined() ? plain_copy(g) : Tensor());
+      for (int k = 1; g.defined() && k < 2 * kTimes; ++k) want.back().add_(g);
+    }
+  });
+  const Verdict verdict = judge(s, run);
+  if (verdict.kind == Verdict::Fail || run.status.raised) return verdict;
+  const std::string w = unlike_bits(got, want, "the gradient, added up by two threads, of leaf");
+  return w.empty() ? verdict : program_failure(s, w);
+}
 
 Verdict on_threads(Case& c) {
   const Script p(c);
   // What one thread writes to a leaf, another one may be reading.
   const std::vector<bool> writes = p.refusals(false).argument;
-  const bool shared = c.draw.flag() && std::ranges::find(writes, true) == writes.end();
-  const EngineCase s =
-      engine_case(p,
-                  std::string(kMakeLeaves) + "  // on " + std::to_string(kThreads) + " threads at once, " +
-                      (shared ? "all with these leaves" : "each with its own") +
-                      "; shown: of all threads together\n  backward(weighted(f(leaves)));\n" + kPrintLeaves,
-                  1, false);
-  EngineRun runs[kThreads];
-  const Tensors common = leaves_of(p.inputs());
-  if (shared) p.hook_leaves(common);
-  std::vector<std::thread> threads;
-  for (EngineRun& run : runs)
-    threads.emplace_back([&] {
-      run.status = status_of([&] {
-        run.seen.leaves_are_shared = shared;
-        const Tensors leaves = shared ? common : leaves_of(p.inputs());
-        run_backward_on(p, leaves, false, run);
-        if (!shared) run.slopes = {slope_of_leaves(leaves, s.ts, run.wrong)};
-        run.ys = copies(run.ys);
-      });
-    });
-  for (std::thread& t : threads) t.join();
-  bool raised = false;
-  for (const EngineRun& run : runs) raised |= run.status.raised;
-  if (shared && !raised) {
-    const double slope = slope_of_leaves(common, s.ts, runs[0].wrong);
-    runs[0].slopes = {slope / kThreads};
-  }
-  Verdict verdict;
-  for (const EngineRun& run : runs) {
-    verdict = judge(s, run);
-    if (verdict.kind != Verdict::Pass) break;
-  }
-  return verdict;
+  const uint32_t kind = c.draw.below(3);
+  const bool shared = kind == 1 && std::ranges::find(writes, true) == writes.end();
+  static constexpr const char* kHow[] = {"each with leaves of its own, f and then backward",
+                                         "with these leaves, f and then backward",
+                                         "backward on this one graph"};
+  const EngineCase s = engine_case(
+      p,
+      std::string(kMakeLeaves) + "  // here; the law does it on two threads at once: " + kHow[kind] +
+          "\n  backward(weighted(f(leaves)));\n" + kPrintLeaves,
+      1, false);
+  return kind == 2 ? one_graph_on_threads(p, s) : each_on_its_thread(p, shared, s);
 }
 
 // What is alive when all is over.
@@ -175,16 +238,31 @@ void under_levels(const Script& p, uint32_t kind) {
   else (void)vmap(g, {InDims(xs.size(), kNone), {0}, Randomness::Error, 2})(xs);
 }
 
+/// What a thread has made is let go after the thread has ended.
+void outliving_its_thread(const Script& p) {
+  const Tensors leaves = leaves_of(p.inputs());
+  Tensors ys;
+  std::thread([&] {
+    (void)status_of([&] {
+      ys = p.run(leaves, p.fresh_captures());
+      const Tensor root = weighted_sum(ys, p.weights());
+      if (is_grad_required(root)) backward(root);
+    });
+  }).join();
+}
+
 Verdict leave_nothing(Case& c) {
   const Script p(c);
-  const uint32_t engine = c.draw.below(6);
+  const uint32_t engine = c.draw.below(7);
   static constexpr const char* kEngines[] = {
       "backward(weighted(f(leaves)))", "backward(weighted(f(leaves)), {}, {.create_graph = true})",
       "vjp(f, inputs).pullback(us)",   "jvp(f, inputs, ts)",
-      "jvp(grad(weighted of f))",      "vmap(grad(weighted of f))"};
+      "jvp(grad(weighted of f))",      "vmap(grad(weighted of f))",
+      "backward(weighted(f(leaves))) on a thread that ends before its results"};
   const auto once = [&] {
     (void)status_of([&] {
-      if (engine < 2) in_base(p, engine == 1);
+      if (engine == 6) outliving_its_thread(p);
+      else if (engine < 2) in_base(p, engine == 1);
       else under_levels(p, engine - 2);
     });
   };
@@ -196,7 +274,7 @@ Verdict leave_nothing(Case& c) {
     after = memory_stats();
     if (before.blocks == after.blocks && before.bytes == after.bytes) break;
   }
-  const int depth = engine >= 4 ? 2 : 1;
+  const int depth = engine == 4 || engine == 5 ? 2 : 1;
   if (before.blocks == after.blocks && before.bytes == after.bytes && before.storages == after.storages)
     return Verdict::pass(depth);
   const EngineCase s = engine_case(
