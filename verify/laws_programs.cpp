@@ -70,8 +70,8 @@ Verdict under_jvp(Case& c) {
     list += (k ? ", " : "") + (s.ts[k].defined() ? format("t{}", k) : std::string("Tensor()"));
   }
   s.engine = "  const Tensors dys = jvp(f, inputs, Tensors{" + list +
-             "}).tangents;\n  double got = 0;\n  for (size_t k = 0; k < dys.size(); ++k) got += sum(dys[k] * "
-             "us[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
+             "}).tangents;\n  double got = 0;\n  for (size_t k = 0; k < dys.size(); ++k) got += "
+             "along(dys[k], us[k]);\n  std::cout << \"got      \" << got << '\\n';\n";
   EngineRun run;
   run.status = status_of([&] {
     const Tensors captures = p.fresh_captures();
@@ -110,9 +110,8 @@ struct ScriptLanes {
       Tensors column;
       for (int64_t l = 0; l < size; ++l) {
         const Tensor& x = s.lanes[size_t(l)][k];
-        auto* const data = static_cast<double*>(x.raw_data());
-        const double* d = by[k].data<double>();
-        each_element(x, [&](int64_t at) { data[at] += double(l) * 0x1p-13 * *d++; });
+        const auto* d = static_cast<const double*>(by[k].raw_data());
+        each_part<double>(x, [&](double& part) { part += double(l) * 0x1p-13 * *d++; });
         column.push_back(x);
       }
       const auto dim = any_dim ? int(c.draw.below(uint32_t(p.inputs()[k].rank()) + 1)) : 0;
@@ -153,8 +152,8 @@ Verdict vmap_of_grad(Case& c) {
              "  const Tensors gs = mapped(batch);  // out_dims: {0}\n  for (int64_t l = 0; l < "
              "gs[0].size(0); ++l) {\n    "
              "double got = "
-             "0;\n    for (size_t k = 0; k < ts.size(); ++k) got += sum(select(gs[k + 1], 0, l) * "
-             "ts[k]).item<double>();\n    std::cout << \"got      \" << got << '\\n';\n  }\n";
+             "0;\n    for (size_t k = 0; k < ts.size(); ++k) got += along(select(gs[k + 1], 0, l), ts[k]);\n "
+             "   std::cout << \"got      \" << got << '\\n';\n  }\n";
   EngineRun run;
   run.status = status_of([&] {
     const Tensors captures = p.fresh_captures();
@@ -180,8 +179,8 @@ Verdict grad_of_vmap(Case& c) {
   s.engine =
       "  const Function h = [&](const Tensors& xs) { return Tensors{weighted(f(xs))}; };\n" + lanes.cpp("h") +
       "  const Tensors gs = grad([&](const Tensors& xs) { return sum(mapped(xs)[0]); }, " + argnums_text(p) +
-      ")(batch);\n  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += sum(gs[k] * "
-      "ts[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
+      ")(batch);\n  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += along(gs[k], ts[k]);\n  "
+      "std::cout << \"got      \" << got << '\\n';\n";
   EngineRun run;
   run.status = status_of([&] {
     const Tensors captures = p.fresh_captures();
@@ -207,7 +206,7 @@ Verdict second_under_levels(const Script& p) {
       cpp_tensors("s", s.ss) + "  const Tensors ss" + cpp_names("s", s.ss.size()) +
       ";\n  const Function g = grad([&](const Tensors& xs) { return weighted(f(xs)); }, " + argnums_text(p) +
       ");\n  const Tensors hs = jvp(g, inputs, ts).tangents;\n  double got = 0;\n  for (size_t k = 0; k < "
-      "hs.size(); ++k) got += sum(hs[k] * ss[k]).item<double>();\n  std::cout << \"got      \" << got << "
+      "hs.size(); ++k) got += along(hs[k], ss[k]);\n  std::cout << \"got      \" << got << "
       "'\\n';\n";
   EngineRun run;
   run.status = status_of([&] {
@@ -225,10 +224,10 @@ Verdict second_in_base(const Script& p) {
   s.second = true, s.ss = p.more_directions();
   s.engine =
       std::string(kMakeLeaves) + cpp_tensors("s", s.ss) + "  const Tensors ss" + cpp_names("s", s.ss.size()) +
-      ";\n  backward(weighted(f(leaves)), {}, {.create_graph = true});\n  Tensor along = zeros({}, "
+      ";\n  backward(weighted(f(leaves)), {}, {.create_graph = true});\n  Tensor slope = zeros({}, "
       "DType::F64);\n  for (size_t k = 0; k < leaves.size(); ++k) {\n    if (grad_of(leaves[k]).defined()) "
-      "along = along + sum(grad_of(leaves[k]) * ss[k]);\n    clear_grad(leaves[k]);\n  }\n"
-      "  if (is_grad_required(along)) backward(along);\n" +
+      "slope = slope + sum(real(conj(grad_of(leaves[k])) * ss[k]));\n    clear_grad(leaves[k]);\n  }\n"
+      "  if (is_grad_required(slope)) backward(slope);\n" +
       kPrintLeaves;
   EngineRun run;
   run.status = status_of([&] {
@@ -244,13 +243,14 @@ Verdict second_in_base(const Script& p) {
       gradients.push_back(grad_of(leaf));
       clear_grad(leaf);
     }
-    Tensor along;
+    Tensors found, directions;
     for (size_t k = 0; k < leaves.size(); ++k) {
       if (!gradients[k].defined()) continue;
-      const Tensor part = sum(mul(gradients[k], s.ss[k]));
-      along = along.defined() ? add(along, part) : part;
+      found.push_back(gradients[k]);
+      directions.push_back(s.ss[k]);
     }
-    if (along.defined() && is_grad_required(along)) backward(along);
+    const Tensor along = weighted_sum(found, directions);
+    if (is_grad_required(along)) backward(along);
     run.curve = slope_of_leaves(leaves, s.ts, run.wrong);
   });
   return judge(s, run);

@@ -128,7 +128,7 @@ std::string unlike_bits(const Tensors& got, const Tensors& want, std::string_vie
     if (got[k].defined() != want[k].defined()) return format("{} {} is missing on one thread", what, k);
     if (!want[k].defined()) continue;
     const Tensor a = plain_copy(got[k]), b = plain_copy(want[k]);
-    if (std::memcmp(a.raw_data(), b.raw_data(), size_t(a.numel()) * sizeof(double)) != 0)
+    if (std::memcmp(a.raw_data(), b.raw_data(), part_count(a) * sizeof(double)) != 0)
       return format("{} {} is {}, expected {}", what, k, str(a), str(b));
   }
   return "";
@@ -205,11 +205,11 @@ Verdict on_threads(Case& c) {
   static constexpr const char* kHow[] = {"each with leaves of its own, f and then backward",
                                          "with these leaves, f and then backward",
                                          "backward on this one graph"};
-  const EngineCase s = engine_case(
-      p,
-      std::string(kMakeLeaves) + "  // here; the law does it on two threads at once: " + kHow[kind] +
-          "\n  backward(weighted(f(leaves)));\n" + kPrintLeaves,
-      1, false);
+  const EngineCase s = engine_case(p,
+                                   std::string(kMakeLeaves) +
+                                       "  // here; the law does it on two threads at once: " + kHow[kind] +
+                                       "\n  backward(weighted(f(leaves)));\n" + kPrintLeaves,
+                                   1, false);
   return kind == 2 ? one_graph_on_threads(p, s) : each_on_its_thread(p, shared, s);
 }
 
@@ -255,9 +255,12 @@ Verdict leave_nothing(Case& c) {
   const Script p(c);
   const uint32_t engine = c.draw.below(7);
   static constexpr const char* kEngines[] = {
-      "backward(weighted(f(leaves)))", "backward(weighted(f(leaves)), {}, {.create_graph = true})",
-      "vjp(f, inputs).pullback(us)",   "jvp(f, inputs, ts)",
-      "jvp(grad(weighted of f))",      "vmap(grad(weighted of f))",
+      "backward(weighted(f(leaves)))",
+      "backward(weighted(f(leaves)), {}, {.create_graph = true})",
+      "vjp(f, inputs).pullback(us)",
+      "jvp(f, inputs, ts)",
+      "jvp(grad(weighted of f))",
+      "vmap(grad(weighted of f))",
       "backward(weighted(f(leaves))) on a thread that ends before its results"};
   const auto once = [&] {
     (void)status_of([&] {

@@ -29,7 +29,8 @@ EngineCase engine_case(const Script& p, std::string engine, int depth, bool leve
 Tensor weighted_sum(const Tensors& ys, const Tensors& weights) {
   Tensor total;
   for (size_t k = 0; k < ys.size(); ++k) {
-    const Tensor part = sum(mul(ys[k], weights[k]));
+    const Tensor &y = ys[k], &u = weights[k];
+    const Tensor part = sum(is_complex(y.dtype()) ? real(mul(y, conj(u))) : mul(y, u));
     total = total.defined() ? add(total, part) : part;
   }
   return total.defined() ? total : zeros({}, DType::F64);
@@ -72,7 +73,7 @@ double slope_of_leaves(const Tensors& leaves, const Tensors& ts, std::string& wr
     const Tensor g = grad_of(leaves[k]);
     gradients.push_back(g);
     if (!g.defined()) continue;
-    if (g.dtype() != DType::F64 || !std::ranges::equal(g.sizes(), leaves[k].sizes())) {
+    if (g.dtype() != leaves[k].dtype() || !std::ranges::equal(g.sizes(), leaves[k].sizes())) {
       wrong = format("the gradient of leaf {} is {}, expected {}", k, g, leaves[k]);
       return 0;
     }
@@ -123,8 +124,11 @@ std::string unlike(const Tensors& got, const Tensors& want) {
     if (g.dtype() != w.dtype() || !std::ranges::equal(g.sizes(), w.sizes()))
       return format("result {}: got {}, expected {}", k, g, w);
     const Tensor a = plain_copy(g), b = plain_copy(w);
-    for (int64_t i = 0; i < a.numel(); ++i)
-      if (const double x = a.data<double>()[i], y = b.data<double>()[i]; x != y)
+    const auto *const left = static_cast<const double*>(a.raw_data()), *const right =
+                                                                           static_cast<const double*>(
+                                                                               b.raw_data());
+    for (size_t i = 0; i < part_count(a); ++i)
+      if (const double x = left[i], y = right[i]; x != y)
         return format("result {}, element {}: got {}, expected {}", k, i, Scalar(x).str(), Scalar(y).str());
   }
   return "";

@@ -56,11 +56,11 @@ EngineCase engine_case(const Script& p, std::string engine, int depth, bool leve
 inline constexpr const char* kPrintLeaves =
     "  double got = 0;\n  for (size_t k = 0; k < leaves.size(); ++k)\n    if (grad_of(leaves[k]).defined()) "
     "got += "
-    "sum(grad_of(leaves[k]) * ts[k]).item<double>();\n  std::cout << \"got      \" << got << '\\n';\n";
+    "along(grad_of(leaves[k]), ts[k]);\n  std::cout << \"got      \" << got << '\\n';\n";
 inline constexpr const char* kMakeLeaves =
     "  Tensors leaves;\n  for (const Tensor& x : inputs) leaves.push_back(requires_grad(x));\n";
 inline constexpr const char* kPrintGradients =
-    "  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += sum(gs[k] * ts[k]).item<double>();\n"
+    "  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k) got += along(gs[k], ts[k]);\n"
     "  std::cout << \"got      \" << got << '\\n';\n";
 
 /// Leaves, the program, backward: into `leaves`. Raises what it raises.

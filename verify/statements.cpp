@@ -11,12 +11,13 @@
 
 namespace lamella::verify {
 
-Tensor few_bits(Ints sizes, uint64_t& state) {
-  Tensor t = make_tensor(sizes, DType::F64);
-  for (int64_t i = 0; i < t.numel(); ++i) {
+Tensor few_bits(const Tensor& like, uint64_t& state) {
+  Tensor t = make_tensor(like.sizes(), like.dtype());
+  auto* const data = static_cast<double*>(t.raw_data());
+  for (size_t i = 0; i < part_count(t); ++i) {
     state = state * 6364136223846793005u + 1442695040888963407u;
     const auto w = uint32_t(state >> 40);
-    t.data<double>()[i] = double(1 + w % 15) / 8 * (w >> 8 & 1 ? -1 : 1);
+    data[i] = double(1 + w % 15) / 8 * (w >> 8 & 1 ? -1 : 1);
   }
   return t;
 }
@@ -30,17 +31,18 @@ constexpr size_t kMostHandles = 20;
 bool tame(const Tensor& t, int64_t most) {
   if (t.numel() == 0 || t.numel() > most || t.rank() > 4) return false;
   bool ok = true;
-  each_element(t,
-               [&](int64_t at) { ok &= std::abs(static_cast<const double*>(t.raw_data())[at]) <= kLargest; });
+  each_part<const double>(t, [&](double x) { ok &= std::abs(x) <= kLargest; });
   return ok;
 }
 
-/// All floating results are f64 and tame; at least one is there.
+bool is_handle(const Tensor& t) { return t.dtype() == DType::F64 || t.dtype() == DType::C128; }
+
+/// All floating results are f64 or c128 and tame; at least one is there.
 bool tame(const Tensors& ts, int64_t most) {
   size_t n = 0;
   for (const Tensor& t : ts) {
     if (!is_inexact(t.dtype())) continue;
-    if (t.dtype() != DType::F64 || !tame(t, most)) return false;
+    if (!is_handle(t) || !tame(t, most)) return false;
     ++n;
   }
   return n > 0;
@@ -70,9 +72,9 @@ struct Functional {
     Values moved = args;
     for (const Case::Slot& slot : slots) {
       const Tensor t = plain_copy(entry(moved, slot));
-      for (int64_t i = 0; i < t.numel(); ++i) {
+      for (size_t i = 0; i < part_count(t); ++i) {
         state = state * 6364136223846793005u + 1442695040888963407u;
-        t.data<double>()[i] += step * (double(state >> 40) * 0x1p-23 - 1);
+        static_cast<double*>(t.raw_data())[i] += step * (double(state >> 40) * 0x1p-23 - 1);
       }
       entry(moved, slot) = t;
     }
@@ -94,11 +96,12 @@ struct Functional {
     constexpr double kStep = 0x1p-12, kSlope = 0x1p8, kBend = 0x1p-7;
     const Tensors up = beside(kStep, direction), down = beside(-kStep, direction);
     for (size_t k = 0; k < here.size(); ++k) {
-      if (here[k].dtype() != DType::F64) continue;
+      if (!is_handle(here[k])) continue;
       if (!std::ranges::equal(up[k].sizes(), here[k].sizes())) return false;
       const Tensor y = plain_copy(here[k]), u = plain_copy(up[k]), d = plain_copy(down[k]);
-      for (int64_t i = 0; i < y.numel(); ++i) {
-        const double a = u.data<double>()[i], b = y.data<double>()[i], c = d.data<double>()[i];
+      const auto part = [](const Tensor& t, size_t i) { return static_cast<const double*>(t.raw_data())[i]; };
+      for (size_t i = 0; i < part_count(y); ++i) {
+        const double a = part(u, i), b = part(y, i), c = part(d, i);
         if (!(std::abs(a - c) <= 2 * kStep * kSlope) || !(std::abs(a - 2 * b + c) <= kStep * kBend))
           return false;
       }
@@ -136,7 +139,11 @@ class Drawer {
     Scene scene{handles_, p_.inputs_.size(), writes_inputs_};
     scene.old = old_, scene.open = open_;
     for (const auto& [memory, by] : made_by_)
-      if (by.first >= 0 && handles_[size_t(by.first)].defined()) scene.hookable.push_back(by);
+      if (by.first >= 0 && handles_[size_t(by.first)].defined()) {
+        // Results of one node beside others are worth more: hooks are told apart there.
+        const bool of_many = by.second >= 0 && !p_.statements_[size_t(by.second)].op;
+        scene.hookable.insert(scene.hookable.end(), of_many ? 3 : 1, by);
+      }
     const Wanted wanted = own ? Wanted::Anything : next_wanted(d, scene, left);
     scene.only_shared = wanted == Wanted::Write;
     std::optional<Statement> s = own ? own_statement(d, scene, c_) : draw_statement(d, scene, c_, wanted);
@@ -163,15 +170,20 @@ class Drawer {
     static constexpr std::initializer_list<int64_t> kLarge[] = {{17}, {4, 5}, {3, 2, 4}, {2, 33}};
     uint64_t state = word;
     Digits layouts(old_ ? 0 : word / 24);
-    const bool large = layouts.below(8) == 7;
+    const bool large = layouts.below(8) == 7, is_complex = layouts.below(4) == 3;
+    const auto blank = [](Ints sizes, bool complex) {
+      return make_tensor(sizes, complex ? DType::C128 : DType::F64, Device::Meta);
+    };
     const auto& shapes = large ? kLarge[word % 4] : kShapes[word % 8];
     for (const Tensor& t : c_.values(c_.inexact()))
       if (t.dtype() == DType::F64 && tame(t, kMostBefore) && p_.inputs_.size() < 2)
         p_.inputs_.push_back(plain_copy(t));
-    if (p_.inputs_.size() < 2) p_.inputs_.push_back(few_bits(Ints(shapes.begin(), shapes.size()), state));
+    if (p_.inputs_.size() < 2)
+      p_.inputs_.push_back(few_bits(blank(Ints(shapes.begin(), shapes.size()), false), state));
+    if (is_complex) p_.inputs_.back() = few_bits(blank(p_.inputs_.back().sizes(), true), state);
     for (uint32_t k = word / 8 % 3; k > 0; --k) {
       const Tensor& like = p_.inputs_[k % p_.inputs_.size()];
-      p_.captures_.push_back(few_bits(like.sizes(), state));
+      p_.captures_.push_back(few_bits(like, state));
     }
     for (Tensors* const ts : {&p_.inputs_, &p_.captures_})
       for (Tensor& t : *ts) {
@@ -273,7 +285,7 @@ class Drawer {
       p_.alias_writes_ += scene.is_shared(s.target());
       return true;
     }
-    for (const Tensor& t : results) s.kept.push_back(t.dtype() == DType::F64 && tame(t, most));
+    for (const Tensor& t : results) s.kept.push_back(is_handle(t) && tame(t, most));
     if (handles_.size() + results.size() > kMostHandles + 4) s.kept.assign(s.kept.size(), false);
     for (size_t k = 0; k < results.size(); ++k)
       if (s.kept[k]) hold(results[k]);
@@ -282,10 +294,10 @@ class Drawer {
 
   void finish() {
     uint64_t state = p_.seed_ + 1;
-    for (const Tensor& t : p_.inputs_) p_.directions_.push_back(few_bits(t.sizes(), state));
+    for (const Tensor& t : p_.inputs_) p_.directions_.push_back(few_bits(t, state));
     for (size_t k = 0; k < handles_.size(); ++k) {
       if (!p_.alive_[k]) continue;
-      p_.weights_.push_back(few_bits(handles_[k].sizes(), state));
+      p_.weights_.push_back(few_bits(handles_[k], state));
       p_.values_.push_back(handles_[k]);
     }
     count();
@@ -301,6 +313,7 @@ class Drawer {
       ++counts[std::string(name(s.kind))];
       counts["detached"] += s.op && s.kind == StatementKind::View && s.op->vjp.empty() && !s.op->composite;
     }
+    counts["with complex inputs"] += lamella::is_complex(p_.inputs_.back().dtype());
     counts["with constants"] += p_.has_constants(true);
   }
 
@@ -320,7 +333,7 @@ Script::Script(Case& c) { Drawer(*this, c).draw(); }
 Tensors Script::more_directions() const {
   Tensors out;
   uint64_t state = seed_ + 77;
-  for (const Tensor& t : inputs_) out.push_back(few_bits(t.sizes(), state));
+  for (const Tensor& t : inputs_) out.push_back(few_bits(t, state));
   return out;
 }
 

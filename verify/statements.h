@@ -212,8 +212,16 @@ struct Injected {
 f128 twin_value(const Script& p, bool levels, Tensors moved, Tensors still, uint32_t jitter,
                 const Injected& injected);
 
-/// Multiples of 1/8 between 1/8 and 15/8 of either sign.
-Tensor few_bits(Ints sizes, uint64_t& state);
+/// Multiples of 1/8 between 1/8 and 15/8 of either sign, of the type of `like`.
+Tensor few_bits(const Tensor& like, uint64_t& state);
+/// f(part) for the real and imaginary parts of the elements in row-major order; of T, which is const or not.
+template <class T, class F> void each_part(const Tensor& t, F&& f) {
+  const int64_t n = is_complex(t.dtype()) ? 2 : 1;
+  auto* const data = static_cast<T*>(t.raw_data());
+  each_element(t, [&](int64_t at) {
+    for (int64_t k = 0; k < n; ++k) f(data[n * at + k]);
+  });
+}
 /// Each element times 1 + e, 2^-31 <= |e| <= 2^-30.
 void put_off(const Tensor& t, uint64_t& state);
 f128 weighted(const Tensor& y, const Tensor& u);
@@ -227,7 +235,7 @@ Tensor lanes_as(const Tensors& lanes, int dim);
 /// Declares it with the memory around it, if there is any.
 std::string cpp_placed(const std::string& name, const Tensor& t);
 
-/// Sum of a * b over all elements, exactly enough: in f128. Undefined ones are zero.
+/// Sum over all elements of the real part of conj(a) * b, exactly enough: in f128. Undefined ones are zero.
 double dot(const Tensors& as, const Tensors& bs);
 
 }  // namespace lamella::verify

@@ -273,12 +273,13 @@ std::optional<Statement> out(Digits& d, const Scene& s, const Case&) {
 std::optional<Statement> fresh(Digits& d, const Scene& s, const Case&) {
   const Tensor like = of(s, pick(d, s.live()));
   Statement made{StatementKind::Fresh};
-  made.fresh = make_tensor(like.sizes(), DType::F64);
+  made.fresh = make_tensor(like.sizes(), like.dtype());
   const bool zero = d.below(2) == 1;
-  for (int64_t i = 0; i < like.numel(); ++i) {
-    Digits from(d.rest() + uint32_t(i));
-    made.fresh.data<double>()[i] = zero ? 0 : eighths(from);
-  }
+  uint32_t i = 0;
+  each_part<double>(made.fresh, [&](double& part) {
+    Digits from(d.rest() + i++);
+    part = zero ? 0 : eighths(from);
+  });
   return made;
 }
 

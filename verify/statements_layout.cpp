@@ -14,16 +14,16 @@ namespace {
 int64_t room_of(const Tensor& t) { return int64_t(t.impl()->storage->nbytes) / itemsize(t.dtype()); }
 
 /// A buffer whose elements are NaN, so that whoever reads a gap shows it.
-Tensor buffer_of(int64_t n) {
-  Tensor buffer = make_tensor(Dims{n}, DType::F64);
-  for (int64_t i = 0; i < n; ++i) buffer.data<double>()[i] = std::nan("");
+Tensor buffer_of(int64_t n, DType dtype) {
+  Tensor buffer = make_tensor(Dims{n}, dtype);
+  each_part<double>(buffer, [](double& part) { part = std::nan(""); });
   return buffer;
 }
 
 void put(const Tensor& to, const Tensor& from) {
   const Tensor dense = plain_copy(from);
-  int64_t i = 0;
-  each_element(to, [&](int64_t at) { static_cast<double*>(to.raw_data())[at] = dense.data<double>()[i++]; });
+  const auto* data = static_cast<const double*>(dense.raw_data());
+  each_part<double>(to, [&](double& part) { part = *data++; });
 }
 
 }  // namespace
@@ -40,8 +40,8 @@ Tensor laid_out(const Tensor& t, uint32_t kind) {
     strides[d] = step;
     step *= t.size(d);
   }
-  const Tensor out =
-      make_view_unchecked(buffer_of(step + offset + int64_t(kind == 1)), t.sizes(), strides, offset);
+  const Tensor out = make_view_unchecked(buffer_of(step + offset + int64_t(kind == 1), t.dtype()), t.sizes(),
+                                         strides, offset);
   put(out, t);
   return out;
 }
@@ -70,7 +70,7 @@ Tensor lanes_as(const Tensors& lanes, int dim) {
   Dims sizes(like.sizes()), strides(like.strides());
   sizes.insert(dim, n);
   strides.insert(dim, between ? 1 : room);
-  const Tensor buffer = buffer_of(between ? room + n : n * room);
+  const Tensor buffer = buffer_of(between ? room + n : n * room, like.dtype());
   const Tensor out = make_view_unchecked(buffer, sizes, strides, like.impl()->offset);
   for (int64_t l = 0; l < n; ++l) put(lane(out, dim, l), lanes[size_t(l)]);
   return out;

@@ -61,18 +61,40 @@ Tensor shown(const Scene& s, int handle) { return s.handles[size_t(handle)]; }
 std::vector<int> of_sizes_of(const Scene& s, const Tensor& t) {
   std::vector<int> same;
   for (const int k : s.live())
-    if (std::ranges::equal(shown(s, k).sizes(), t.sizes())) same.push_back(k);
+    if (shown(s, k).dtype() == t.dtype() && std::ranges::equal(shown(s, k).sizes(), t.sizes()))
+      same.push_back(k);
   return same;
 }
 
 std::optional<Statement> custom(Digits& d, const Scene& s) {
   Statement out{StatementKind::Custom};
   out.custom = d.below(uint32_t(custom_functions().size()));
-  const int x = pick(d, s.live());
+  std::vector<int> real;
+  for (const int k : s.live())
+    if (shown(s, k).dtype() == DType::F64) real.push_back(k);
+  if (real.empty()) return {};
+  const int x = pick(d, real);
   out.links.push_back({{0, 0}, x});
   if (custom_functions()[out.custom].operands == 2)
     out.links.push_back({{1, 0}, pick(d, of_sizes_of(s, shown(s, x)))});
   return out;
+}
+
+/// Parts of complex handles as views, their conjugates, and complex numbers of two handles.
+std::optional<Statement> of_parts(Digits& d, const Scene& s) {
+  static constexpr const char* kNames[] = {"real_part", "imag", "conj_physical"};
+  std::vector<int> complex;
+  for (const int k : s.live())
+    if (is_complex(shown(s, k).dtype())) complex.push_back(k);
+  if (complex.empty() || d.below(4) == 3) {
+    const int x = pick(d, s.live()), y = pick(d, of_sizes_of(s, shown(s, x)));
+    return made(StatementKind::Call, operator_named("complex"), {shown(s, x), shown(s, y)},
+                {{{0, 0}, x}, {{1, 0}, y}});
+  }
+  const uint32_t kind = d.below(3);
+  const int x = pick(d, complex);
+  return made(kind < 2 ? StatementKind::View : StatementKind::Call, operator_named(kNames[kind]),
+              {shown(s, x)}, {{{0, 0}, x}});
 }
 
 std::optional<Statement> detached(Digits& d, const Scene& s) {
@@ -147,7 +169,8 @@ std::optional<Statement> several(Digits& d, const Scene& s) {
 
 std::optional<Statement> draw_more(Digits& d, const Scene& scene) {
   using Make = std::optional<Statement> (*)(Digits&, const Scene&);
-  static constexpr Make kMakes[] = {custom, detached, scoped, hooked, joined, several, hooked, scoped};
+  static constexpr Make kMakes[] = {custom, detached, scoped, hooked,   joined, several,
+                                    hooked, scoped,   custom, of_parts, hooked, of_parts};
   return kMakes[d.below(std::size(kMakes))](d, scene);
 }
 

@@ -145,7 +145,7 @@ bool Script::is_written_after(size_t hook) const {
 Tensor Script::hook_direction(size_t hook) const {
   const Tensor& t = sizes_[size_t(statements_[hook].target())];
   uint64_t state = seed_ + hook;
-  return few_bits(t.sizes(), state);
+  return few_bits(t, state);
 }
 
 std::vector<bool> Script::constants(bool levels) const {
@@ -207,20 +207,17 @@ uint64_t mixed(uint64_t z) {
 }  // namespace
 
 void put_off(const Tensor& t, uint64_t& state) {
-  auto* const data = static_cast<f128*>(t.raw_data());
-  each_element(t, [&](int64_t at) {
+  each_part<f128>(t, [&](f128& part) {
     const uint64_t w = mixed(state += 0x9E3779B97F4A7C15u);
     const double e = std::ldexp(0.5 + double(w >> 12) * 0x1p-53, -30);
-    data[at] *= 1 + f128(w & 1 ? e : -e);
+    part *= 1 + f128(w & 1 ? e : -e);
   });
 }
 
 f128 weighted(const Tensor& y, const Tensor& u) {
   f128 sum = 0;
-  const auto* const weights = static_cast<const double*>(u.raw_data());
-  const auto* const data = static_cast<const f128*>(y.raw_data());
-  size_t i = 0;
-  each_element(y, [&](int64_t at) { sum += data[at] * weights[i++]; });
+  const auto* weight = static_cast<const double*>(u.raw_data());
+  each_part<const f128>(y, [&](f128 part) { sum += part * *weight++; });
   return sum;
 }
 
@@ -257,12 +254,10 @@ double dot(const Tensors& as, const Tensors& bs) {
   f128 sum = 0;
   for (size_t k = 0; k < as.size(); ++k) {
     if (!as[k].defined() || !bs[k].defined()) continue;
-    const auto* const a = static_cast<const double*>(as[k].raw_data());
-    const auto* const b = static_cast<const double*>(bs[k].raw_data());
-    std::vector<int64_t> places;
-    each_element(bs[k], [&](int64_t at) { places.push_back(at); });
+    std::vector<double> parts;
+    each_part<const double>(bs[k], [&](double part) { parts.push_back(part); });
     size_t i = 0;
-    each_element(as[k], [&](int64_t at) { sum += f128(a[at]) * b[places[i++]]; });
+    each_part<const double>(as[k], [&](double part) { sum += f128(part) * parts[i++]; });
   }
   return double(sum);
 }
@@ -281,11 +276,10 @@ f128 Differences::at(f128 h, const Tensors& ss, f128 k, uint32_t jitter) const {
   Tensors xs, still;
   for (size_t i = 0; i < xs_.size(); ++i) {
     Tensor x = wide_as(xs_[i]);
-    auto* const data = static_cast<f128*>(x.raw_data());
     const auto move = [&](const Tensor& t, f128 step) {
       if (!t.defined() || step == 0) return;
-      const auto* by = t.data<double>();
-      each_element(x, [&](int64_t at) { data[at] += step * *by++; });
+      const auto* by = static_cast<const double*>(t.raw_data());
+      each_part<f128>(x, [&](f128& part) { part += step * *by++; });
     };
     if (twin_) still.push_back(wide_as(xs_[i]));
     move(ts_[i], h);
@@ -311,9 +305,9 @@ f128 Differences::curve(const Tensors& ss, f128 h, uint32_t jitter) const {
 double Script::weight() const {
   double sum = 0;
   for (size_t k = 0; k < weights_.size(); ++k) {
-    const Tensor y = plain_copy(values_[k]);
-    for (int64_t i = 0; i < y.numel(); ++i)
-      sum += std::fabs(weights_[k].data<double>()[i]) * std::fmax(1, std::fabs(y.data<double>()[i]));
+    const auto* u = static_cast<const double*>(weights_[k].raw_data());
+    each_part<const double>(values_[k],
+                            [&](double y) { sum += std::fabs(*u++) * std::fmax(1, std::fabs(y)); });
   }
   return sum;
 }

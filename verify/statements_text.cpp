@@ -103,8 +103,10 @@ std::string Script::cpp() const {
          ";\n  };\n";
   return out +
          "  const auto weighted = [&](const Tensors& ys) {\n    Tensor sum = zeros({}, DType::F64);\n"
-         "    for (size_t k = 0; k < ys.size(); ++k) sum = sum + lamella::sum(ys[k] * us[k]);\n"
-         "    return sum;\n  };\n";
+         "    for (size_t k = 0; k < ys.size(); ++k) sum = sum + lamella::sum(real(ys[k] * conj(us[k])));\n"
+         "    return sum;\n  };\n"
+         "  const auto along = [](const Tensor& a, const Tensor& b) { return lamella::sum(real(conj(a) * "
+         "b)).item<double>(); };\n";
 }
 
 }  // namespace lamella::verify

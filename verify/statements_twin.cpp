@@ -99,7 +99,7 @@ class Twin {
       const Tensor &moved = moved_[size_t(s.target())], &still = still_[size_t(s.target())];
       auto* const data = static_cast<f128*>(moved.raw_data());
       const auto* const from = static_cast<const f128*>(still.raw_data());
-      for (int64_t e = 0; e < moved.numel(); ++e) data[e] = from[e] + f128(s.factor) * (data[e] - from[e]);
+      for (size_t e = 0; e < part_count(moved); ++e) data[e] = from[e] + f128(s.factor) * (data[e] - from[e]);
     }
     if (!injected_.by.defined()) return;
     const Statement& at = p_.statements_[injected_.hook];
@@ -114,8 +114,8 @@ class Twin {
       if (s.kind == StatementKind::Hook && s.made_at == at.made_at && s.target() == at.target())
         factor *= f128(s.factor);
     auto* const data = static_cast<f128*>(moved_[size_t(at.target())].raw_data());
-    for (int64_t e = 0; e < injected_.by.numel(); ++e)
-      data[e] += factor * injected_.step * injected_.by.data<double>()[e];
+    const auto* const by = static_cast<const double*>(injected_.by.raw_data());
+    for (size_t e = 0; e < part_count(injected_.by); ++e) data[e] += factor * injected_.step * by[e];
   }
 
   const Script& p_;
