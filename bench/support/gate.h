@@ -5,7 +5,7 @@
 
 namespace bench {
 
-/// Prints each gated row beside its figure. 0: none needs over 3 % and over 10 instructions more; 1: one
+/// Prints each gated row beside its figure. 0: none needs over 3 % more instructions; 1: one
 /// does, or the file and the rows do not match; 77: nothing to compare (no valgrind, another compiler or
 /// instruction set).
 int check_instructions(const Rows& rows, const std::string& path);
