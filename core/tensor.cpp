@@ -29,8 +29,11 @@ namespace {
 /// Blocks of this thread that wait for their next life, as objects; beyond the cap they go back to malloc.
 using TensorPool = detail::FreeList;
 constexpr size_t kCap = detail::kFreeListCap;
-thread_local constinit TensorPool pools[2]{{.block_bytes = TensorImpl::kBlock},
-                                           {.block_bytes = TensorImpl::kBlock}};  // shells, full blocks
+enum Kind { kShell, kFull, kBare };
+thread_local constinit TensorPool pools[]{{.block_bytes = TensorImpl::kBlock},
+                                          {.block_bytes = TensorImpl::kBlock},
+                                          {.block_bytes = TensorImpl::kBareBlock}};  // by kind
+Kind kind_of(const TensorImpl* impl) { return impl->bare ? kBare : impl->full ? kFull : kShell; }
 
 TensorImpl* head_of(const TensorPool& pool) { return static_cast<TensorImpl*>(pool.head); }
 
@@ -56,9 +59,10 @@ bool is_plain(const TensorImpl* impl, const Storage* own) {
 }
 
 void free_block(TensorImpl* impl) {
+  const size_t bytes = pools[kind_of(impl)].block_bytes;
   if (impl->full) embedded(impl)->~Storage();
   impl->~TensorImpl();
-  detail::free_counted(impl, TensorImpl::kBlock);
+  detail::free_counted(impl, bytes);
 }
 
 /// Gives the blocks back when the thread ends.
@@ -75,15 +79,16 @@ struct PoolOwner {
 };
 thread_local PoolOwner pool_owner;
 
-[[gnu::noinline]] TensorImpl* new_block(bool full) {
+[[gnu::noinline]] TensorImpl* new_block(Kind kind) {
   for (TensorPool& pool : pools)
     if (!pool.enlisted) detail::enlist(pool);
   (void)&pool_owner;
   detail::thread_record();  // the first one may fail: before there is a block to lose
-  auto* impl = new (detail::allocate_counted(TensorImpl::kBlock)) TensorImpl;
+  auto* impl = new (detail::allocate_counted(pools[kind].block_bytes)) TensorImpl;
   impl->destroy_queued = detail::queued_tensor;
-  impl->full = full;
-  if (!full) return impl;
+  impl->bare = kind == kBare;
+  impl->full = kind == kFull;
+  if (!impl->full) return impl;
   auto* s = new (impl->suffix()) Storage;
   s->destroy_queued = detail::queued_storage;
   s->data = reinterpret_cast<char*>(s) + sizeof(Storage);
@@ -109,13 +114,13 @@ inline void push(TensorPool& pool, TensorImpl* impl) {
   ++pool.count;
 }
 
-inline TensorImpl* take_block(bool full) {
+inline TensorImpl* take_block(Kind kind) {
   if (has_pending()) [[unlikely]]
     detail::drain(detail::this_thread_record);
-  TensorPool& pool = pools[full];
+  TensorPool& pool = pools[kind];
   TensorImpl* const impl = head_of(pool);
   if (!impl) [[unlikely]]
-    return new_block(full);
+    return new_block(kind);
   pop(pool, impl);
   return impl;
 }
@@ -127,15 +132,16 @@ void give_block(TensorImpl* impl) {
     embedded(impl)->revive();
     make_plain(impl);
   }
-  TensorPool& pool = pools[impl->full];
+  TensorPool& pool = pools[kind_of(impl)];
   pool.count < kCap ? push(pool, impl) : free_block(impl);
 }
 
-void drop_extra(TensorImpl* impl) {
-  TensorExtra* const extra = impl->extra;
-  impl->extra = nullptr;
-  if (extra->in_block) extra->~TensorExtra();
-  else delete extra;
+/// The extra and the family, if any.
+inline void drop_company(TensorImpl* impl) {
+  if (TensorExtra* const extra = std::exchange(impl->extra, nullptr))
+    extra->in_block ? extra->~TensorExtra() : delete extra;
+  Family* const family = std::exchange(impl->family_, nullptr);
+  if (family && family->release()) Family::destroy(family);
 }
 
 /// Room for sizes and strides of `n` dims.
@@ -156,35 +162,44 @@ void free_embedded(Storage* s) {
 }
 }  // namespace detail
 
-TensorImpl* TensorImpl::create() {
-  TensorImpl* const impl = take_block(false);
+static inline TensorImpl* empty_header(Kind kind) {
+  TensorImpl* const impl = take_block(kind);
   impl->storage = nullptr;
   impl->offset = 0;
   impl->number = false;
   return impl;
 }
+TensorImpl* TensorImpl::create() { return empty_header(kShell); }
+TensorImpl* TensorImpl::create_bare() { return empty_header(kBare); }
 
+/// Most, in line: a function that needs no registers of its own.
 void TensorImpl::destroy(TensorImpl* impl) {
-  TensorPool& pool = pools[1];
+  TensorPool& pool = pools[kFull];
   Storage* const own = embedded(impl);  // only a full block's storage lies there
   if (is_plain(impl, own) && impl->rank <= kInlineRank && own->unique() && pool.count < kCap) [[likely]]
     return push(pool, impl);
-  TensorPool& shells = pools[0];
-  if (impl->full || impl->rank > kInlineRank) return destroy_slowly(impl);
-  if (impl->extra) drop_extra(impl);
-  if (shells.count >= kCap) return destroy_slowly(impl);
-  Storage* const s = impl->storage;  // a view's
-  Family* const family = std::exchange(impl->family_, nullptr);
-  push(shells, impl);
-  if (family && family->release()) Family::destroy(family);
+  destroy_slowly(impl);
+}
+
+/// What leads elsewhere goes first; then tensors that were results of recorded calls are plain, too.
+[[gnu::noinline]] void TensorImpl::destroy_slowly(TensorImpl* impl) {
+  drop_company(impl);
+  Storage* const s = impl->storage;
+  if (impl->rank > kInlineRank) [[unlikely]]
+    return destroy_rarely(impl);
+  if (impl->full) {
+    TensorPool& pool = pools[kFull];
+    if (s != embedded(impl) || !s->unique() || pool.count >= kCap) return destroy_rarely(impl);
+    make_plain(impl);
+    return push(pool, impl);
+  }
+  TensorPool& pool = pools[impl->bare ? kBare : kShell];
+  if (pool.count >= kCap) return destroy_rarely(impl);
+  push(pool, impl);
   if (s && s->release()) Storage::destroy(s);
 }
 
-void TensorImpl::destroy_slowly(TensorImpl* impl) {
-  if (impl->extra) [[unlikely]]
-    drop_extra(impl);
-  if (Family* const family = std::exchange(impl->family_, nullptr); family && family->release())
-    Family::destroy(family);
+void TensorImpl::destroy_rarely(TensorImpl* impl) {
   if (impl->rank > kInlineRank) [[unlikely]]
     set_rank(impl, 0);
   Storage* const s = impl->storage;
@@ -281,7 +296,7 @@ TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
   const bool small = nbytes <= TensorImpl::kInlineBytes && device != Device::Meta;
   StorageRef large;
   if (!small && device != Device::Meta) large = allocate_storage(nbytes, device);
-  TensorImpl* const impl = small ? take_block(true) : TensorImpl::create();
+  TensorImpl* const impl = small ? take_block(kFull) : TensorImpl::create_bare();
   if (small) {
     begin(impl, 0, numel, dtype, nbytes);
     impl->storage->device = device;
@@ -298,7 +313,7 @@ TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
 
 /// The short way fills in the block on top of the pool and takes it only when the elements fit.
 TensorImpl* TensorImpl::make_on_cpu(Ints sizes, DType dtype) {
-  TensorPool& pool = pools[1];
+  TensorPool& pool = pools[kFull];
   TensorImpl* const impl = head_of(pool);
   if (!impl || has_pending()) [[unlikely]]
     return make_slowly(sizes, dtype, Device::CPU);
@@ -331,7 +346,7 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
 }
 
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset, DType dtype) {
-  TensorImpl* impl = TensorImpl::create();
+  TensorImpl* impl = TensorImpl::create_bare();
   Tensor out = Tensor::adopt(impl);  // what follows may fail
   const TensorImpl* b = base.impl();
   impl->dtype = dtype;
@@ -346,7 +361,7 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
 
 Tensor make_alias(const Tensor& t) {
   const TensorImpl* const b = t.impl();
-  TensorImpl* const impl = TensorImpl::create();
+  TensorImpl* const impl = TensorImpl::create_bare();
   impl->dtype = b->dtype;
   impl->device = b->device;
   impl->number = b->number;

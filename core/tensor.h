@@ -28,9 +28,10 @@ struct TensorExtra {
 /// NOTE: [small tensors] Header, shape and up to 64 bytes of data share one pooled block. Blocks wait in
 /// their pool as whole objects: creating a tensor writes only what differs from tensor to tensor. Full blocks
 /// hold an embedded storage, which keeps the block alive when a view outlives the header; shells hold none
-/// and leave room for a wrapper's data.
+/// and leave room for a wrapper's data; bare ones, of views and large tensors, end with the header: tapes
+/// keep many.
 struct TensorImpl : RefCounted {
-  static constexpr size_t kBlock = 320;
+  static constexpr size_t kBlock = 320, kBareBlock = 192;
   static constexpr size_t kInlineBytes = 64;
 
   uint64_t keys = 0;           ///< the KeySet of dispatch
@@ -44,6 +45,7 @@ struct TensorImpl : RefCounted {
   bool contiguous = true;
   bool number = false;  ///< stands for a Scalar: promotes weakly
   bool full = false;    ///< the block has an embedded storage, used or not
+  bool bare = false;    ///< the block has no suffix
   union {
     int64_t dims[10];  ///< sizes then strides when rank <= 5
     int64_t* heap;     ///< 2 * rank of them otherwise
@@ -74,15 +76,17 @@ struct TensorImpl : RefCounted {
   TensorImpl() : dims{} {}
   static TensorImpl* make_on_cpu(Ints sizes, DType dtype);  ///< make_tensor
   static TensorImpl* make_slowly(Ints sizes, DType dtype, Device device);
-  static TensorImpl* create();  ///< a shell with one reference; shape, keys and storage are the caller's
+  static TensorImpl* create();       ///< a shell with one reference; shape, keys and storage are the caller's
+  static TensorImpl* create_bare();  ///< likewise, without room for a wrapper's data
   static void destroy(TensorImpl* impl);
   static void destroy_slowly(TensorImpl* impl);
+  static void destroy_rarely(TensorImpl* impl);
   /// Where a wrapper's data may be constructed in a shell: kSuffix bytes after the header.
   void* suffix() { return reinterpret_cast<char*>(this) + kHeader; }
   static constexpr size_t kHeader = 176;
   static constexpr size_t kSuffix = kBlock - kHeader;
 };
-static_assert(sizeof(TensorImpl) <= TensorImpl::kHeader);
+static_assert(sizeof(TensorImpl) <= TensorImpl::kHeader && TensorImpl::kHeader <= TensorImpl::kBareBlock);
 static_assert(sizeof(Storage) + TensorImpl::kInlineBytes <= TensorImpl::kSuffix);
 static_assert((TensorImpl::kHeader + sizeof(Storage)) % 64 == 0);  // embedded data is aligned like large data
 

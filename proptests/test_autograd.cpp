@@ -29,6 +29,27 @@ void expect_near(const std::vector<double>& got, double (*wanted)(double), int o
     EXPECT_NEAR(got[i], wanted(kPoints[i]), 1e-13 * (1 + std::fabs(wanted(kPoints[i])))) << order << " " << i;
 }
 
+/// Of lists of integers, few lie in a node, more in a block of a pool, many on the heap.
+TEST(Backward, NodesKeepListsOfAnyLength) {
+  const auto program = [] {
+    for (const int rank : {1, 3, 4, 8, 9, 20}) {
+      Dims sizes(rank, 1), back(rank);
+      sizes[0] = 2;
+      for (int d = 0; d < rank; ++d) back[d] = rank - 1 - d;
+      const Tensor w = requires_grad(ones(sizes));
+      const Tensor y = permute(select(w, 0, 1), Dims(Ints(back).subspan(1)));
+      backward(sum(y * 3));
+      EXPECT_EQ(Dims(grad_of(w).sizes()), sizes);
+      EXPECT_EQ(grad_of(w).to_vector(), (std::vector<double>{0, 3}));
+    }
+  };
+  program();
+  const MemoryStats before = memory_stats();
+  program();
+  EXPECT_EQ(memory_stats().blocks, before.blocks);
+  EXPECT_EQ(memory_stats().bytes, before.bytes);
+}
+
 TEST(Backward, OfTheGradientGivesHigherDerivatives) {
   const auto cubes = derivatives([](const Tensor& t) { return t * t * t; });
   expect_near(
