@@ -109,6 +109,14 @@ TEST(Anomaly, NamesTheFirstForwardCall) {
             "without; expected none, called at");
 }
 
+TEST(Anomaly, NamesLanesOfMappedDimsBehind) {
+  const Tensor x = tensor_of({2, 3}, {1, 2, -3, 4, 5, 6}, DType::F64);
+  const AnomalyMode on;
+  EXPECT_EQ(first_line([&] { vmap(UnaryFunction([](const Tensor& t) { return t.log_(); }), 1, 0)(x); }),
+            "log_: gave NaN at [0] of f64[2], in lane 2 of vmap#1, from arguments without; expected none, "
+            "called at");
+}
+
 TEST(Anomaly, LooksAtTangents) {
   const Tensor x = of({1, 0});
   const AnomalyMode on;
@@ -191,6 +199,21 @@ TEST(Anomaly, NamesTheForwardCallAtHigherOrder) {
   first_line([&] { grad(slopes)(of({0, 1})); }, &text);
   EXPECT_NE(text.find("gave NaN"), std::string::npos) << text;
   expect_line(text, sqrt_line - 2);
+}
+
+/// The slope of x^1.5 is finite at 0, that of the slope is not: the node is one that pow's formula recorded.
+TEST(Anomaly, NamesTheForwardCallWhoseFormulaRecorded) {
+  const UnaryFunction f = [](const Tensor& t) {
+    const Tensor y = pow(t, scalar_tensor(1.5, DType::F64));
+    return sum(y);
+  };
+  const int line = __LINE__ - 3;
+  const UnaryFunction slopes = [&](const Tensor& t) { return sum(grad(f)(t) * t); };
+  const AnomalyMode on;
+  std::string text;
+  first_line([&] { grad(slopes)(of({0, 1})); }, &text);
+  EXPECT_NE(text.find("gave NaN"), std::string::npos) << text;
+  expect_line(text, line);
 }
 
 TEST(Anomaly, SeesInsideFunctionsOfOperators) {

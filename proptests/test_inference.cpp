@@ -112,6 +112,13 @@ TEST(Inference, LetsLevelsInsideRecord) {
   EXPECT_EQ(str(vmap(grad(kCubes))(rows)), "f64[2,2] [[3, 12], [12, 48]]");
   EXPECT_EQ(str(hessian(kCubes)(x)), "f64[2,2] [[6, 0], [0, 12]]");
   EXPECT_TRUE(is_inference(grad(kCubes)(x)));
+  int marked = 0;
+  const UnaryFunction looks = [&](const Tensor& t) {
+    marked += is_inference(t * t) && is_inference(zeros({2}));
+    return sum(t);
+  };
+  (void)grad(looks)(x), (void)jacfwd(looks)(x), (void)vmap(looks)(rows);
+  EXPECT_EQ(marked, 3);
 }
 
 /// Levels keep what they save apart from later writes as they do outside, also when the pullback leaves.

@@ -182,9 +182,9 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
     const std::optional<Element> e = first_nan(t);
     if (!e) return;
     const std::string& name = call.frame->op->name;
-    if (born_.empty() && call.chosen < kAutogradKey) born_ = name;
+    if (born_.empty() && call.chosen < kAutogradKey) born_ = call.frame->op->base->name;
     if (!call.first) return;
-    const std::string by = born_.empty() || born_ == name ? "" : ", by " + born_;
+    const std::string by = born_.empty() || born_ == call.frame->op->base->name ? "" : ", by " + born_;
     const std::string tangent = e->tangent_of.empty() ? "" : "in the tangent at " + e->tangent_of + ", ";
     fail(ErrorCode::Value, "{}: gave NaN {}at {}{}, from arguments without; expected none{}", name, tangent,
          place_text(*e, t), by, called_at(call.site));

@@ -115,7 +115,7 @@ thread_local constinit Packer* packer = nullptr;
 thread_local constinit TapeWatch* watch = nullptr;
 /// Whether there is a packer, or memory is about to be written: one look for both.
 thread_local constinit int special_saves = 0;
-/// Whether there is a packer, or a watch: likewise.
+/// How many there are of a packer and a watch: likewise.
 thread_local constinit int special_nodes = 0;
 
 /// What promotion at level `key` could turn into a wrapper, by a header of the tape's own; small ones by
@@ -427,12 +427,18 @@ struct Needs {
 };
 }  // namespace
 
-namespace {
-[[gnu::always_inline]] inline NodeRef recorded(const Frame& f, std::span<const TapeInput> inputs, int key,
-                                               bool with_note) {
+/// What is asked of a node beside its rule.
+[[gnu::noinline]] static void note_specially(Node& node, const Frame& f, int key) {
+  node.packed = packer != nullptr;
+  if (std::shared_ptr<Packed> note = watch ? watch->note(f, key) : nullptr)
+    new (node.saved() + node.n_saved++) Node::Saved(std::move(note));
+}
+
+NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   const Op& op = *f.op;
   const Needs needs(f, inputs);
-  NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), int(needs.saves.size()) + int(with_note)));
+  const int room = int(needs.saves.size()) + special_nodes;  // a note's, too
+  NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), room));
   Node* const node = owner.get();
   node->op = &op;
   node->n_outputs = uint32_t(gives_list(f) ? f.list->size() : size_t(op.schema.n_results));
@@ -452,23 +458,9 @@ namespace {
     new (saved + node->n_saved) Node::Saved(f, what, key, inputs);
     ++node->n_saved;
   }
-  return owner;
-}
-
-/// With a note in the last place.
-[[gnu::noinline]] NodeRef recorded_specially(const Frame& f, std::span<const TapeInput> inputs, int key) {
-  std::shared_ptr<Packed> note = watch ? watch->note(f, key) : nullptr;
-  NodeRef owner = recorded(f, inputs, key, bool(note));
-  owner->packed = packer != nullptr;
-  if (note) new (owner->saved() + owner->n_saved++) Node::Saved(std::move(note));
-  return owner;
-}
-}  // namespace
-
-NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   if (special_nodes) [[unlikely]]
-    return recorded_specially(f, inputs, key);
-  return recorded(f, inputs, key, false);
+    note_specially(*node, f, key);
+  return owner;
 }
 
 }  // namespace lamella
