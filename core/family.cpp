@@ -61,12 +61,38 @@ void Family::destroy(Family* family) {
 }
 
 Family& Family::found(const Tensor& t) {
+  std::unique_ptr<std::unordered_set<TensorImpl*>> members;
+  if (const Storage* const memory = t.impl()->storage; memory && (memory->birth & ~kInferenceBirth))
+    members = std::make_unique<std::unordered_set<TensorImpl*>>(std::initializer_list{t.impl()});
   Family* const fresh = make_family(t.dtype());
+  fresh->members = std::move(members);
   Family* seen = nullptr;
   if (std::atomic_ref(t.impl()->family_).compare_exchange_strong(seen, fresh, std::memory_order_acq_rel))
     return *fresh;
   destroy(fresh);
   return *seen;
+}
+
+void Family::list(TensorImpl* member) {
+  const std::lock_guard lock(mutex);
+  members->insert(member);
+}
+
+void Family::leave(TensorImpl* member) {
+  const std::lock_guard lock(mutex);
+  members->erase(member);
+}
+
+Tensors Family::handles() {
+  Tensors out;
+  if (!members) return out;
+  const std::lock_guard lock(mutex);
+  out.reserve(members->size());
+  for (TensorImpl* const member : *members) {
+    member->retain();
+    out.push_back(Tensor::adopt(member));
+  }
+  return out;
 }
 
 }  // namespace lamella

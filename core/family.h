@@ -1,6 +1,9 @@
 // What all views of one tensor share beside its memory: base autograd follows writes from one to the others.
 #pragma once
 
+#include <memory>
+#include <unordered_set>
+
 #include "lamella/core/tensor.h"
 
 namespace lamella {
@@ -13,7 +16,9 @@ struct Family : RefCounted {
   const DType dtype;  ///< of the tensor that was viewed first; real and imaginary parts have another one
   std::atomic<TensorExtra*> history{nullptr};  ///< owned
   std::atomic<uint32_t> generation{0};         ///< counts the writes that `history` has followed
-  std::mutex mutex;                            ///< for changes of both
+  std::mutex mutex;                            ///< for changes of both, and of `members`
+  /// Where the memory was made under a level, which may have to turn all of them into wrappers.
+  std::unique_ptr<std::unordered_set<TensorImpl*>> members;
 
   explicit Family(DType d) : dtype(d) {}
   /// That of `t`, made on demand; threads that view one tensor at a time agree on it.
@@ -24,12 +29,19 @@ struct Family : RefCounted {
   /// Makes `view` a member, unless it is in a family already.
   static void join(const Tensor& view, Family& family) {
     if (view.impl()->family()) return;
+    if (family.members) [[unlikely]]
+      family.list(view.impl());
     family.retain();
     std::atomic_ref(view.impl()->family_).store(&family, std::memory_order_release);
   }
   static void destroy(Family* family);
+  /// A member's header lets go; whoever calls has its reference.
+  void leave(TensorImpl* member);
+  /// Handles of all members; none where they are not listed.
+  Tensors handles();
 
  private:
+  void list(TensorImpl* member);
   static Family& found(const Tensor& t);  ///< a new one, unless another thread is faster
 };
 

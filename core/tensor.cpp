@@ -141,6 +141,8 @@ inline void drop_company(TensorImpl* impl) {
   if (TensorExtra* const extra = std::exchange(impl->extra, nullptr))
     extra->in_block ? extra->~TensorExtra() : delete extra;
   Family* const family = std::exchange(impl->family_, nullptr);
+  if (family && family->members) [[unlikely]]
+    family->leave(impl);
   if (family && family->release()) Family::destroy(family);
 }
 

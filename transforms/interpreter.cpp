@@ -69,9 +69,9 @@ Content content_of(const Tensor& t) {
 }
 
 /// NOTE: [promotion of fresh storage] A tensor made inside the level without its values (zeros, or what other
-/// levels alone wrap) may be written with values of the level as long as no view of it exists: its header
-/// becomes a wrapper around a header of its own for what it was, so every handle sees the value (decision
-/// 0005).
+/// levels alone wrap) may be written with values of the level: its header becomes a wrapper around a header
+/// of its own for what it was, so every handle sees the value (decision 0005). Views of plain memory become
+/// wrappers with it (promotion.cpp); where others exist, it is refused.
 void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor& target) {
   TensorImpl* impl = target.impl();
   const Content content = content_of(target);
@@ -80,6 +80,8 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
                 "value instead",
                 frame.op->name, arg, target, live_key_name(key_));
   const bool shared = content.shared;
+  if (shared)
+    if (const Tensors family = plain_family(target); !family.empty()) return promote_family(family);
   LAMELLA_CHECK(
       !shared, Level,
       "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
@@ -88,17 +90,7 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
   const Tensor plain = embedded ? clone(target) : lamella::fixed(target);
   LAMELLA_ASSERT(!plain.is_same(target));
   if (embedded) plain.impl()->storage->version.store(impl->storage->version.load());  // a tape compares it
-  Wrapper* const extra = shell(plain);
-  // From here on nothing fails. What lies in the header's own block stays there, for the block's next life.
-  Storage* const memory = impl->storage;
-  TensorExtra* const known = impl->extra;
-  const bool own = impl->full && memory == impl->suffix();
-  impl->storage = nullptr;
-  impl->extra = extra;
-  impl->keys |= KeySet::of(key_).bits;
-  if (memory && !own && memory->release()) Storage::destroy(memory);
-  if (!known) return;
-  known->in_block ? known->~TensorExtra() : delete known;
+  become(impl, shell(plain));  // what follows shell() does not fail
 }
 
 const Tensor* before_promotion(const Tensor& t, int key, int last) {

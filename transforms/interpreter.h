@@ -66,6 +66,10 @@ struct Content {
   const Storage* memory() const { return holder->impl()->storage; }
 };
 Content content_of(const Tensor& t);
+/// Puts a wrapper into a header, for what it was.
+void become(TensorImpl* header, Wrapper* wrapper);
+/// Handles of all that show t's memory, where all are plain, of one dtype, and known; else none.
+Tensors plain_family(const Tensor& t);
 /// Tells writes apart that a tensor has seen through any wrapper, for tapes that saved it.
 uint32_t writes_through(const TensorImpl* impl);
 inline uint32_t writes_seen(const TensorImpl& impl) {
@@ -144,6 +148,9 @@ class Interpreter : public Transform {
     w->serial = serial_;
     return w;
   }
+  /// Likewise of what promotion puts into the header of a part of `whole`, a tensor of this level in one dim,
+  /// where `plain` shows the same part without this level.
+  virtual Wrapper* shell_of_part(const Tensor& whole, const Tensor& plain);
   bool wraps(const Tensor& t) const { return t.keys() >> key_ & 1; }
 
   int key_ = 0;
@@ -154,6 +161,7 @@ class Interpreter : public Transform {
   FunctionRef lowered(const FunctionRef& f, const Op& op, const Param& param) const;
   void written(Frame& frame);
   void promote(const Frame& frame, std::string_view arg, const Tensor& target);
+  void promote_family(const Tensors& members);
 };
 
 /// Opens a level for an interpreter and tells it its key.

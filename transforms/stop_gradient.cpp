@@ -4,6 +4,7 @@
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/structured.h"
+#include "lamella/transforms/interpreter.h"
 #include "lamella/transforms/overlap.h"
 
 namespace lamella {
@@ -61,6 +62,9 @@ class Constants final : public Transform {
     }
     lamella::call(f);
     for (int k = 0; k < f.op->schema.n_results; ++k) cut(f.results[k]);
+    // Of memory that no level has taken yet, none may: the view would follow.
+    Storage* const memory = content_of(f.results[0]).holder->impl()->storage;
+    if (memory && memory->birth & ~kInferenceBirth) memory->birth &= kInferenceBirth;
   }
 
   void written(Frame& f) const {

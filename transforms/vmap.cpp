@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/core/family.h"
 #include "lamella/core/generator.h"
 #include "lamella/core/rng.h"
 #include "lamella/dispatch/frame_copy.h"
@@ -127,6 +128,17 @@ class Vmap final : public Interpreter {
     sizes.insert(0, size_);
     Tensor value = clone(expand(plain, sizes));
     return make_shell<VmapWrapper>(plain, std::move(value));
+  }
+
+  /// Lanes of a part lie in those of the whole.
+  Wrapper* shell_of_part(const Tensor& whole, const Tensor& plain) override {
+    const Tensor& batch = static_cast<VmapWrapper*>(whole.impl()->extra)->value;
+    Dims sizes(plain.sizes()), strides(plain.strides());
+    sizes.insert(0, size_);
+    strides.insert(0, batch.stride(0));
+    Tensor part = make_view_unchecked(batch, sizes, strides, plain.impl()->offset);
+    Family::join(part, Family::of(batch));
+    return make_shell<VmapWrapper>(plain, std::move(part));
   }
 
  private:
