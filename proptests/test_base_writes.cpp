@@ -242,6 +242,24 @@ TEST(BaseHooks, OrderAndReplacement) {
   EXPECT_EQ(order, "acde");
 }
 
+TEST(BaseHooks, BelongToViewsThatOthersWrote) {
+  for (const bool late : {false, true}) {  // late: a view of what was plain then
+    const Tensor w = leaf({1, 2}), y = late ? tensor_of({2}, {2, 4}, DType::F64) : w * 2;
+    const Tensor part = select(y, 0, 0);
+    y.mul_(late ? w * w : w);
+    double seen = 0;
+    add_hook(part, [&](const Tensor& ct) {
+      seen = ct.item<double>();
+      return ct * 10;
+    });
+    retain_grad(part);
+    backward(part * part);  // (2 w w)^2: 8 w w w at 1, ten times
+    EXPECT_EQ(seen, 4);
+    EXPECT_EQ(grad_of(w).to_vector(), (Numbers{160, 0}));
+    EXPECT_EQ(grad_of(part).item<double>(), 40);
+  }
+}
+
 TEST(BaseHooks, WhatRaisesChangesNothing) {
   const Tensor w = leaf({1, 2}), v = leaf({3, 4}), y = w * 2, z = sum(y * v);
   backward(z);

@@ -148,6 +148,16 @@ NodeOutput history_of(const Tensor& t) {
   return part_of(*known(*family), *t.impl());
 }
 
+NodeOutput settled_history(const Tensor& t) {
+  Family* const family = t.defined() ? t.impl()->family() : nullptr;
+  const uint32_t now = family ? family->generation.load(std::memory_order_acquire) : 0;
+  NodeOutput from = history_of(t);
+  if (!from.node || !family || !known(*family)) return from;
+  const Meta* const meta = meta_of(t);
+  if (!meta || meta->generation != now) set_history(t.impl(), from, now);
+  return from;
+}
+
 void enter_family(const Tensor& x, const Tensor& view) {
   Family& family = Family::of(x);
   Family::join(view, family);

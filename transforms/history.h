@@ -83,6 +83,10 @@ void attach(Tensor& t, NodeOutput from);
 /// Where the values of `t` come from today; a null node when it carries no derivatives.
 NodeOutput history_of(const Tensor& t);
 
+/// Likewise, and the handle keeps to it until the next write: what hooks and retain_grad hold on to. A handle
+/// that others wrote since would otherwise be asked for another part of the whole each time.
+NodeOutput settled_history(const Tensor& t);
+
 /// Makes `view`, a result of a view operator on x, a member of x's family.
 void enter_family(const Tensor& x, const Tensor& view);
 

@@ -8,7 +8,7 @@ namespace lamella {
 namespace {
 
 NodeOutput history_for(const Tensor& x, std::string_view what) {
-  const NodeOutput from = history_of(x);
+  const NodeOutput from = settled_history(x);
   LAMELLA_CHECK(from.node, NotDifferentiable, "{}: {} does not require grad; expected a tensor that does",
                 what, x.defined() ? type_str(x) : "an undefined tensor");
   return from;
