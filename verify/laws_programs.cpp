@@ -1,4 +1,5 @@
 // Laws of statement programs: every engine gives what the plain program and its differences give.
+#include <algorithm>
 #include <cmath>
 #include <thread>
 
@@ -32,15 +33,36 @@ Verdict in_base_autograd(Case& c) {
   return judge(s, run);
 }
 
+/// Some of two inputs, in any order, also counted from the end. All of them where the program writes to
+/// inputs: what grad does not differentiate is an ordinary tensor.
+std::vector<int> some_argnums(Case& c, const Script& p) {
+  static const std::vector<int> kChoices[] = {{0, 1}, {1}, {1, 0}, {-1}, {-2, 1}};
+  const std::vector<bool> writes = p.refusals(true).argument;
+  const bool all = p.inputs().size() < 2 || std::ranges::find(writes, true) != writes.end();
+  if (c.draw.options().version < 6 || all) return all_argnums(p);
+  return kChoices[c.draw.below(5)];
+}
+
 Verdict under_grad(Case& c) {
   const Script p(c);
   const bool whole = c.draw.flag();
+  const std::vector<int> argnums = whole ? some_argnums(c, p) : all_argnums(p);
   EngineCase s = engine_case(
       p,
-      whole ? "  const Tensors gs = grad([&](const Tensors& xs) { return weighted(f(xs)); }, " +
-                  std::string(p.inputs().size() > 1 ? "{0, 1}" : "{0}") + ")(inputs);\n" + kPrintGradients
-            : std::string("  const Tensors gs = vjp(f, inputs).pullback(us);\n") + kPrintGradients,
+      whole
+          ? "  const std::vector<int> at" + cpp_dims(argnums).substr(6) +
+                ";\n  const Tensors gs = grad([&](const Tensors& xs) { return weighted(f(xs)); }, "
+                "at)(inputs);\n"
+                "  double got = 0;\n  for (size_t k = 0; k < gs.size(); ++k)\n    got += along(gs[k], "
+                "ts[size_t(at[k] < 0 ? at[k] + 2 : at[k])]);\n  std::cout << \"got      \" << got << '\\n';\n"
+          : std::string("  const Tensors gs = vjp(f, inputs).pullback(us);\n") + kPrintGradients,
       1);
+  const int n = int(s.ts.size());
+  Tensors along;
+  for (const int k : argnums) along.push_back(s.ts[size_t(k < 0 ? k + n : k)]);
+  for (int k = 0; k < n; ++k)
+    if (std::ranges::none_of(argnums, [&](int at) { return at == k || at + n == k; }))
+      s.ts[size_t(k)] = {}, s.traced &= ~(1u << k);
   EngineRun run;
   run.status = status_of([&] {
     const Tensors captures = p.fresh_captures(), xs = copies(p.inputs());
@@ -48,7 +70,7 @@ Verdict under_grad(Case& c) {
       const auto f = [&](const Tensors& in) {
         return weighted_sum(p.run(in, captures, &run.seen), p.weights());
       };
-      run.slopes = {dot(grad(f, all_argnums(p))(xs), s.ts)};
+      run.slopes = {dot(grad(f, argnums)(xs), along)};
       return;
     }
     const VjpResult r = vjp([&](const Tensors& in) { return p.run(in, captures, &run.seen); }, xs);
@@ -199,13 +221,15 @@ Verdict grad_of_vmap(Case& c) {
   return judge(s, run);
 }
 
-Verdict second_under_levels(const Script& p) {
+Verdict second_under_levels(const Script& p, bool absent) {
   EngineCase s = engine_case(p, "", 2);
   s.second = true, s.ss = p.more_directions();
+  if (absent) s.ts[0] = {};  // the inner level alone carries this input
   s.engine =
       cpp_tensors("s", s.ss) + "  const Tensors ss" + cpp_names("s", s.ss.size()) +
       ";\n  const Function g = grad([&](const Tensors& xs) { return weighted(f(xs)); }, " + argnums_text(p) +
-      ");\n  const Tensors hs = jvp(g, inputs, ts).tangents;\n  double got = 0;\n  for (size_t k = 0; k < "
+      ");\n  Tensors ts_given = ts;\n  " + (absent ? "ts_given[0] = Tensor();\n  " : "") +
+      "const Tensors hs = jvp(g, inputs, ts_given).tangents;\n  double got = 0;\n  for (size_t k = 0; k < "
       "hs.size(); ++k) got += along(hs[k], ss[k]);\n  std::cout << \"got      \" << got << "
       "'\\n';\n";
   EngineRun run;
@@ -258,7 +282,8 @@ Verdict second_in_base(const Script& p) {
 
 Verdict second_order(Case& c) {
   const Script p(c);
-  return c.draw.flag() ? second_in_base(p) : second_under_levels(p);
+  if (c.draw.flag()) return second_in_base(p);
+  return second_under_levels(p, c.draw.options().version >= 6 && c.draw.one_in(3));
 }
 
 }  // namespace

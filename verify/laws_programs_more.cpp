@@ -95,6 +95,8 @@ Verdict after_writes_in_base(const Script& p, const Victim& victim) {
   const Refusals refusals = p.refusals(false);
   const std::string wrong =
       wrong_refusal(s, later, refusals.saved[size_t(victim.handle)] || refusals.base_version);
+  if (wrong.empty() && !run.status.raised && !later.raised && refusals.certain[size_t(victim.handle)])
+    return program_failure(s, "backward raises nothing, although a value that a formula needs was written");
   if (!wrong.empty()) return program_failure(s, wrong);
   return later.raised ? Verdict::pass(1) : judge(s, run);
 }

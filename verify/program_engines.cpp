@@ -94,10 +94,12 @@ std::string wrong_status(const EngineCase& s, const EngineRun& run) {
   const size_t n = p.statements().size(), at = run.seen.at;
   const std::string where =
       at < n ? format("at statement {} of {} ", at + 1, n) : std::string("after the last statement ");
-  const Refusals r = p.refusals(s.levels, s.mapped);
+  const Refusals r = p.refusals(s.levels, s.mapped, s.traced);
   const std::vector<bool>& must = s.levels ? r.argument : r.leaf;
   for (size_t i = 0; i < std::min(at, n); ++i)
     if (must[i]) return format("the engine accepts statement {} of {}, a write to an input:", i + 1, n);
+  if (!run.status.raised && !s.levels && s.saves && r.must_notice && !p.raises())
+    return "the engine raises nothing, although a value that a formula needs was written:";
   if (!run.status.raised)
     return p.raises() ? format("the engine raises nothing, the plain program raises error {}:",
                                lamella::name(p.code()))

@@ -26,6 +26,7 @@ struct EngineCase {
   int depth = 1;
   bool levels = true;               ///< false: base autograd, with its own refusals
   bool saves = true;                ///< a tape is run backwards
+  uint32_t traced = ~0u;            ///< inputs that are differentiated
   uint32_t mapped = 0;              ///< inputs that differ from lane to lane, or have tangents
   std::vector<Tensors> lanes = {};  ///< inputs of each; one for engines without lanes
   Tensors ts = {}, ss = {};         ///< directions; ss for second derivatives

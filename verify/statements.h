@@ -58,6 +58,8 @@ struct Refusals {
                                ///< and that others see
   bool base_version = false;   ///< something that base autograd may have saved is overwritten later
   bool level_version = false;  ///< likewise something plain, which levels do not replace
+  bool must_notice = false;    ///< and base autograd has to refuse that: see Model::note_certain
+  std::vector<bool> certain;   ///< by handle: a write to it after the program has to be noticed there
   bool constants = false;      ///< NOTE: [constants that are written]
   std::vector<bool> saved;     ///< by handle: some formula may ask for its memory again
 };
@@ -111,7 +113,8 @@ class Script {
   const Seen& seen() const { return seen_; }
 
   /// `mapped`: inputs whose lanes differ, where there are lanes.
-  Refusals refusals(bool levels, uint32_t mapped = 0) const;
+  /// `traced`: those that carry derivatives; the others are ordinary tensors.
+  Refusals refusals(bool levels, uint32_t mapped = 0, uint32_t traced = ~0u) const;
   /// By statement: what it computes is constant to levels, or to base autograd.
   std::vector<bool> constants(bool levels) const;
   /// Whether some values are constants, or cotangents are multiplied, so that differences of the plain

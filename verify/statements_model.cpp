@@ -23,30 +23,33 @@ struct Followers {
   bool wrapped = false;  ///< what a level knows: its handles stay so when a constant is written
 };
 
+/// A result that is no handle.
+constexpr int kNowhere = -1;
+
 /// A read that a formula may ask for again.
 struct Save {
   int storage;
   size_t at;      ///< the statement
   bool wrapped;   ///< levels replace it
   bool recorded;  ///< by base autograd: some operand carries history
+  /// A handle whose derivative surely needs it, where one is: a result of a single formula.
+  int needed_by = kNowhere;
 };
-
-/// A result that is no handle.
-constexpr int kNowhere = -1;
 
 class Model {
  public:
   struct Handles {
     const std::vector<int>&storage, &header;
-    const std::vector<bool>& dense;
+    const std::vector<bool>&dense, &alive;
   };
   Model(const std::vector<Statement>& statements, std::vector<bool> constants, const Handles& h,
-        size_t inputs, size_t captures, uint32_t mapped)
+        size_t inputs, size_t captures, uint32_t mapped, uint32_t traced)
       : statements_(statements),
         constants_(std::move(constants)),
         storage_(h.storage),
         header_(h.header),
         dense_(h.dense),
+        alive_(h.alive),
         mapped_(mapped),
         inputs_(inputs) {
     const std::vector<int>& storage = storage_;
@@ -60,6 +63,8 @@ class Model {
         continue;
       }
       of(int(k)).lanes = 1u << k, of(int(k)).of_input = true;
+      of(int(k)).outside = !(traced >> k & 1);
+      if (of(int(k)).outside) continue;
       followers_[k] = {1u << k, 1u << k, true};
     }
     next_ = inputs + captures;
@@ -77,6 +82,7 @@ class Model {
       if (s.is_write()) write(s, i);
       else call(s, i);
     }
+    note_certain();
     for (const int storage : storage_)
       out_.saved.push_back(
           std::ranges::any_of(saves_, [&](const Save& v) { return v.storage == storage; }) ||
@@ -85,6 +91,25 @@ class Model {
   }
 
  private:
+  /// Backward runs the formula of what is returned as it was made: the results of a program are its roots. It
+  /// has to notice writes. Of other saves that is left open: whether a formula runs at all depends on which
+  /// results later writes have hidden, and composites save what they please.
+  void note_certain() {
+    out_.certain.resize(storage_.size());
+    for (const Save& v : saves_) {
+      if (v.needed_by == kNowhere || !alive_[size_t(v.needed_by)]) continue;
+      bool hidden = false, overwritten = false;
+      for (const auto& [at, storage] : writes_) {
+        hidden |= at > v.at && storage == storage_[size_t(v.needed_by)];
+        overwritten |= at > v.at && storage == v.storage;
+      }
+      if (hidden) continue;
+      out_.must_notice |= overwritten;
+      for (size_t k = 0; k < storage_.size(); ++k)
+        if (storage_[k] == v.storage) out_.certain[k] = true;
+    }
+  }
+
   Memory& of(int handle) { return memory_[size_t(storage_[size_t(handle)])]; }
   Followers& family(int handle) { return followers_[size_t(family_[size_t(handle)])]; }
   /// A handle that begins a family.
@@ -157,7 +182,11 @@ class Model {
                              return b.kind == BoundSave::Argument && b.index == o.param;
                            });
         // What a write saves of its own target is what was there before.
-        if (asked && !(in_place && o.param == 0)) note(o.handle);
+        if (!asked || (in_place && o.param == 0)) continue;
+        note(o.handle);
+        if (s.kind == StatementKind::Call && !op.composite && results.size() == 1 &&
+            family(p.handle).sure != 0)
+          saves_.back().needed_by = results[0];
       }
       for (const BoundSave& b : op.composite ? std::vector<BoundSave>{} : f->saves)
         if (b.kind == BoundSave::Result && b.index < results.size() && results[b.index] != kNowhere)
@@ -179,6 +208,7 @@ class Model {
       result(s, i, results.back());
       add(family(results.back()), on, sure);
       of(results.back()).lanes |= lanes(s);
+      of(results.back()).scoped |= constants_[i] && s.op && s.op->composite;
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
   }
@@ -205,6 +235,7 @@ class Model {
     Followers& f = family(target);
     const uint32_t on = dependence(s) | f.on;
     save(s, i, {target});
+    writes_.push_back({i, storage});
     const auto family = size_t(family_[size_t(target)]);
     out_.leaf[i] = family < inputs_ && !constants_[i];
     out_.argument[i] = m.of_input;
@@ -233,22 +264,23 @@ class Model {
   const std::vector<Statement>& statements_;
   const std::vector<bool> constants_;
   const std::vector<int>&storage_, &header_;
-  const std::vector<bool>& dense_;
+  const std::vector<bool>&dense_, &alive_;
   std::vector<int> family_;  ///< the first handle of each handle's
   uint32_t mapped_;
   size_t inputs_;
   std::vector<Memory> memory_;
   std::vector<Followers> followers_;  ///< by the first handle of each family
   std::vector<Save> saves_, results_;
+  std::vector<std::pair<size_t, int>> writes_;  ///< statements and what they write
   size_t next_ = 0;
   Refusals out_;
 };
 
 }  // namespace
 
-Refusals Script::refusals(bool levels, uint32_t mapped) const {
-  return Model(statements_, constants(levels), {storage_, header_, dense_}, inputs_.size(), captures_.size(),
-               mapped)
+Refusals Script::refusals(bool levels, uint32_t mapped, uint32_t traced) const {
+  return Model(statements_, constants(levels), {storage_, header_, dense_, alive_}, inputs_.size(),
+               captures_.size(), mapped, traced)
       .run();
 }
 
