@@ -164,6 +164,18 @@ Function Chain::function() const {
   };
 }
 
+Tensors Chain::watched(const Tensors& xs, const Watch& watch) const {
+  Tensors values = xs, all;
+  for (const Step& s : steps_) {
+    Tensors results = inexact(run(s, values));
+    for (Tensor& y : results) {
+      y = watch(all.size(), results.size(), y);
+      values.push_back(y), all.push_back(y);
+    }
+  }
+  return all;
+}
+
 Function Chain::smooth_function() const {
   return [f = function()](const Tensors& xs) { return inexact(f(xs)); };
 }

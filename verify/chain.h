@@ -31,6 +31,11 @@ class Chain {
   Function function() const;
   /// Likewise, with integer and bool results left out.
   Function smooth_function() const;
+  /// Which inexact result, counted over the program, and how many the call gave: what is given back takes its
+  /// place before anything uses it.
+  using Watch = std::function<Tensor(size_t value, size_t of, const Tensor& y)>;
+  /// As smooth_function(), seen by `watch` on the way.
+  Tensors watched(const Tensors& xs, const Watch& watch) const;
   /// Declares `f`, a Function, as C++; and `f0`, the smooth one.
   std::string cpp() const;
 
@@ -44,6 +49,11 @@ class Chain {
   Tensors values_;  ///< inputs and results at the drawn values
   bool valid_ = false;
 };
+
+/// What laws of chains ask of a case, and whom they are about.
+DrawOptions chain_options();
+bool chained(const Op& op);
+bool chained_smoothly(const Op& op);
 
 /// Every part of every element is a multiple of 1/16 of at most 2^12: sums and products of a few are exact in
 /// f64.

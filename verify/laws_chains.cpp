@@ -26,11 +26,17 @@ bool reaches_small_numbers(const Op& op) {
   });
 }
 
+}  // namespace
+
+DrawOptions chain_options() { return kExact; }
+
 bool chained(const Op& op) {
   return inexact_arguments(op) > 0 && !op.has(kRandom) && !op.has(kUnspecified) &&
          op.shape != ShapeClass::Dynamic && reaches_small_numbers(op);
 }
 bool chained_smoothly(const Op& op) { return chained(op) && has_jvp(op) && has_vjp(op); }
+
+namespace {
 
 /// Writes of what a level knows into what it does not know are refused where views of it are about: the loop
 /// shares nothing.
