@@ -63,6 +63,10 @@ void run_backward_on(const Script& p, const Tensors& leaves, bool one_by_one, En
     const Tensor root = weighted_sum(run.ys, p.weights());
     if (is_grad_required(root)) backward(root);
   }
+  for (const Tensor& leaf : leaves)
+    for (const Tensor& u : p.weights())
+      if (const Tensor g = grad_of(leaf); g.defined() && g.shares_storage(u))
+        run.wrong = "a gradient is the caller's cotangent";
   for (size_t k = 0; k < run.seen.retained.size(); ++k)
     run.retained.push_back(p.is_written_after(run.seen.hooks[k]) ? Tensor() : grad_of(run.seen.retained[k]));
 }
@@ -77,6 +81,12 @@ double slope_of_leaves(const Tensors& leaves, const Tensors& ts, std::string& wr
       wrong = format("the gradient of leaf {} is {}, expected {}", k, g, leaves[k]);
       return 0;
     }
+    const bool dense =
+        g.is_contiguous() && int64_t(g.impl()->storage->nbytes) == g.numel() * itemsize(g.dtype());
+    const bool shared = std::ranges::any_of(
+        gradients, [&](const Tensor& o) { return o.defined() && !o.is_same(g) && o.shares_storage(g); });
+    if (!dense || shared || is_grad_required(g))
+      wrong = format("the gradient of leaf {} is not dense, or shares memory, or has a history", k);
   }
   return dot(gradients, ts);
 }
