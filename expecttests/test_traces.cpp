@@ -257,32 +257,34 @@ TEST(Trace, NoGradUnderALevel) {
   };
   const Tensor x = ones({2});
   EXPECT_INLINE(trace([&] { jvp([&](const Tensors& v) { return Tensors{f(v[0])}; }, {x}, {x}); }), R"(
-mul  a: f32[2] {jvp#1 cpu}  b: f32[2] {jvp#1 cpu}   exclude {}  include {}   -> jvp#1
-  mul  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
-  mul  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
-  mul  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
-  add  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
-add_  a: f32[2] {jvp#1 cpu}  b: f32[2] {jvp#1 cpu}   exclude {autograd}  include {no_grad#2}   -> no_grad#2
-  add  a: f32[2] {jvp#1 cpu}  b: f32[2] {jvp#1 cpu}  \
- exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
-    add  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
-    add  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
-  detach  x: f32[2] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
-    detach  x: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
-  with_values_  self: f32[2] {jvp#1 cpu}  src: f32[2] {jvp#1 cpu}  \
- exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
-    with_values  self: f32[2] {jvp#1 cpu}  src: f32[2] {jvp#1 cpu}  \
- exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
-      with_values  self: f32[2] {cpu}  src: f32[2] {cpu}  \
- exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
-sum  x: f32[2] {jvp#1 cpu}   exclude {autograd}  include {no_grad#2}   -> no_grad#2
-  sum  x: f32[2] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
-    sum  x: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
-    sum  x: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
-  detach  x: f32[] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
-    detach  x: f32[] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
-zeros_like  x: f32[] {cpu}   exclude {jvp#1}  include {}   -> cpu
-)");
+      mul  a: f32[2] {jvp#1 cpu}  b: f32[2] {jvp#1 cpu}   exclude {}  include {}   -> jvp#1
+        mul  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
+        mul  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
+        mul  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
+        add  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {jvp#1}  include {}   -> cpu
+      add_  a: f32[2] {jvp#1 cpu}  b: f32[2] {jvp#1 cpu}   exclude {autograd}  include {no_grad#2}   -> \
+      no_grad#2
+        detach  x: f32[2] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
+          detach  x: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
+        detach  x: f32[2] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
+          detach  x: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
+        add  a: f32[2] {jvp#1 cpu}  b: f32[2] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include \
+      {no_grad#2}   -> jvp#1
+          add  a: f32[2] {cpu}  b: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include \
+      {no_grad#2}   -> cpu
+        with_values_  self: f32[2] {jvp#1 cpu}  src: f32[2] {cpu}   exclude {no_grad#2 autograd}  \
+      include {no_grad#2}   -> jvp#1
+          with_values  self: f32[2] {jvp#1 cpu}  src: f32[2] {cpu}   exclude {no_grad#2 autograd}  \
+      include {no_grad#2}   -> jvp#1
+            with_values  self: f32[2] {cpu}  src: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  \
+      include {no_grad#2}   -> cpu
+      sum  x: f32[2] {jvp#1 cpu}   exclude {autograd}  include {no_grad#2}   -> no_grad#2
+        detach  x: f32[2] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
+          detach  x: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
+        sum  x: f32[2] {jvp#1 cpu}   exclude {no_grad#2 autograd}  include {no_grad#2}   -> jvp#1
+          sum  x: f32[2] {cpu}   exclude {no_grad#2 jvp#1 autograd}  include {no_grad#2}   -> cpu
+      zeros_like  x: f32[] {cpu}   exclude {jvp#1}  include {}   -> cpu
+      )");
 }
 
 TEST(Trace, LinearizedFunction) {
