@@ -88,10 +88,40 @@ struct Functional {
     const uint64_t directions = op->has(kKinks) ? 8 : 1;
     for (uint64_t k = 0; k < directions; ++k)
       if (!smooth_along(12345 + 977 * k, here)) return false;
-    return true;
+    return !has_zero() || settles(here);
   }
 
  private:
+  bool has_zero() const {
+    Values now = args;
+    return std::ranges::any_of(slots, [&](const Case::Slot& slot) {
+      const Tensor t = plain_copy(entry(now, slot));
+      const auto* const v = static_cast<const double*>(t.raw_data());
+      return std::any_of(v, v + part_count(t), [](double x) { return x == 0; });
+    });
+  }
+
+  /// At 0 slopes may grow without end and so slowly that no secant is steep: that of pow(0, 1 - 2^-19) is
+  /// 1.00004 at 2^-28, and infinite. They have to stay as they are between steps of 2^-16 and 2^-24, to 2^-18;
+  /// a smooth one changes by 2^-32 of the third derivative there.
+  bool settles(const Tensors& here) const {
+    constexpr double kLong = 0x1p-16, kShort = 0x1p-24, kDrift = 0x1p-18;
+    const Tensors a = beside(kLong, 4711), b = beside(-kLong, 4711), c = beside(kShort, 4711),
+                  d = beside(-kShort, 4711);
+    for (size_t k = 0; k < here.size(); ++k) {
+      if (!is_handle(here[k])) continue;
+      const Tensor up = plain_copy(a[k]), down = plain_copy(b[k]), near_up = plain_copy(c[k]),
+                   near_down = plain_copy(d[k]);
+      const auto part = [](const Tensor& t, size_t i) { return static_cast<const double*>(t.raw_data())[i]; };
+      for (size_t i = 0; i < part_count(up); ++i) {
+        const double wide = (part(up, i) - part(down, i)) / (2 * kLong);
+        const double narrow = (part(near_up, i) - part(near_down, i)) / (2 * kShort);
+        if (!(std::abs(wide - narrow) <= kDrift * (1 + std::abs(wide)))) return false;
+      }
+    }
+    return true;
+  }
+
   bool smooth_along(uint64_t direction, const Tensors& here) const {
     constexpr double kStep = 0x1p-12, kSlope = 0x1p8, kBend = 0x1p-7;
     const Tensors up = beside(kStep, direction), down = beside(-kStep, direction);
