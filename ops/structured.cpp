@@ -251,6 +251,15 @@ void backend_cell(Frame& f, int key) {
   run_general(f, key);
 }
 
+/// Whether a view of x, by any operator but detach(), belongs to x's family: not in scopes without
+/// derivatives, but where base autograd alone is off, as in its own backward, for the levels inside.
+bool follows(const Tensor& x) {
+  const DispatchState& s = dispatch_state();
+  if (!(s.exclude & KeySet::of(kAutogradKey).bits)) return true;
+  const Storage* const memory = x.impl()->storage;
+  return memory && memory->birth & ~kInferenceBirth && !s.modes;
+}
+
 void view_cell(Frame& f, int key) {
   if (sent_up(f)) return;
   check_args(f, key);
@@ -260,9 +269,7 @@ void view_cell(Frame& f, int key) {
                 arg_name(f, f.op->tensor_params[0]), x);
   std::construct_at(f.results,  // an empty slot, as every result's before a call
                     make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype())));
-  const bool follows = !f.op->vjp.empty();  // detach() starts anew
-  if (follows && !(dispatch_state().exclude & KeySet::of(kAutogradKey).bits))
-    return Family::join(f.results[0], Family::of(x));
+  if (!f.op->vjp.empty() && follows(x)) return Family::join(f.results[0], Family::of(x));
   // No family knows of this view: memory that a level could promote counts as made outside from now on.
   if (Storage* const memory = x.impl()->storage; memory && memory->birth & ~kInferenceBirth)
     memory->birth &= kInferenceBirth;

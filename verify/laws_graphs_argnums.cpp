@@ -220,9 +220,15 @@ Verdict argnums_choose(Case& c) {
   Tensors first;
   if (status_of([&] { first = one_by_one_gradients(m, chosen.at); }).raised || !small_numbers(first))
     return Verdict::discard();
-  std::string wrong = wrong_gradients(m, chosen);
-  if (wrong.empty()) wrong = accepts_bad_argnums(m, chosen, word);
-  if (wrong.empty() && word >> 24 & 1) wrong = wrong_hessian(m, chosen);
+  std::string wrong;
+  const Status s = status_of([&] {
+    wrong = wrong_gradients(m, chosen);
+    if (wrong.empty()) wrong = accepts_bad_argnums(m, chosen, word);
+    if (wrong.empty() && word >> 24 & 1) wrong = wrong_hessian(m, chosen);
+  });
+  // Which levels know the target of a write depends on the arguments that are asked for.
+  if (s.raised && s.code == ErrorCode::Level && chain.writes()) return Verdict::discard();
+  if (s.raised) wrong = str(s);
   if (wrong.empty()) return Verdict::pass(2);
   const std::string list = argnums_list(chosen.argnums);
   return Verdict::fail(
