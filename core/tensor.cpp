@@ -134,14 +134,19 @@ void give_block(TensorImpl* impl) {
   pool.count < kCap ? push(pool, impl) : free_block(impl);
 }
 
+[[gnu::noinline]] void drop_family(TensorImpl* impl) {
+  Family* const family = std::exchange(impl->family_, nullptr);
+  if (family->members) [[unlikely]]
+    family->leave(impl);
+  if (family->release()) Family::destroy(family);
+}
+
 /// The extra and the family, if any.
 inline void drop_company(TensorImpl* impl) {
   if (TensorExtra* const extra = std::exchange(impl->extra, nullptr))
     extra->in_block ? extra->~TensorExtra() : delete extra;
-  Family* const family = std::exchange(impl->family_, nullptr);
-  if (family && family->members) [[unlikely]]
-    family->leave(impl);
-  if (family && family->release()) Family::destroy(family);
+  if (impl->family_) [[unlikely]]
+    drop_family(impl);
 }
 
 /// Room for sizes and strides of `n` dims.

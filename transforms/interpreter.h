@@ -70,6 +70,8 @@ Content content_of(const Tensor& t);
 void become(TensorImpl* header, Wrapper* wrapper);
 /// Handles of all that show t's memory, where all are plain, of one dtype, and known; else none.
 Tensors plain_family(const Tensor& t);
+/// Of a batch of memory in one dim, the lanes of the part that `plain` shows: they lie in those of the whole.
+Tensor part_of_lanes(const Tensor& batch, const Tensor& plain, int64_t lanes);
 /// Tells writes apart that a tensor has seen through any wrapper, for tapes that saved it.
 uint32_t writes_through(const TensorImpl* impl);
 inline uint32_t writes_seen(const TensorImpl& impl) {

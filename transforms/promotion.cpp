@@ -52,6 +52,15 @@ Tensors plain_family(const Tensor& t) {
   return plain && (!memory->embedded || hold_alone(memory, members)) ? members : Tensors();
 }
 
+Tensor part_of_lanes(const Tensor& batch, const Tensor& plain, int64_t lanes) {
+  Dims sizes(plain.sizes()), strides(plain.strides());
+  sizes.insert(0, lanes);
+  strides.insert(0, batch.stride(0));
+  const Tensor part = make_view_unchecked(batch, sizes, strides, plain.impl()->offset);
+  Family::join(part, Family::of(batch));
+  return part;
+}
+
 Wrapper* Interpreter::shell_of_part(const Tensor& whole, const Tensor& plain) {
   Wrapper* const w = shell(plain);
   auto view = std::make_unique<ViewOf>(whole);

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "lamella/core/family.h"
 #include "lamella/core/generator.h"
 #include "lamella/core/rng.h"
 #include "lamella/dispatch/frame_copy.h"
@@ -130,15 +129,9 @@ class Vmap final : public Interpreter {
     return make_shell<VmapWrapper>(plain, std::move(value));
   }
 
-  /// Lanes of a part lie in those of the whole.
-  Wrapper* shell_of_part(const Tensor& whole, const Tensor& plain) override {
+  [[gnu::cold, gnu::noinline]] Wrapper* shell_of_part(const Tensor& whole, const Tensor& plain) override {
     const Tensor& batch = static_cast<VmapWrapper*>(whole.impl()->extra)->value;
-    Dims sizes(plain.sizes()), strides(plain.strides());
-    sizes.insert(0, size_);
-    strides.insert(0, batch.stride(0));
-    Tensor part = make_view_unchecked(batch, sizes, strides, plain.impl()->offset);
-    Family::join(part, Family::of(batch));
-    return make_shell<VmapWrapper>(plain, std::move(part));
+    return make_shell<VmapWrapper>(plain, part_of_lanes(batch, plain, size_));
   }
 
  private:

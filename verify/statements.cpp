@@ -102,8 +102,8 @@ struct Functional {
   }
 
   /// At 0 slopes may grow without end and so slowly that no secant is steep: that of pow(0, 1 - 2^-19) is
-  /// 1.00004 at 2^-28, and infinite. They have to stay as they are between steps of 2^-16 and 2^-24, to 2^-18;
-  /// a smooth one changes by 2^-32 of the third derivative there.
+  /// 1.00004 at 2^-28, and infinite. They have to stay as they are between steps of 2^-16 and 2^-24, to
+  /// 2^-18; a smooth one changes by 2^-32 of the third derivative there.
   bool settles(const Tensors& here) const {
     constexpr double kLong = 0x1p-16, kShort = 0x1p-24, kDrift = 0x1p-18;
     const Tensors a = beside(kLong, 4711), b = beside(-kLong, 4711), c = beside(kShort, 4711),
