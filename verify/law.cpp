@@ -50,6 +50,7 @@ std::vector<Law>& all_laws() {
     add_jacobian_laws(list);
     add_registry_laws(list);
     add_refusal_laws(list);
+    add_captured_laws(list);
     by_number(list);
     return list;
   }();
