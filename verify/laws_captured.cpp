@@ -13,9 +13,19 @@ namespace lamella::verify {
 namespace {
 
 /// Where memory is made that the worker then fills with values of the level.
-enum Place : uint32_t { Outside, ByOwner, BeforeCapture, InOwnLevel, ByWorker, InNestedLevel, kPlaces };
+enum Place : uint32_t {
+  Outside,
+  InOuterLevel,
+  ByOwner,
+  BeforeCapture,
+  InOwnLevel,
+  ByWorker,
+  InNestedLevel,
+  kPlaces
+};
 constexpr std::string_view kPlaceNames[] = {
     "before the level was opened",
+    "in a level around it, before it was opened",
     "by the thread that opened it",
     "by the worker, before it acted for the level",
     "by the worker in a level of its own, before it acted for the other",
@@ -24,7 +34,15 @@ constexpr std::string_view kPlaceNames[] = {
 };
 bool is_inside(Place p) { return p == ByOwner || p == ByWorker || p == InNestedLevel; }
 
-/// The operator, whose result a worker with the captured state writes to memory made at `place`.
+void in_level(const std::function<void()>& body) {
+  grad(UnaryFunction([&](const Tensor& t) {
+    body();
+    return sum(t);
+  }))(ones({1}));
+}
+
+/// The operator, whose result a worker with the captured state writes to memory made at `place`; what is made
+/// before, now.
 Function by_worker(const Function& f, const Tensor& like, Place place) {
   const auto make = [like] { return zeros(like.sizes(), like.dtype()); };
   const Tensor outside = make();
@@ -34,12 +52,6 @@ Function by_worker(const Function& f, const Tensor& like, Place place) {
     const DispatchState::Captured captured = DispatchState::capture();
     std::exception_ptr raised;
     const auto write = [&] { z.copy_(f(xs)[0]); };
-    const auto in_level = [](const std::function<void()>& body) {
-      grad(UnaryFunction([&](const Tensor& t) {
-        body();
-        return sum(t);
-      }))(ones({1}));
-    };
     const auto act = [&] {
       if (place == BeforeCapture) z = make();
       const auto captured_scope = [&] {
@@ -78,7 +90,8 @@ Verdict workers_make_for_levels(Case& c) {
   const Tensors us = directions(c, s.ys);
   const Tensors want = vjp(s.f, s.xs).pullback(us);
   Tensors got;
-  const Status status = status_of([&] { got = vjp(by_worker(s.f, s.ys[0], place), s.xs).pullback(us); });
+  const auto run = [&] { got = vjp(by_worker(s.f, s.ys[0], place), s.xs).pullback(us); };
+  const Status status = status_of([&] { place == InOuterLevel ? in_level(run) : run(); });
   const std::string where = format("memory made {}: ", kPlaceNames[place]);
   const std::string program = vjp_program(c, s, us, want);
   if (!is_inside(place)) {

@@ -206,9 +206,12 @@ Verdict chunks_agree(Case& c) {
   const int64_t chunk = 1 + c.draw.below(uint32_t(size));
   Tensors whole, first, second, joined;
   if (status_of([&] { whole = lanes_of(0, size); }).raised) return Verdict::discard();
+  uint32_t rank = 64;
+  for (const Tensor& y : whole) rank = std::min(rank, uint32_t(y.rank()));
+  const int out_dim = int(c.draw.below(rank));
   const Status s = status_of([&] {
     first = lanes_of(0, cut), second = lanes_of(cut, size);
-    VmapOptions few{b.in_dims, {0}, Randomness::Error, size};
+    VmapOptions few{b.in_dims, {out_dim}, Randomness::Error, size};
     few.chunk = chunk;
     joined = vmap(f, few)(b.xs);
   });
@@ -218,12 +221,21 @@ Verdict chunks_agree(Case& c) {
       d = disagrees(i < cut ? lane(first[k], 0, i) : lane(second[k], 0, i - cut), lane(whole[k], 0, i),
                     agreement(c.op));
   for (size_t k = 0; k < whole.size() && d.empty(); ++k)
-    if (d = disagrees(joined[k], whole[k], agreement(c.op)); !d.empty()) d = format("chunk {}: ", chunk) + d;
+    if (joined[k].rank() != whole[k].rank() || joined[k].size(out_dim) != size)
+      d = format("chunk {}: got {}, expected {} lanes along dim {}", chunk, joined[k], size, out_dim);
+  for (size_t k = 0; k < whole.size() && d.empty(); ++k)
+    for (int64_t i = 0; i < size && d.empty(); ++i)
+      if (d = disagrees(lane(joined[k], out_dim, i), lane(whole[k], 0, i), agreement(c.op)); !d.empty())
+        d = format("chunk {}, lane {} along dim {} of the results: ", chunk, i, out_dim) + d;
   if (d.empty()) return Verdict::pass(1);
   return Verdict::fail(format("lanes 0 to {} and the rest apart: ", cut) + d,
                        cpp_setting(c, slots, b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" +
                            cpp_dims(b.in_dims) + ", {0}, Randomness::Error, " + std::to_string(size) +
-                           "});\n  for (const Tensor& y : f1(xs)) std::cout << str(y) << '\\n';\n",
+                           "}), f2 = vmap(f0, VmapOptions{" + cpp_dims(b.in_dims) + ", {" +
+                           std::to_string(out_dim) + "}, Randomness::Error, " + std::to_string(size) + ", " +
+                           std::to_string(chunk) +
+                           "});\n  for (const Tensor& y : f2(xs)) std::cout << str(y) << '\\n';\n  for "
+                           "(const Tensor& y : f1(xs)) std::cout << str(y) << '\\n';\n",
                        1);
 }
 

@@ -30,7 +30,11 @@ Function under(const RandomLevel& level, Function f) {
 
 Function under(const std::vector<RandomLevel>& levels, Function f, bool all) {
   for (size_t k = levels.size(); k-- > 0;)
-    if (all || levels[k].kind == RandomLevel::Different) f = under(levels[k], f);
+    if (all || levels[k].kind == RandomLevel::Different) {
+      RandomLevel level = levels[k];
+      if (!all) level.chunk = 0;
+      f = under(level, f);
+    }
   return f;
 }
 
