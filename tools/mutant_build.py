@@ -53,19 +53,23 @@ class Build:
         return subprocess.run(["ninja", "-C", self.folder, "--quiet", "-t", tool, *words], text=True,
                               capture_output=True, check=True).stdout
 
-    def maker(self, source):
-        """The object of a .cpp file, and the text of the bundle it is compiled in, if any."""
+    def makers(self, source):
+        """The objects of a .cpp file (some are compiled for each instruction set), each with the text of the
+        bundle it is compiled in, if any."""
         wanted = os.path.join(self.root, source)
+        out = []
         for name in sorted(self.linked):
             file = self.commands[name][1]
             if file == wanted:
-                return name, None
-            if "/Unity/" in file:
+                out.append((name, None))
+            elif "/Unity/" in file:
                 with open(file, encoding="utf-8") as f:
                     text = f.read()
                 if f'"{wanted}"' in text:
-                    return name, text
-        raise Misfit(f"{source} is no part of the program")
+                    out.append((name, text))
+        if not out:
+            raise Misfit(f"{source} is no part of the program")
+        return out
 
     def users(self, header):
         """Objects of the program that include a header, or what is precompiled from it."""
@@ -94,10 +98,10 @@ class Build:
                 for name in self.users(path):
                     sources.setdefault(name, self.commands[name][1])
                 continue
-            name, bundle = self.maker(path)
-            if bundle is None:
-                sources[name] = place
-            else:
+            for name, bundle in self.makers(path):
+                if bundle is None:
+                    sources[name] = place
+                    continue
                 original = os.path.join(self.root, path)
                 bundles[name] = bundles.get(name, bundle).replace(f'"{original}"', f'"{place}"')
         for name, text in bundles.items():
