@@ -41,6 +41,7 @@ std::vector<Law>& all_laws() {
     add_graph_rule_laws(list);
     add_thread_laws(list);
     add_size_laws(list);
+    add_overlap_laws(list);
     add_transpose_laws(list);
     add_map_dim_laws(list);
     add_identity_laws(list);
