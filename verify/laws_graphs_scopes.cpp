@@ -1,4 +1,5 @@
-// The law of scopes: what is recorded under NoGrad, EnableGrad and NoGradLevels, nested in any order.
+// The law of scopes: what is recorded under NoGrad, EnableGrad, NoGradLevels and InferenceMode, nested in any
+// order, and which memory is marked.
 #include <algorithm>
 #include <optional>
 #include <thread>
@@ -6,6 +7,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/custom.h"
+#include "lamella/transforms/inference.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
@@ -17,7 +19,7 @@ namespace {
 
 /// A scope, and what is opened inside of it one after the other. The root of a tree opens nothing.
 struct ScopeTree {
-  enum Kind : uint8_t { Root, Off, On, LevelsOff, Thread } kind = Root;
+  enum Kind : uint8_t { Root, Off, On, LevelsOff, Thread, Inference, InferenceOff } kind = Root;
   bool raises = false;  ///< it ends by an exception
   std::vector<ScopeTree> inside = {};
 };
@@ -32,9 +34,29 @@ void draw_scopes(Draw& d, ScopeTree& tree, bool threads, int depth, int& left) {
   }
 }
 
-/// What a model says of a place: whether the base records there, and the levels that were open before.
+/// Makes scopes those of inference mode. The word is the last one of a case, so that records without it mean
+/// what they did.
+void draw_inference(uint32_t& word, ScopeTree& tree) {
+  for (ScopeTree& t : tree.inside) {
+    const uint32_t digit = word % 5;
+    word /= 5;
+    if (digit >= 3 && t.kind != ScopeTree::Thread)
+      t.kind = digit == 3 ? ScopeTree::Inference : ScopeTree::InferenceOff;
+    draw_inference(word, t);
+  }
+}
+
+/// What a model says of a place: whether the base records there, and the levels that were open before; and
+/// whether memory that is made is marked.
 struct Records {
-  bool base = true, levels = true;
+  bool base = true, levels = true, inference = false;
+  void enter(ScopeTree::Kind kind) {
+    if (kind == ScopeTree::LevelsOff) levels = false;
+    if (kind == ScopeTree::Off) base = levels = false;
+    if (kind == ScopeTree::On && !inference) base = levels = true;
+    if (kind == ScopeTree::Inference) *this = {false, false, true};
+    if (kind == ScopeTree::InferenceOff) *this = {};
+  }
 };
 
 /// Opens the scopes in order, and calls `look` in each before, between and behind those inside.
@@ -66,9 +88,12 @@ class ScopeWalk {
       std::optional<NoGrad> off;
       std::optional<EnableGrad> on;
       std::optional<NoGradLevels> levels_off;
-      if (t.kind == ScopeTree::Off) off.emplace(), now = {false, false};
-      else if (t.kind == ScopeTree::On) on.emplace(), now = {true, true};
-      else levels_off.emplace(), now.levels = false;
+      std::optional<InferenceMode> inference;
+      if (t.kind == ScopeTree::Off) off.emplace();
+      else if (t.kind == ScopeTree::On) on.emplace();
+      else if (t.kind == ScopeTree::LevelsOff) levels_off.emplace();
+      else inference.emplace(t.kind == ScopeTree::Inference);
+      now.enter(t.kind);
       walk(t, now);
       if (t.raises) throw Ended();
     } catch (const Ended&) {}
@@ -77,8 +102,9 @@ class ScopeWalk {
 };
 
 std::string scopes_text(const ScopeTree& tree, const std::string& indent = "    ") {
-  static constexpr const char* kText[] = {"", "const NoGrad off;", "const EnableGrad on;",
-                                          "const NoGradLevels off;"};
+  static constexpr const char* kText[] = {
+      "", "const NoGrad off;",       "const EnableGrad on;",           "const NoGradLevels off;",
+      "", "const InferenceMode on;", "const InferenceMode off(false);"};
   std::string out = indent + "look();\n";
   for (const ScopeTree& t : tree.inside) {
     const bool thread = t.kind == ScopeTree::Thread;
@@ -96,32 +122,105 @@ std::string scopes_text(const ScopeTree& tree, const std::string& indent = "    
   return out;
 }
 
-/// In base autograd: which results require grad, and whether a leaf may be written.
-std::string base_unlike_model(const Subject& s, const ScopeTree& tree) {
-  Tensors leaves;
-  for (const Tensor& x : s.xs) leaves.push_back(requires_grad(x));
-  const Tensor written = requires_grad(ones({2}, DType::F64));
-  std::vector<bool> recorded;
-  for (const Tensor& y : s.f(leaves)) recorded.push_back(is_grad_required(y));
-  std::string wrong;
-  int at = 0;
-  ScopeWalk([&](Records r) {
-    const Tensors ys = s.f(leaves);
-    for (size_t k = 0; k < ys.size() && wrong.empty(); ++k) {
-      if (std::ranges::any_of(leaves, [&](const Tensor& x) { return ys[k].is_same(x); })) continue;
-      if (is_grad_required(ys[k]) != (r.base && recorded[k]))
-        wrong = format("at place {} result {} {} a history; the base {} there", at, k,
-                       is_grad_required(ys[k]) ? "has" : "has not", r.base ? "records" : "does not record");
-      else if (const std::string d = differs(detach(ys[k]), s.ys[k]); !d.empty())
-        wrong = format("at place {} result {}: ", at, k) + d;
-    }
-    if (const Status st = status_of([&] { fill_(written, 1); }); wrong.empty() && st.raised != r.base)
-      wrong = format("at place {} the base {}, and writing to a leaf: ", at,
-                     r.base ? "records" : "does not record") +
-              str(st);
-    ++at;
-  }).walk(tree, {});
+/// Whether this thread, and memory it makes, are as the model says; a product with 1 is new memory.
+std::string unlike_marks(const Tensors& ys, Records r) {
+  if (is_inference_mode() != r.inference) return "is_inference_mode() is wrong";
+  if (is_inference(zeros({2})) != r.inference) return "is_inference(zeros({2})) is wrong";
+  for (size_t k = 0; k < ys.size(); ++k)
+    if (ys[k].numel() > 0 && is_inference(ys[k] * 1.0) != r.inference)
+      return format("is_inference(y * 1) is wrong for result {}", k);
+  return "";
+}
+
+/// What may be done at a place with a tensor that was made at another one, marked or not, and what not.
+std::string unlike_inference_tensor(const Tensor& c, bool marked, const Tensor& leaf, Records r) {
+  const auto unlike = [&](bool refused, const char* what, const std::function<void()>& f) -> std::string {
+    const Status st = status_of(f);
+    if (st.raised == refused && (!refused || st.code == ErrorCode::Value)) return "";
+    return format("{}, with a tensor c made {} inference mode, {} be refused: ", what,
+                  marked ? "in" : "outside of", refused ? "should" : "should not") +
+           str(st);
+  };
+  if (is_inference(c) != marked || is_inference(select(c, 0, 0)) != marked ||
+      is_inference(detach(c)) != marked)
+    return "is_inference is wrong for a tensor made before, or for a view of it";
+  if (is_inference(clone(c)) != r.inference) return "is_inference(clone(c)) is wrong";
+  if (is_grad_required(c * 2.0) || is_grad_required(leaf + c) != r.base) return "a sum's history is wrong";
+  std::string wrong = unlike(marked && r.base, "leaf * c", [&] { (void)(leaf * c); });
+  if (wrong.empty()) wrong = unlike(false, "leaf * clone(c)", [&] { (void)(leaf * clone(c)); });
+  if (wrong.empty()) wrong = unlike(marked, "requires_grad(c)", [&] { (void)requires_grad(c); });
+  const uint32_t before = version_of(c);
+  if (wrong.empty()) wrong = unlike(false, "c.mul_(1)", [&] { (void)c.mul_(ones({}, DType::F64)); });
+  if (wrong.empty() && version_of(c) == before) wrong = "c.mul_(1) is not counted";
+  if (wrong.empty() && marked) wrong = unlike(r.base, "c.add_(leaf)", [&] { (void)c.add_(leaf); });
   return wrong;
+}
+
+/// In base autograd: which results require grad, whether a leaf may be written, which memory is marked.
+class BaseLook {
+ public:
+  BaseLook(const Case& c, const Subject& s) : s_(s), arguments_(c.values(c.tensors())) {
+    for (const Tensor& x : s.xs) leaves_.push_back(requires_grad(x));
+    for (const Tensor& y : s.f(leaves_)) recorded_.push_back(is_grad_required(y));
+  }
+  void operator()(Records r) {
+    if (std::string wrong = look(r); wrong_.empty() && !wrong.empty())
+      wrong_ = format("at place {}, where the base {}{}: ", at_, r.base ? "records" : "does not record",
+                      r.inference ? " and memory is marked" : "") +
+               wrong;
+    ++at_;
+  }
+  /// Behind all: writes inside of scopes are counted.
+  std::string wrong() const {
+    if (!wrong_.empty()) return wrong_;
+    const Status st = status_of([&] { backward(sum(saves_)); });
+    return st.raised == was_written_ && (!st.raised || st.code == ErrorCode::Value)
+               ? ""
+               : "backward of a leaf's square, with the leaf " +
+                     std::string(was_written_ ? "written: " : "as it was: ") + str(st);
+  }
+
+ private:
+  std::string look(Records r) {
+    const Tensors ys = s_.f(leaves_);
+    const auto is_one_of = [](const Tensors& ts, auto&& f) { return std::ranges::any_of(ts, f); };
+    for (size_t k = 0; k < ys.size(); ++k) {
+      const bool shared = is_one_of(arguments_, [&](const Tensor& x) { return ys[k].shares_storage(x); });
+      if (ys[k].numel() > 0 && is_inference(ys[k]) != (r.inference && !shared))
+        return format("is_inference is wrong for result {}", k);
+      if (is_one_of(leaves_, [&](const Tensor& x) { return ys[k].is_same(x); })) continue;
+      if (is_grad_required(ys[k]) != (r.base && recorded_[k]))
+        return format("result {} {} a history", k, is_grad_required(ys[k]) ? "has" : "has not");
+      if (const std::string d = differs(detach(ys[k]), s_.ys[k]); !d.empty())
+        return format("result {}: ", k) + d;
+    }
+    const Status st = status_of([&] { fill_(written_, 1); });
+    was_written_ |= !st.raised;
+    if (st.raised != r.base) return "writing to a leaf: " + str(st);
+    std::string wrong = unlike_marks(ys, r);
+    for (const bool marked : {false, true})
+      if (made_[marked].defined() && wrong.empty())
+        wrong = unlike_inference_tensor(made_[marked], marked, other_, r);
+    made_[r.inference] = ones({2}, DType::F64);
+    return wrong;
+  }
+
+  const Subject& s_;
+  const Tensors arguments_;
+  Tensors leaves_;
+  const Tensor written_ = requires_grad(ones({2}, DType::F64)), saves_ = written_ * written_,
+               other_ = requires_grad(ones({2}, DType::F64));
+  Tensor made_[2];  ///< outside of inference mode, and in it
+  std::vector<bool> recorded_;
+  bool was_written_ = false;
+  int at_ = 0;
+  std::string wrong_;
+};
+
+std::string base_unlike_model(const Case& c, const Subject& s, const ScopeTree& tree) {
+  BaseLook look(c, s);
+  ScopeWalk([&](Records r) { look(r); }).walk(tree, {});
+  return look.wrong();
 }
 
 /// All results of all places, under levels that are open around the tree; counts those that are recorded.
@@ -129,12 +228,18 @@ Function at_all_places(const Subject& s, const ScopeTree& tree, Tensors us, int&
   return [&s, &tree, us, &count, &wrong](const Tensors& xs) {
     Tensors all;
     count = 0;
+    Tensors marked;  // a one for each result, made in inference mode
     ScopeWalk([&](Records r) {
-      for (Tensor y : s.f(xs)) {
+      const Tensors ys = s.f(xs);
+      if (const std::string w = unlike_marks(ys, r); wrong.empty()) wrong = w;
+      for (size_t k = 0; k < ys.size(); ++k) {
+        const Tensor& y = ys[k];
         const bool same = std::ranges::any_of(xs, [&](const Tensor& x) { return y.is_same(x); });
-        all.push_back(same && !r.levels ? stop_gradient(y) : y);
+        if (same && !r.levels) all.push_back(stop_gradient(y));
+        else all.push_back(r.levels && !marked.empty() ? y * marked[k] : y);  // levels save what is marked
       }
       count += r.levels;
+      for (size_t k = 0; r.inference && k < ys.size(); ++k) marked.push_back(ones({}, ys[k].dtype()));
       // A level that is opened inside records as ever.
       if (us.empty() || !wrong.empty()) return;
       const Tensors g = vjp(s.f, s.xs).pullback(us), outside = [&] {
@@ -228,8 +333,10 @@ Verdict scopes_nest(Case& c) {
   if (!prepare(c, s)) return Verdict::discard();
   if (several) with_squares(s);
   const Tensors ts = directions(c, s.xs), us = directions(c, s.ys);
+  uint32_t modes = c.draw.word();
+  draw_inference(modes, tree);
   const std::string wrong =
-      engine == 5 ? base_unlike_model(s, tree) : levels_unlike_model(s, tree, ts, us, engine);
+      engine == 5 ? base_unlike_model(c, s, tree) : levels_unlike_model(s, tree, ts, us, engine);
   const int depth = engine == 5 ? 1 : 2;
   if (wrong.empty()) return Verdict::pass(depth);
   static constexpr const char* kEngines[] = {"vjp(f, xs)", "jvp(f, xs, ts)", "vmap(vjp(f))", "jvp(jvp(f))",
@@ -258,8 +365,9 @@ void add_scope_laws(std::vector<Law>& laws) {
       {88,
        "scopes_nest",
        "derivative",
-       "Under NoGrad, EnableGrad and NoGradLevels, nested in any order, ended by exceptions too, and on "
-       "other threads, that is recorded which the innermost scopes say.",
+       "Under NoGrad, EnableGrad, NoGradLevels and InferenceMode, nested in any order, ended by exceptions "
+       "too, and on other threads, that is recorded, and that memory is marked, which the innermost scopes "
+       "say; base autograd neither saves nor follows what is marked.",
        {.dtypes = kWideTypes, .tame = true, .max_numel = 6},
        false,
        both_ways,
