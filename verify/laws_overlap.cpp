@@ -7,7 +7,6 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/laws_more.h"
 #include "lamella/verify/shared_write.h"
-#include "lamella/verify/subject.h"
 
 namespace lamella::verify {
 
