@@ -9,6 +9,7 @@
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/laws_more.h"
 #include "lamella/verify/program_engines.h"
+#include "lamella/verify/statements_draw.h"
 
 namespace lamella::verify {
 
@@ -101,6 +102,149 @@ Verdict after_writes_in_base(const Script& p, const Victim& victim) {
   return later.raised ? Verdict::pass(1) : judge(s, run);
 }
 
+/// A value of an outer level that lies as `t` does: dense and itself, or a view of a base of that level,
+/// which is all of t's memory, or one of two rows of it.
+class OuterValue {
+ public:
+  OuterValue(const Tensor& t, const Tensor& one, uint32_t kind)
+      : room_(int64_t(t.impl()->storage->nbytes) / itemsize(t.dtype())), row_(kind == 2) {
+    whole_ = kind == 0 && t.is_contiguous() && room_ == t.numel();
+    if (!whole_) find_steps(t);
+    const Tensor flat = make_view_unchecked(t, Dims{room_}, Dims{1}, 0);
+    base = (whole_ ? t : row_ ? stack(Tensors{flat, flat}, 0) : flat) * one;
+    view = another_view();
+  }
+  Tensor base, view;
+  Tensor another_view() const {
+    if (whole_) return base;
+    return permute(lamella::view(slice(row_ ? select(base, 0, 1) : base, 0, begin_, end_, step_), sizes_),
+                   dims_);
+  }
+  std::string cpp(const std::string& name) const {
+    if (whole_) return format("    {} = {} * one[0];\n    const Tensor b{} = {};\n", name, name, name, name);
+    const std::string flat =
+        format("make_view_unchecked({}, Dims", name) + text_of({room_}) + ", Dims{1}, 0)";
+    return format("    const Tensor b{} = ", name) +
+           (row_ ? "stack(Tensors{" + flat + ", " + flat + "}, 0)" : flat) + " * one[0];\n" +
+           format("    {} = {};\n", name, cpp_view(name));
+  }
+  std::string cpp_view(const std::string& name) const {
+    if (whole_) return "b" + name;
+    return format("permute(view(slice({}, 0, {}, {}, {}), Dims",
+                  row_ ? "select(b" + name + ", 0, 1)" : "b" + name, begin_, end_, step_) +
+           text_of(sizes_) + "), Dims" + text_of(dims_) + ")";
+  }
+
+ private:
+  static std::string text_of(const Dims& all) {
+    std::string out = "{";
+    for (size_t k = 0; k < all.size(); ++k) out += (k ? ", " : "") + std::to_string(all[k]);
+    return out + "}";
+  }
+  /// Programs' memory is dense but for one step between all elements; its dims lie in any order.
+  void find_steps(const Tensor& t) {
+    std::vector<int> order;
+    for (int k = 0; k < t.rank(); ++k) order.push_back(k);
+    std::ranges::stable_sort(order, [&](int a, int b) { return t.stride(a) > t.stride(b); });
+    dims_ = Dims(order.size());
+    for (size_t k = 0; k < order.size(); ++k) {
+      sizes_.push_back(t.size(order[k]));
+      if (sizes_.back() > 1) step_ = t.stride(order[k]);
+      dims_[size_t(order[k])] = int64_t(k);
+    }
+    begin_ = t.impl()->offset, end_ = begin_ + (t.numel() - 1) * step_ + 1;
+  }
+  int64_t room_, begin_ = 0, end_ = 0, step_ = 1;
+  Dims sizes_, dims_;
+  bool whole_ = false, row_;
+};
+
+/// All inside a level further out, whose values inputs and captures are: what is written later is what the
+/// inner level's tape knows from outside, through the handle that the program got, its base or another view.
+class UnderOuterLevel {
+ public:
+  UnderOuterLevel(const Script& p, const Victim& victim, Digits d)
+      : p_(p), victim_(victim), by_grad_(d.below(2)), way_(d.below(4)), kinds_(d) {}
+
+  Verdict check() {
+    EngineRun run;
+    Status later;
+    const Function body = [&](const Tensors& one) { return written_between(one[0], run, later); };
+    const Tensors one{ones({}, DType::F64)};
+    EngineCase s = engine_case(p_, "", 2);
+    s.further_out = true;
+    run.status = status_of([&] {
+      const Tensors gs = by_grad_ ? vjp(body, one).values : jvp(body, one, one).values;
+      if (!later.raised) run.slopes = {dot(gs, s.ts)};
+    });
+    s.engine = text();
+    const Refusals refusals = p_.refusals(true);
+    const bool result = !victim_.input && !victim_.capture;
+    const std::string wrong =
+        wrong_refusal(s, later, result || refusals.saved[size_t(victim_.handle)] || refusals.level_version);
+    if (!wrong.empty()) return program_failure(s, wrong);
+    return later.raised ? Verdict::pass(2) : judge(s, run);
+  }
+
+ private:
+  static Tensors views(const std::vector<OuterValue>& all) {
+    Tensors out;
+    for (const OuterValue& v : all) out.push_back(v.view);
+    return out;
+  }
+  void make_values(const Tensor& one) {
+    Digits d = kinds_;
+    xs_.clear(), captures_.clear();
+    for (const Tensor& x : p_.inputs()) xs_.emplace_back(copy_as(x), one, d.below(3));
+    for (const Tensor& c : p_.fresh_captures()) captures_.emplace_back(c, one, d.below(3));
+  }
+  Tensors written_between(const Tensor& one, EngineRun& run, Status& later) {
+    make_values(one);
+    const Tensors captures = views(captures_);
+    const VjpResult r = vjp([&](const Tensors& in) { return p_.run(in, captures, &run.seen); }, views(xs_));
+    const OuterValue* const v = victim_.input     ? &xs_[victim_.at]
+                                : victim_.capture ? &captures_[victim_.at]
+                                                  : nullptr;
+    const Tensor target = !v          ? r.values[victim_.at]
+                          : way_ == 1 ? v->base
+                          : way_ == 2 ? v->another_view()
+                                      : v->view;
+    // A result may be a constant: whether that takes a value of the level is another matter.
+    if (way_ == 3 && v) mul_(target, one * 0.3125);
+    else fill_(target, 0.3125);
+    Tensors gs;
+    later = status_of([&] { gs = r.pullback(p_.weights()); });
+    for (size_t k = 0; k < gs.size(); ++k)
+      if (!gs[k].defined()) gs[k] = zeros_like(p_.inputs()[k]);
+    return later.raised ? Tensors{one} : gs;
+  }
+  std::string text() const {
+    std::string out =
+        "  const Tensors one{ones({}, DType::F64)};\n  const Function body = [&](const Tensors& "
+        "one) {\n";
+    for (size_t k = 0; k < xs_.size(); ++k) out += xs_[k].cpp(format("x{}", k));
+    for (size_t k = 0; k < captures_.size(); ++k) out += captures_[k].cpp(format("c{}", k));
+    const std::string name = victim_.cpp("r.values");
+    const std::vector<OuterValue>& among = victim_.input ? xs_ : captures_;
+    const bool result = !victim_.input && !victim_.capture;
+    out +=
+        "    const VjpResult r = vjp(f, " + cpp_names("x", xs_.size()) + ");\n    Tensor victim = " +
+        (result || way_ == 0 || way_ == 3 ? name
+         : way_ == 1                      ? "b" + name
+                                          : among[victim_.at].cpp_view(name)) +
+        (way_ == 3 && !result ? ";\n    victim.mul_(one[0] * 0.3125);\n" : ";\n    victim.fill_(0.3125);\n");
+    return out + "    return r.pullback(us);\n  };\n  const Tensors gs = " +
+           (by_grad_ ? "vjp(body, one).values;\n" : "jvp(body, one, one).values;\n") + kPrintGradients;
+  }
+
+  const Script& p_;
+  const Victim& victim_;
+  const bool by_grad_;
+  const uint32_t way_;
+  const Digits kinds_;
+  std::vector<OuterValue> xs_, captures_;
+};
+
 Verdict after_writes(Case& c) {
   const Script p(c);
   if (p.raises() || p.values().empty()) return Verdict::discard();
@@ -109,7 +253,10 @@ Verdict after_writes(Case& c) {
   // A write that the plain call refuses is no write: an expanded result.
   const Tensor like = victim.input || victim.capture ? Tensor() : p.values()[victim.at];
   if (like.defined() && overlaps_itself(like)) return Verdict::discard();
-  return c.draw.flag() ? after_writes_in_base(p, victim) : after_writes_under_grad(p, victim);
+  const bool in_base = c.draw.flag();
+  Digits outer(c.draw.word());  // the last one: records without it mean what they did
+  if (outer.below(4) == 3) return UnderOuterLevel(p, victim, outer).check();
+  return in_base ? after_writes_in_base(p, victim) : after_writes_under_grad(p, victim);
 }
 
 /// Two at once: this thread and another one, from the same moment on.
@@ -303,8 +450,8 @@ void add_program_time_laws(std::vector<Law>& laws) {
   };
   add(77, "programs_after_writes", "derivative",
       "Once a program has run, a write to its inputs, captures or results leaves its derivatives as they "
-      "were, or "
-      "raises the version error where a formula asks for what was written.",
+      "were, or raises the version error where a formula asks for what was written; under a level further "
+      "out, whose values these are, too.",
       after_writes);
   add(78, "programs_on_threads", "dispatch",
       "On several threads a program has the gradients it has on one; leaves that threads share add them up.",

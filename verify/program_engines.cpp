@@ -117,6 +117,7 @@ std::string wrong_status(const EngineCase& s, const EngineRun& run) {
   if (p.raises() && at == n - 1 && run.status.code == p.code()) return "";
   const ErrorCode code = run.status.code;
   if (at < n && s.levels && (r.level[at] || r.argument[at]) && code == ErrorCode::Level) return "";
+  if (at < n && s.further_out && code == ErrorCode::Level && p.refused_further_out()[at]) return "";
   if (at < n && !s.levels && r.leaf[at] && code == ErrorCode::Value) return "";
   const bool gaps = run.status.text.find("has gaps between its elements") != std::string::npos;
   if (at < n && !s.levels && r.gaps[at] && gaps && code == ErrorCode::Value) return "";

@@ -32,6 +32,7 @@ struct EngineCase {
   Tensors ts = {}, ss = {};         ///< directions; ss for second derivatives
   bool summed = false;              ///< the lanes' slopes are given as one sum
   bool second = false;
+  bool further_out = false;  ///< inputs and captures are values of a level around all
 };
 
 /// Compares everything that the run has.

@@ -115,6 +115,8 @@ class Script {
   /// `mapped`: inputs whose lanes differ, where there are lanes.
   /// `traced`: those that carry derivatives; the others are ordinary tensors.
   Refusals refusals(bool levels, uint32_t mapped = 0, uint32_t traced = ~0u) const;
+  /// By statement: where captures and inputs are values of a level further out, it may refuse this one.
+  std::vector<bool> refused_further_out() const;
   /// By statement: what it computes is constant to levels, or to base autograd.
   std::vector<bool> constants(bool levels) const;
   /// Whether some values are constants, or cotangents are multiplied, so that differences of the plain

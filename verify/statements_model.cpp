@@ -13,7 +13,8 @@ struct Memory {
   bool of_input = false, outside = false;
   /// A scope may have made views of it that no family knows of: no level turns it into its own later.
   bool scoped = false;
-  int first = -1;  ///< the family that made it
+  bool composed = false;  ///< made by an operator that calls others: on the way it may have had views
+  int first = -1;         ///< the family that made it
 };
 
 /// Handles that follow each other's writes; detach and scopes begin others over the same memory.
@@ -73,6 +74,7 @@ class Model {
   Refusals run() {
     for (std::vector<bool>* const all : {&out_.leaf, &out_.argument, &out_.gaps, &out_.level})
       all->resize(statements_.size());
+    fills_composed_.resize(statements_.size());
     for (size_t i = 0; i < statements_.size(); ++i) {
       const Statement& s = statements_[i];
       if (s.kind == StatementKind::Fresh) enters(int(next_++));
@@ -89,6 +91,9 @@ class Model {
           std::ranges::any_of(results_, [&](const Save& v) { return v.storage == storage; }));
     return out_;
   }
+
+  /// By statement, after run(): derivatives come into what such an operator made without them.
+  const std::vector<bool>& fills_composed() const { return fills_composed_; }
 
  private:
   /// Backward runs the formula of what is returned as it was made: the results of a program are its roots. It
@@ -209,6 +214,7 @@ class Model {
       add(family(results.back()), on, sure);
       of(results.back()).lanes |= lanes(s);
       of(results.back()).scoped |= constants_[i] && s.op && s.op->composite;
+      of(results.back()).composed |= s.op && s.op->composite;
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
   }
@@ -246,6 +252,7 @@ class Model {
     // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
     const bool gains = !f.wrapped && on != 0,
                gains_lanes = (f.sure & mapped_) == 0 && (lanes(s) & mapped_) != 0;
+    fills_composed_[i] = gains && m.composed;
     out_.level[i] = m.of_input || (gains && (m.outside || m.scoped || others)) ||
                     (gains_lanes && (f.on != 0 || m.outside || m.scoped || others));
     for (const std::vector<Save>* saves : {&saves_, &results_})
@@ -274,6 +281,7 @@ class Model {
   std::vector<std::pair<size_t, int>> writes_;  ///< statements and what they write
   size_t next_ = 0;
   Refusals out_;
+  std::vector<bool> fills_composed_;
 };
 
 }  // namespace
@@ -282,6 +290,20 @@ Refusals Script::refusals(bool levels, uint32_t mapped, uint32_t traced) const {
   return Model(statements_, constants(levels), {storage_, header_, dense_, alive_}, inputs_.size(),
                captures_.size(), mapped, traced)
       .run();
+}
+
+/// To that level captures are what inputs are to the program's own, but that they may be written. Views of
+/// what it wraps do not become values of the program's own level (decision 0005): reshape's copy of a capture
+/// is one.
+std::vector<bool> Script::refused_further_out() const {
+  const Model::Handles handles{storage_, header_, dense_, alive_};
+  Model own(statements_, constants(true), handles, inputs_.size(), captures_.size(), 0, ~0u);
+  (void)own.run();
+  Refusals r =
+      Model(statements_, constants(true), handles, inputs_.size() + captures_.size(), 0, 0, ~0u).run();
+  for (size_t i = 0; i < r.level.size(); ++i)
+    r.level[i] = (r.level[i] && !r.argument[i]) || own.fills_composed()[i];
+  return r.level;
 }
 
 bool Script::writes_constants() const { return refusals(true).constants; }
