@@ -213,7 +213,8 @@ class Model {
       result(s, i, results.back());
       add(family(results.back()), on, sure);
       of(results.back()).lanes |= lanes(s);
-      of(results.back()).scoped |= constants_[i] && s.op && s.op->composite;
+      // Composites and batch rules may view what they made, in the scope.
+      of(results.back()).scoped |= constants_[i] && s.op;
       of(results.back()).composed |= s.op && s.op->composite;
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
