@@ -158,8 +158,23 @@ class Backward {
 
   void sum_up(uint32_t at, uint32_t output, Tensor ct) {
     Tensor& slot = pending_[at].at(output);
+    if (watch_ && slot.defined()) return sum_watched(*pending_[at].node, slot, ct);
     if (slot.defined()) slot = lamella::add(slot, ct);
     else slot = std::move(ct);
+  }
+
+  /// While formulas of a node run, or its cotangents are added up.
+  struct Watched {
+    Watched(TapeWatch* the_watch, Node& n) : watch(the_watch) { watch->begin(n); }
+    ~Watched() { watch->end(); }
+    Watched(const Watched&) = delete;
+    TapeWatch* watch;
+  };
+
+  /// A NaN here is the node's, and so is what is recorded.
+  [[gnu::noinline]] void sum_watched(Node& n, Tensor& sum, const Tensor& ct) {
+    const Watched scope(watch_, n);
+    sum = lamella::add(sum, ct);
   }
 
   void collect(Pending& p) {
@@ -246,11 +261,7 @@ class Backward {
 
   template <class Run> void run_watched(Node& n, const std::vector<Given>& given, const Run& run) {
     {
-      watch_->begin(n);
-      struct End {
-        TapeWatch* watch;
-        ~End() { watch->end(); }
-      } const at_end{watch_};
+      const Watched scope(watch_, n);
       try {
         run();
       } catch (const Error& e) { watch_->failed(n, e); }

@@ -10,6 +10,7 @@
 #include <link.h>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -112,6 +113,33 @@ std::vector<std::vector<CallFrame>> frames_in(const std::string& file,
   return {};
 }
 
+/// What was found before: programs that go on after errors make them at the same places. What tools said, by
+/// file and offset; forgotten when it is much.
+class FramesFound {
+ public:
+  std::vector<std::vector<CallFrame>> operator()(const std::string& file, const std::vector<uintptr_t>& at) {
+    const std::lock_guard lock(guard_);
+    std::map<uintptr_t, std::vector<CallFrame>>& known = by_file_[file];
+    std::vector<uintptr_t> news;
+    if (known.size() > kMost) known.clear();
+    for (const uintptr_t offset : at)
+      if (!known.contains(offset)) news.push_back(offset);
+    if (!news.empty()) {
+      auto frames = frames_in(file, news);
+      if (frames.empty()) return {};
+      for (size_t i = 0; i < news.size(); ++i) known[news[i]] = std::move(frames[i]);
+    }
+    std::vector<std::vector<CallFrame>> out;
+    for (const uintptr_t offset : at) out.push_back(known[offset]);
+    return out;
+  }
+
+ private:
+  static constexpr size_t kMost = 1 << 14;
+  std::mutex guard_;
+  std::map<std::string, std::map<uintptr_t, std::vector<CallFrame>>> by_file_;
+};
+
 std::string demangled(const char* name) {
   int status = 0;
   const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
@@ -155,7 +183,8 @@ std::vector<Known> known_of(const CallSite& site) {
   for (const auto& [file, members] : by_file) {
     std::vector<uintptr_t> offsets;
     for (const size_t i : members) offsets.push_back(out[i].place.offset);
-    auto frames = frames_in(file, offsets);
+    static FramesFound found;
+    auto frames = found(file, offsets);
     for (size_t k = 0; k < frames.size(); ++k) out[members[k]].frames = std::move(frames[k]);
   }
   for (size_t i = 0; i < out.size(); ++i) {

@@ -38,6 +38,7 @@ std::vector<Law>& all_laws() {
     add_hook_laws(list);
     add_scope_laws(list);
     add_argnum_laws(list);
+    add_anomaly_laws(list);
     add_graph_rule_laws(list);
     add_thread_laws(list);
     add_size_laws(list);

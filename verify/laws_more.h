@@ -25,6 +25,7 @@ void add_graph_rule_laws(std::vector<Law>& laws);    ///< laws_graphs_rules.cpp:
 void add_thread_laws(std::vector<Law>& laws);        ///< laws_graphs_threads.cpp: 91 93
 void add_size_laws(std::vector<Law>& laws);          ///< laws_graphs_sizes.cpp: 92
 void add_overlap_laws(std::vector<Law>& laws);       ///< laws_overlap.cpp: 94
+void add_anomaly_laws(std::vector<Law>& laws);       ///< laws_anomaly.cpp: 95
 void add_hidden_laws(std::vector<Law>& laws);        ///< laws_hidden.cpp: 31
 void add_jacobian_laws(std::vector<Law>& laws);      ///< laws_jacobians.cpp: 80 81 82
 void add_random_laws(std::vector<Law>& laws);        ///< laws_random.cpp: 50
