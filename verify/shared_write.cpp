@@ -74,6 +74,7 @@ SharedWrite::SharedWrite(Case& the_case) : c(the_case), form(nullptr) {
   if (!is_inexact(like.dtype()) || !both_ways(*c.op.base)) engine = Engine(int(engine) % 2);
   if (engine <= Engine::Lanes) no_grad = false;
   const bool windows = engine == Engine::Plain || engine >= Engine::ArgumentsOfJvp;
+  parts.reserve(c.tensors().size() + 1);  // `target` stays where it is
   Part& target = parts[0];
   target.path.model = start;
   target.argument = d.one_in(4);
