@@ -53,6 +53,7 @@ std::vector<Law>& all_laws() {
     add_registry_laws(list);
     add_refusal_laws(list);
     add_captured_laws(list);
+    add_tape_laws(list);
     by_number(list);
     return list;
   }();
