@@ -84,8 +84,8 @@ Verdict tapes_see_writes(Case& c) {
 }
 
 bool with_two_arguments(const Op& op) {
-  return has_vjp(op) && !op.composite && !op.is_view() && op.tensor_params.size() > 1 && !op.has(kRandom) &&
-         op.schema.result_kind != ResultKind::TensorList;
+  return has_vjp(op) && !op.composite && !op.is_view() && op.tensor_params.size() > 1 &&
+         inexact_arguments(op) > 1 && !op.has(kRandom) && op.schema.result_kind != ResultKind::TensorList;
 }
 
 }  // namespace
