@@ -97,9 +97,11 @@ function(lamella_plugin name)
   target_include_directories(plugin_${name} PRIVATE ${dirs})
 endfunction()
 
-# lamella_test_program(NAME SOURCES files... LINK libraries...): GoogleTest; each test is one of ctest's.
+# lamella_test_program(NAME SOURCES files... LINK libraries... SHARDED suite): GoogleTest; each test is one of
+# ctest's. Those of the suite SHARDED, thousands that take milliseconds each, are 16 processes instead:
+# NAME.suite.0 to 15.
 function(lamella_test_program name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SHARDED" "SOURCES;LINK")
   if(NOT LAMELLA_HAVE_TESTS OR NOT arg_SOURCES)
     return()
   endif()
@@ -109,6 +111,16 @@ function(lamella_test_program name)
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <lamella/lamella.h> <lamella/verify/law.h>)
   target_compile_definitions(${name} PRIVATE LAMELLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE -O1)   # compiling tests takes longer than running them
-  gtest_discover_tests(${name} TEST_PREFIX ${name}. DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60
-    PROPERTIES TIMEOUT 300)
+  set(alone *)
+  if(arg_SHARDED)
+    set(alone -${arg_SHARDED}.*)
+    foreach(shard RANGE 15)
+      set(test ${name}.${arg_SHARDED}.${shard})
+      add_test(NAME ${test} COMMAND ${name} --gtest_filter=${arg_SHARDED}.* --gtest_brief=1)
+      set_tests_properties(${test} PROPERTIES TIMEOUT 600
+        ENVIRONMENT "GTEST_TOTAL_SHARDS=16;GTEST_SHARD_INDEX=${shard}")
+    endforeach()
+  endif()
+  gtest_discover_tests(${name} TEST_PREFIX ${name}. TEST_FILTER ${alone} DISCOVERY_MODE PRE_TEST
+    DISCOVERY_TIMEOUT 60 PROPERTIES TIMEOUT 300)
 endfunction()

@@ -62,7 +62,7 @@ void Family::destroy(Family* family) {
 
 Family& Family::found(const Tensor& t) {
   std::unique_ptr<std::unordered_set<TensorImpl*>> members;
-  if (const Storage* const memory = t.impl()->storage; memory && (memory->birth & ~kInferenceBirth))
+  if (const Storage* const memory = t.impl()->storage; memory && memory->made_under_level())
     members = std::make_unique<std::unordered_set<TensorImpl*>>(std::initializer_list<TensorImpl*>{t.impl()});
   Family* const fresh = make_family(t.dtype());
   fresh->members = std::move(members);

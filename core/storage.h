@@ -6,6 +6,9 @@
 
 namespace lamella {
 
+/// Marks, in Storage::birth, memory made in inference mode. No serial has this bit.
+inline constexpr uint64_t kInferenceBirth = uint64_t{1} << 63;
+
 struct alignas(16) Storage : RefCounted {
   void* data = nullptr;
   size_t nbytes = 0;
@@ -19,12 +22,14 @@ struct alignas(16) Storage : RefCounted {
 
   static void destroy(Storage* s);
   void bump() { version.store(version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed); }
+  /// Whether it was made under a level, which may still take it for its own (promotion).
+  bool made_under_level() const { return birth & ~kInferenceBirth; }
+  /// From now on it counts as made outside all levels: none takes it.
+  void disown() { birth &= kInferenceBirth; }
+  bool made_in_inference() const { return birth & kInferenceBirth; }
 };
 
 using StorageRef = Ref<Storage>;
-
-/// Marks, in Storage::birth, memory made in inference mode. No serial has this bit.
-inline constexpr uint64_t kInferenceBirth = uint64_t{1} << 63;
 
 /// What is alive in this process, for leak laws: storages with memory of their own, and blocks: headers of
 /// tensors (of up to 64 bytes with their elements), nodes of tapes and what leaves collect, storages of up to

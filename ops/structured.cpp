@@ -257,7 +257,7 @@ bool follows(const Tensor& x) {
   const DispatchState& s = dispatch_state();
   if (!(s.exclude & KeySet::of(kAutogradKey).bits)) return true;
   const Storage* const memory = x.impl()->storage;
-  return memory && memory->birth & ~kInferenceBirth && !s.modes;
+  return memory && memory->made_under_level() && !s.modes;
 }
 
 void view_cell(Frame& f, int key) {
@@ -271,8 +271,7 @@ void view_cell(Frame& f, int key) {
                     make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype())));
   if (!f.op->vjp.empty() && follows(x)) return Family::join(f.results[0], Family::of(x));
   // No family knows of this view: memory that a level could promote counts as made outside from now on.
-  if (Storage* const memory = x.impl()->storage; memory && memory->birth & ~kInferenceBirth)
-    memory->birth &= kInferenceBirth;
+  if (Storage* const memory = x.impl()->storage; memory && memory->made_under_level()) memory->disown();
 }
 
 /// Writes the functional result of `base` into `target`.

@@ -30,7 +30,7 @@ bool is_inference(const Tensor& x) {
   const TensorImpl* impl = x.impl();
   while (!impl->storage && impl->keys >> kFirstLevelKey)
     impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
-  return impl->storage && impl->storage->birth & kInferenceBirth;
+  return impl->storage && impl->storage->made_in_inference();
 }
 
 }  // namespace lamella

@@ -64,7 +64,7 @@ class Constants final : public Transform {
     for (int k = 0; k < f.op->schema.n_results; ++k) cut(f.results[k]);
     // Of memory that no level has taken yet, none may: the view would follow.
     Storage* const memory = content_of(f.results[0]).holder->impl()->storage;
-    if (memory && memory->birth & ~kInferenceBirth) memory->birth &= kInferenceBirth;
+    if (memory && memory->made_under_level()) memory->disown();
   }
 
   void written(Frame& f) const {

@@ -143,7 +143,7 @@ thread_local constinit int special_nodes = 0;
 [[gnu::always_inline]] inline Tensor base_header(const Op& saver, const Tensor& t) {
   const TensorImpl* const impl = t.impl();
   if (!impl || !impl->storage || impl->number) return t;
-  if (impl->storage->birth & kInferenceBirth) [[unlikely]]
+  if (impl->storage->made_in_inference()) [[unlikely]]
     refuse_inference(saver, t);
   const bool promotable = impl->storage->embedded && impl->storage->birth != 0 && dispatch_state().depth > 0;
   return promotable ? copy_of(t) : make_alias(t);

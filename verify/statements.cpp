@@ -101,6 +101,8 @@ struct Functional {
     });
   }
 
+  static double part(const Tensor& t, size_t i) { return static_cast<const double*>(t.raw_data())[i]; }
+
   /// At 0 slopes may grow without end and so slowly that no secant is steep: that of pow(0, 1 - 2^-19) is
   /// 1.00004 at 2^-28, and infinite. They have to stay as they are between steps of 2^-16 and 2^-24, to
   /// 2^-18; a smooth one changes by 2^-32 of the third derivative there.
@@ -112,7 +114,6 @@ struct Functional {
       if (!is_handle(here[k])) continue;
       const Tensor up = plain_copy(a[k]), down = plain_copy(b[k]), near_up = plain_copy(c[k]),
                    near_down = plain_copy(d[k]);
-      const auto part = [](const Tensor& t, size_t i) { return static_cast<const double*>(t.raw_data())[i]; };
       for (size_t i = 0; i < part_count(up); ++i) {
         const double wide = (part(up, i) - part(down, i)) / (2 * kLong);
         const double narrow = (part(near_up, i) - part(near_down, i)) / (2 * kShort);
@@ -129,7 +130,6 @@ struct Functional {
       if (!is_handle(here[k])) continue;
       if (!std::ranges::equal(up[k].sizes(), here[k].sizes())) return false;
       const Tensor y = plain_copy(here[k]), u = plain_copy(up[k]), d = plain_copy(down[k]);
-      const auto part = [](const Tensor& t, size_t i) { return static_cast<const double*>(t.raw_data())[i]; };
       for (size_t i = 0; i < part_count(y); ++i) {
         const double a = part(u, i), b = part(y, i), c = part(d, i);
         if (!(std::abs(a - c) <= 2 * kStep * kSlope) || !(std::abs(a - 2 * b + c) <= kStep * kBend))
