@@ -4,13 +4,14 @@
 
 #include "lamella/lamella.h"
 
+#include "support.h"
+
 namespace lamella {
 namespace test_base_writes {  // files of this room are compiled several at a time
 namespace {
+using namespace tests;
 
-Tensor of(std::initializer_list<double> v) { return tensor_of({int64_t(v.size())}, v, DType::F64); }
-Tensor leaf(std::initializer_list<double> v) { return requires_grad(of(v)); }
-Tensor number(double v) { return scalar_tensor(v, DType::F64); }
+Tensor leaf(std::initializer_list<double> v) { return requires_grad(f64(v)); }
 std::vector<double> gradient(const Tensor& of, const Tensor& root) {
   clear_grad(of);
   backward(sum(root));
@@ -82,7 +83,7 @@ TEST(BaseWrites, FormulasThatNeedTheOldValue) {
   const Tensor r = w * 1;
   r.reciprocal_();
   EXPECT_DOUBLE_EQ(gradient(w, r)[0], -4);
-  const Tensor p = of({3});
+  const Tensor p = f64({3});
   p.mul_(w);
   EXPECT_DOUBLE_EQ(gradient(w, p)[0], 3);
   const Tensor q = w * 1;
@@ -164,7 +165,7 @@ TEST(BaseAutograd, GradientsAreDenseAndTheLeafsOwn) {
   backward(sum(a + b));
   EXPECT_FALSE(grad_of(a).shares_storage(grad_of(b)));
   EXPECT_TRUE(grad_of(a).is_contiguous());
-  const Tensor ct = of({1, 1, 1});
+  const Tensor ct = f64({1, 1, 1});
   clear_grad(a);
   backward(a, ct);
   EXPECT_FALSE(grad_of(a).shares_storage(ct));
@@ -202,7 +203,7 @@ TEST(BaseAutograd, NothingStaysAlive) {
 }
 
 TEST(BaseAutograd, AMillionNodesAreFreedWithoutRecursion) {
-  const Tensor w = leaf({1}), one = of({1});
+  const Tensor w = leaf({1}), one = f64({1});
   Tensor y = w;
   for (int i = 0; i < 1000000; ++i) y = y + one;
   backward(y, one);
@@ -267,7 +268,7 @@ TEST(BaseHooks, WhatRaisesChangesNothing) {
   EXPECT_THROW(backward(z), std::runtime_error);
   EXPECT_EQ(grad_of(v).to_vector(), (Numbers{2, 4}));
   wrong.remove();
-  HookHandle shape = add_hook(y, [](const Tensor&) { return of({1}); });
+  HookHandle shape = add_hook(y, [](const Tensor&) { return f64({1}); });
   EXPECT_EQ(refused([&] { backward(z); }), ErrorCode::Shape);
   shape.remove();
   backward(z);
@@ -305,7 +306,7 @@ TEST(BaseHooks, SavedValuesMayBePacked) {
 
 TEST(AutogradGrad, InputsOnTheWay) {
   const Tensor w = leaf({1, 2}), u = leaf({3, 4}), y = w * u, z = y * y;
-  const Tensors g = autograd::grad({z}, {w, y}, {of({1, 1})});
+  const Tensors g = autograd::grad({z}, {w, y}, {f64({1, 1})});
   EXPECT_EQ(g[0].to_vector(), (Numbers{18, 64}));
   EXPECT_EQ(g[1].to_vector(), (Numbers{6, 16}));
   EXPECT_FALSE(grad_of(w).defined());

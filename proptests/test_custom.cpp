@@ -4,14 +4,14 @@
 
 #include "lamella/verify.h"
 
+#include "support.h"
+
 namespace test_custom {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 using namespace lamella::verify;
 
-Tensor f64(std::initializer_list<int64_t> sizes, std::initializer_list<double> v) {
-  return tensor_of(sizes, v, DType::F64);
-}
 const Tensor& point() {
   static const Tensor x = f64({3}, {0.5, -1.25, 2});
   return x;
@@ -22,14 +22,6 @@ void expect_equal(const Tensor& got, const Tensor& want) {
   for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-13 * (1 + std::abs(b[i]))) << i;
 }
 Tensor diag(const Tensor& v) { return eye(v.size(0), {}, v.dtype()) * v; }
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "nothing was raised";
-}
-#define EXPECT_REFUSED(code, text) \
-  EXPECT_NE(refusal([&] { code; }).find(text), std::string::npos) << refusal([&] { code; })
 
 /// sin, three ways: `scale` times its derivative, so that which rule ran shows.
 Function sin_keeping_argument(double scale = 1) {

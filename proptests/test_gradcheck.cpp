@@ -8,13 +8,13 @@
 #include "lamella/ops/infer.h"
 #include "lamella/verify.h"
 
+#include "support.h"
+
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 using namespace lamella::verify;
 
-Tensor f64(std::initializer_list<int64_t> sizes, std::initializer_list<double> v) {
-  return tensor_of(sizes, v, DType::F64);
-}
 const Tensor& point23() {
   static const Tensor x = f64({2, 3}, {0.5, -1.25, 2, 0.75, -3, 1});
   return x;

@@ -9,8 +9,11 @@
 #include "lamella/ops/infer.h"
 #include "lamella/verify.h"
 
+#include "support.h"
+
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 using namespace lamella::verify;
 
 using Change = std::function<Tensor(const Tensor& direction, const Tensor& x)>;
@@ -49,7 +52,6 @@ Tensor faulty(const Tensor& x, Change jvp, Change vjp) {
 }
 Tensor faulty(const Tensor& x, const Change& both) { return faulty(x, both, both); }
 
-Tensor doubles(std::initializer_list<double> v) { return tensor_of({int64_t(v.size())}, v, DType::F64); }
 /// What the levels of jvp and vjp know is gone.
 Tensor frozen(const Tensor& t) {
   if (!t.impl()->extra || !(t.keys() >> kFirstLevelKey)) return t;
@@ -67,21 +69,21 @@ TEST(GradcheckVerdicts, AConditionMeasuredOutsideTheDomainAcceptsNothing) {
     return [right](const Tensor& x) { return x - log(right ? x : frozen(x)) * 1e-6; };
   };
   for (const double at : {5e-5, 1e-9, 1e-300}) {
-    EXPECT_FALSE(gradcheck(f(false), doubles({at}))) << at;
-    const GradcheckReport r = gradcheck(f(true), doubles({at}));
+    EXPECT_FALSE(gradcheck(f(false), f64({at}))) << at;
+    const GradcheckReport r = gradcheck(f(true), f64({at}));
     EXPECT_TRUE(r) << r.text();
   }
 }
 
 TEST(GradcheckVerdicts, AConditionThatOverflowsAcceptsNothing) {
-  const Change wrong = times(doubles({1.02}));
+  const Change wrong = times(f64({1.02}));
   for (const OracleKind kind : kBoth)
     for (const double at : {709.76, 709.7826}) {
       const GradcheckReport r =
-          gradcheck([&](const Tensor& x) { return exp(faulty(x, wrong)); }, doubles({at}), {.oracle = kind});
+          gradcheck([&](const Tensor& x) { return exp(faulty(x, wrong)); }, f64({at}), {.oracle = kind});
       EXPECT_FALSE(r) << at;
       const GradcheckReport right =
-          gradcheck([](const Tensor& x) { return exp(x); }, doubles({at}), {.oracle = kind});
+          gradcheck([](const Tensor& x) { return exp(x); }, f64({at}), {.oracle = kind});
       EXPECT_TRUE(right) << right.text();
     }
 }
@@ -89,7 +91,7 @@ TEST(GradcheckVerdicts, AConditionThatOverflowsAcceptsNothing) {
 TEST(GradcheckVerdicts, AnInfiniteValueHasNoSlope) {
   for (const OracleKind kind : kBoth) {
     const GradcheckReport r =
-        gradcheck([](const Tensor& x) { return exp(x * x); }, doubles({1e5, 0.5}), {.oracle = kind});
+        gradcheck([](const Tensor& x) { return exp(x * x); }, f64({1e5, 0.5}), {.oracle = kind});
     EXPECT_TRUE(r) << r.text();
     EXPECT_GE(r.not_smooth, 1u);
     EXPECT_EQ(r.kinks.at(0).kink, Kink::NotDifferentiable) << r.text();
@@ -99,10 +101,10 @@ TEST(GradcheckVerdicts, AnInfiniteValueHasNoSlope) {
 // --- small entries beside large ones ---
 
 TEST(GradcheckVerdicts, AWrongRowOfThePullbackShowsBesideLargeOnes) {
-  const Change wrong = times(doubles({1, 2}));
+  const Change wrong = times(f64({1, 2}));
   for (const double large : {50.0, 300.0, 700.0}) {
     const GradcheckReport r =
-        gradcheck([&](const Tensor& x) { return faulty(exp(x), {}, wrong); }, doubles({large, 0}));
+        gradcheck([&](const Tensor& x) { return faulty(exp(x), {}, wrong); }, f64({large, 0}));
     ASSERT_EQ(r.wrong, 1u) << large << r.text();
     EXPECT_EQ(r.findings[0].result.at, Dims{1});
     EXPECT_EQ(r.findings[0].got, 2 * r.findings[0].expected);
@@ -110,11 +112,11 @@ TEST(GradcheckVerdicts, AWrongRowOfThePullbackShowsBesideLargeOnes) {
 }
 
 TEST(GradcheckVerdicts, AWrongColumnShowsBesideALargeVariable) {
-  const Change wrong = times(doubles({2}));
+  const Change wrong = times(f64({2}));
   const auto check = [&](const Change& jvp, double large, double unit) {
     const GradcheckReport r =
         gradcheck([&](const Tensors& a) { return Tensors{a[0] / unit + faulty(a[1], jvp, wrong) / unit}; },
-                  {doubles({large}), doubles({1})});
+                  {f64({large}), f64({1})});
     EXPECT_EQ(r.wrong, 1u) << large << r.text();
   };
   for (const double large : {1e4, 1e16})
@@ -146,8 +148,7 @@ TEST(GradcheckVerdicts, SwappedPartialDerivativesShowAtEveryPair) {
 
 TEST(GradcheckVerdicts, AFlatKinkOnASteepSlopeIsListed) {
   for (const double slope : {4000.0, 1e6}) {
-    const GradcheckReport r =
-        gradcheck([&](const Tensor& x) { return x * slope + abs(x); }, doubles({1, 0, -2}));
+    const GradcheckReport r = gradcheck([&](const Tensor& x) { return x * slope + abs(x); }, f64({1, 0, -2}));
     EXPECT_TRUE(r) << r.text();
     EXPECT_EQ(r.not_smooth, 1u) << slope << r.text();
   }
@@ -159,7 +160,7 @@ TEST(GradcheckVerdicts, ANarrowInputDoesNotLoosenWhatItDoesNotTouch) {
   const Change wrong = times(tensor_of({}, {1 + 1e-6}, DType::F64));
   for (const DType narrow : {DType::BF16, DType::F16, DType::F32})
     for (const OracleKind kind : kBoth) {
-      const Tensors at{to(doubles({0.5, -1.25}), narrow), doubles({0.3, 0.7})};
+      const Tensors at{to(f64({0.5, -1.25}), narrow), f64({0.3, 0.7})};
       const auto f = [&](const Change& change) {
         return [change](const Tensors& a) { return Tensors{a[0] * a[1], sin(faulty(a[1], change)), a[0]}; };
       };
@@ -200,7 +201,7 @@ TEST(GradcheckVerdicts, WhateverADerivativeRaisesIsAFinding) {
   for (const int how : {0, 1, 2}) {
     const auto report = [&](const Change& jvp, const Change& vjp, GradcheckOptions o) {
       const GradcheckReport r =
-          gradcheck([&](const Tensor& x) { return sin(faulty(x, jvp, vjp)) * x; }, doubles({0.5, 2}), o);
+          gradcheck([&](const Tensor& x) { return sin(faulty(x, jvp, vjp)) * x; }, f64({0.5, 2}), o);
       EXPECT_FALSE(r);
       EXPECT_FALSE(r.findings.empty() || r.findings[0].raised.empty()) << r.text();
       EXPECT_EQ(r.wrong, r.findings.size()) << r.text();
@@ -220,7 +221,7 @@ TEST(GradcheckVerdicts, WhateverADerivativeRaisesIsAFinding) {
 }
 
 TEST(GradcheckVerdicts, WhatTheFunctionRaisesIsNoFinding) {
-  EXPECT_THROW(gradcheck([](const Tensor&) -> Tensor { throw std::out_of_range("x"); }, doubles({1})),
+  EXPECT_THROW(gradcheck([](const Tensor&) -> Tensor { throw std::out_of_range("x"); }, f64({1})),
                std::out_of_range);
 }
 
@@ -229,42 +230,35 @@ TEST(GradcheckVerdicts, WhatTheFunctionRaisesIsNoFinding) {
 TEST(GradcheckVerdicts, AnUndefinedInputIsPassedOn) {
   const auto f = [](const Tensors& a) { return Tensors{a[1].defined() ? a[0] : sin(a[0]) * a[2]}; };
   const GradcheckReport r =
-      gradcheck(f, {doubles({0.5}), Tensor(), doubles({2})}, {.second_order = true, .batched = true});
+      gradcheck(f, {f64({0.5}), Tensor(), f64({2})}, {.second_order = true, .batched = true});
   EXPECT_TRUE(r) << r.text();
   EXPECT_EQ(r.variables, 2u);
   const GradcheckReport wrong = gradcheck([&](const Tensors& a) { return Tensors{f(a)[0] + frozen(a[2])}; },
-                                          {doubles({0.5}), Tensor(), doubles({2})});
+                                          {f64({0.5}), Tensor(), f64({2})});
   ASSERT_EQ(wrong.wrong, 1u) << wrong.text();
   EXPECT_EQ(wrong.findings[0].input.tensor, 2);
 }
 
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) { return e.what(); }
-  return "nothing raised";
-}
-
 TEST(GradcheckVerdicts, RefusalsNameTheirReason) {
   const auto twice = [](const Tensor& x) { return x * 2.0; };
-  EXPECT_NE(refusal([&] { gradcheck(twice, doubles({})); }).find("no elements"), std::string::npos);
+  EXPECT_NE(refusal([&] { gradcheck(twice, f64({})); }).find("no elements"), std::string::npos);
   EXPECT_NE(refusal([&] { gradcheck(twice, tensor_of({1}, {1}, DType::I64)); }).find("no input is floating"),
             std::string::npos);
   EXPECT_NE(refusal([&] {
-              gradcheck([](const Tensor& x) { return slice(x, 0, 0, 0, 1); }, doubles({1}));
+              gradcheck([](const Tensor& x) { return slice(x, 0, 0, 0, 1); }, f64({1}));
             }).find("no elements"),
             std::string::npos);
   const UnaryFunction random = [](const Tensor& x) {
     return cat({x * rand({1}, {}, DType::F64), log(x)}, 0);
   };
-  EXPECT_NE(refusal([&] { gradcheck(random, doubles({-1})); }).find("two calls"), std::string::npos);
-  const GradcheckReport r = gradcheck([](const Tensor& x) { return cat({x * x, log(x)}, 0); }, doubles({-1}));
+  EXPECT_NE(refusal([&] { gradcheck(random, f64({-1})); }).find("two calls"), std::string::npos);
+  const GradcheckReport r = gradcheck([](const Tensor& x) { return cat({x * x, log(x)}, 0); }, f64({-1}));
   EXPECT_TRUE(r) << r.text();
 }
 
 TEST(GradcheckVerdicts, MostFindingsHoldsForEveryCheck) {
   const auto mapped = [](const Tensor& d, const Tensor& x) { return wrapped(x) ? d * 2.0 : d; };
-  const Tensor x = doubles({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
+  const Tensor x = f64({1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12});
   for (const size_t most : {0u, 1u, 9u}) {
     const GradcheckReport r = gradcheck([&](const Tensor& v) { return sin(faulty(v, {}, mapped)); }, x,
                                         {.batched = true, .most_findings = most});
@@ -278,7 +272,7 @@ TEST(GradcheckVerdicts, MostFindingsHoldsForEveryCheck) {
 TEST(CheckOperatorVerdicts, FindingsOfDerivativesNameTheEntry) {
   const auto wrong = [](const Tensor& d, const Tensor&) { return d * 1.001; };
   for (const CheckOptions& o : {CheckOptions{.cases = 6}, CheckOptions{.seconds = 5}}) {
-    faulty(doubles({1}), wrong, {});
+    faulty(f64({1}), wrong, {});
     const OperatorReport r = check_operator("faulty_identity", o);
     ASSERT_FALSE(r) << r.text();
     ASSERT_EQ(r.derivatives.size(), r.report.failures.size());

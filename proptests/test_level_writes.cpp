@@ -5,14 +5,13 @@
 
 #include "lamella/lamella.h"
 
+#include "support.h"
+
 namespace test_level_writes {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 
-Tensor d(std::initializer_list<int64_t> sizes, std::initializer_list<double> values) {
-  return tensor_of(sizes, values, DType::F64);
-}
-Tensor number(double v) { return scalar_tensor(v, DType::F64); }
 using V = std::vector<double>;
 
 V gradient(const UnaryFunction& f, const Tensor& x) { return grad(f)(x).to_vector(); }
@@ -24,19 +23,13 @@ std::pair<V, V> pushed(const UnaryFunction& f, const Tensor& x) {
 V under_grad(const UnaryFunction& f, const Tensor& x) {
   return vjp([&](const Tensors& xs) { return Tensors{f(xs[0])}; }, {x}).values[0].to_vector();
 }
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) { return std::string(name(e.code())) + ": " + e.what(); }
-  return "accepted";
-}
 
-const Tensor kX = d({2}, {3, 5});
+const Tensor kX = f64({2}, {3, 5});
 
 // ---- views of written views
 // ---------------------------------------------------------------------------------
 
-const Tensor kM = d({2, 2}, {1, 2, 3, 4});
+const Tensor kM = f64({2, 2}, {1, 2, 3, 4});
 
 /// Programs of views and writes, with what they give for kM.
 struct Program {
@@ -65,7 +58,7 @@ std::vector<Program> programs() {
   };
   const auto lost = [](const Tensor& y0) {  // no derivative is left when the view is made
     const Tensor y = y0 * 1;
-    y.copy_(d({2, 2}, {5, 6, 7, 8}));
+    y.copy_(f64({2, 2}, {5, 6, 7, 8}));
     const Tensor v = select(y, 0, 1);
     y.mul_(y0);
     return v;

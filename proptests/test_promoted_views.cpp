@@ -3,15 +3,15 @@
 
 #include "lamella/lamella.h"
 
+#include "support.h"
+
 namespace test_promoted_views {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 using V = std::vector<double>;
 
-Tensor d(std::initializer_list<int64_t> sizes, std::initializer_list<double> values) {
-  return tensor_of(sizes, values, DType::F64);
-}
-const Tensor kX = d({2}, {3, 5});
+const Tensor kX = f64({2}, {3, 5});
 
 /// f's value and the gradient of its sum by grad, jvp, vmap(grad), grad(vmap), vmap over a leaf, grad(grad).
 void expect(const UnaryFunction& f, const Tensor& x, const V& value, const V& gradient) {
@@ -55,7 +55,7 @@ TEST(PromotedViews, TheBaseIsFilledThroughAView) {
 TEST(PromotedViews, AllOfThemFollow) {
   expect(
       [](const Tensor& x) {
-        const Tensor z = d({2, 2}, {1, 2, 3, 4}), row = select(z, 0, 1), turned = transpose(z, 0, 1),
+        const Tensor z = f64({2, 2}, {1, 2, 3, 4}), row = select(z, 0, 1), turned = transpose(z, 0, 1),
                      corner = select(row, 0, 0);
         z.mul_(x);            // [[x0, 2 x1], [3 x0, 4 x1]]
         row.add_(x);          // [[x0, 2 x1], [4 x0, 5 x1]]
@@ -94,7 +94,7 @@ TEST(PromotedViews, AreWrittenByOut) {
 TEST(PromotedViews, KeepWhatWasSaved) {
   expect(
       [](const Tensor& x) {
-        const Tensor z = d({2}, {2, 7}), v = slice(z, 0, 0, 1), q = x * z;
+        const Tensor z = f64({2}, {2, 7}), v = slice(z, 0, 0, 1), q = x * z;
         if (!is_grad_required(x)) v.add_(slice(x, 0, 0, 1));
         return q + z;
       },
@@ -147,24 +147,16 @@ TEST(PromotedViews, WithoutLanes) {
 }
 
 TEST(PromotedViews, OfOtherMemoryAreRefused) {
-  const auto refusal = [](const UnaryFunction& f) {
-    try {
-      grad(f)(kX);
-    } catch (const Error& e) { return std::string(e.what()); }
-    return std::string("accepted");
-  };
   const Tensor outside = zeros({4}, DType::F64);
-  EXPECT_NE(refusal([&](const Tensor& x) {
-              return sum(slice(outside, 0, 0, 2).add_(x));
-            }).find("made outside grad#1"),
-            std::string::npos);
+  const auto add_into_it = [&](const Tensor& x) { return sum(slice(outside, 0, 0, 2).add_(x)); };
+  EXPECT_REFUSED(grad(add_into_it)(kX), "made outside grad#1");
   EXPECT_EQ(outside.to_vector(), (V{0, 0, 0, 0}));
   // The parts of complex numbers are a view of another dtype.
-  EXPECT_NE(refusal([](const Tensor& x) {
-              const Tensor z = zeros({2}, DType::C128);
-              return sum(real(z).add_(x));
-            }).find("and has views"),
-            std::string::npos);
+  const auto add_to_real = [](const Tensor& x) {
+    const Tensor z = zeros({2}, DType::C128);
+    return sum(real(z).add_(x));
+  };
+  EXPECT_REFUSED(grad(add_to_real)(kX), "and has views");
 }
 
 }  // namespace

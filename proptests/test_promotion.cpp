@@ -4,13 +4,13 @@
 
 #include "lamella/lamella.h"
 
+#include "support.h"
+
 namespace test_promotion {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 
-Tensor d(std::initializer_list<int64_t> sizes, std::initializer_list<double> values) {
-  return tensor_of(sizes, values, DType::F64);
-}
 using V = std::vector<double>;
 
 V gradient(const UnaryFunction& f, const Tensor& x) { return grad(f)(x).to_vector(); }
@@ -19,15 +19,9 @@ std::pair<V, V> pushed(const UnaryFunction& f, const Tensor& x) {
   const JvpResult r = jvp([&](const Tensors& xs) { return Tensors{f(xs[0])}; }, {x}, {x});
   return {r.values[0].to_vector(), r.tangents[0].to_vector()};
 }
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) { return std::string(name(e.code())) + ": " + e.what(); }
-  return "accepted";
-}
 
-const Tensor kX = d({2}, {3, 5});
-Tensor fresh() { return d({2}, {2, 7}); }
+const Tensor kX = f64({2}, {3, 5});
+Tensor fresh() { return f64({2}, {2, 7}); }
 
 TEST(Promotion, TheTapeKeepsWhatItSaved) {
   const auto product = [](const Tensor& x) { return sum(fresh().mul_(x)); };
@@ -87,7 +81,7 @@ TEST(Promotion, IsAWriteForWhatAnInnerTapeSaved) {
   const auto program = [](bool promoted) {
     return [promoted](const Tensor& x) {
       const Tensor z = promoted ? fresh() : x * 2;
-      const VjpResult r = vjp([&](const Tensors& w) { return Tensors{w[0] * z}; }, {d({2}, {1, 1})});
+      const VjpResult r = vjp([&](const Tensors& w) { return Tensors{w[0] * z}; }, {f64({2}, {1, 1})});
       z.mul_(x);
       return sum(r.pullback({ones_like(r.values[0])})[0]);
     };
@@ -188,7 +182,7 @@ TEST(Promotion, ByAnOuterLevelIsAWriteForInnerTapes) {
   const Tensor rows = stack({kX, kX * 2});
   const auto program = [](const Tensor& w, const Tensor& x) {  // the innermost tape saved z
     const Tensor z = w * 2;
-    const VjpResult r = vjp([&](const Tensors& y) { return Tensors{y[0] * z}; }, {d({2}, {1, 1})});
+    const VjpResult r = vjp([&](const Tensors& y) { return Tensors{y[0] * z}; }, {f64({2}, {1, 1})});
     z.mul_(x);
     return sum(r.pullback({ones_like(x)})[0]);
   };
@@ -243,7 +237,7 @@ TEST(Promotion, KnowsWhoMadeTheMemory) {
     vmap([&](const Tensor& row) {
       z = fresh();
       return row;
-    })(d({1}, {0}));
+    })(f64({1}, {0}));
     return z;
   };
   EXPECT_EQ(gradient(written(in_a_level), kX), (V{8, 17}));

@@ -9,30 +9,18 @@
 
 #include "lamella/lamella.h"
 
+#include "support.h"
+
 namespace test_write_limits {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 using V = std::vector<double>;
 
-Tensor of(std::initializer_list<double> v) { return tensor_of({int64_t(v.size())}, v, DType::F64); }
-Tensor number(double v) { return scalar_tensor(v, DType::F64); }
-std::string text(const V& v) {
-  std::string out = "[";
-  for (size_t i = 0; i < v.size(); ++i) out += (i ? ", " : "") + format("{}", v[i]);
-  return out + "]";
-}
+/// The first line of what f raises; empty when it raises nothing.
+std::string refusal_line(const std::function<void()>& f) { return first_line(refusal(f)); }
 void print(std::string_view program, std::string_view engine, std::string_view got) {
   std::cout << "    " << program << " | " << engine << " | " << got << '\n';
-}
-/// The first line of what f raises, with its code; empty when it does not.
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    const std::string what = std::string(name(e.code())) + ": " + e.what();
-    return what.substr(0, what.find('\n'));
-  }
-  return "";
 }
 
 // ---- numbers of inputs, gradients' memory
@@ -42,7 +30,7 @@ TEST(WriteLimits, OfManyInputs) {
     const auto squares = [](const Tensors& xs) { return sum(stack(xs, 0) * stack(xs, 0)); };
     Tensors plain, leaves;
     for (int i = 0; i < n; ++i)
-      plain.push_back(of({double(i)})), leaves.push_back(requires_grad(plain.back()));
+      plain.push_back(f64({double(i)})), leaves.push_back(requires_grad(plain.back()));
     std::vector<int> all(size_t(n), 0);
     std::iota(all.begin(), all.end(), 0);
     V want;
@@ -63,7 +51,7 @@ TEST(WriteLimits, OfManyInputs) {
     seen("autograd::grad", gather(autograd::grad({squares(leaves)}, leaves)));
     seen("grad", gather(grad(ScalarFunction(squares), all)(plain)));
     const auto forward = [&](const Tensors& xs) { return Tensors{squares(xs)}; };
-    const Tensors directions(size_t(n), of({1}));
+    const Tensors directions(size_t(n), f64({1}));
     const double along = jvp(forward, plain, directions).tangents[0].item<double>();
     print(format("stack of {} inputs", n), "jvp along ones", format("{}", along));
     EXPECT_EQ(along, double(n) * (n - 1));
@@ -76,7 +64,7 @@ TEST(WriteLimits, OfManyInputs) {
 }
 
 TEST(WriteLimits, GradientsAreDenseAndTheirOwn) {
-  const Tensor a = requires_grad(of({1, 2, 3})), b = requires_grad(of({1, 2, 3}));
+  const Tensor a = requires_grad(f64({1, 2, 3})), b = requires_grad(f64({1, 2, 3}));
   backward(sum(a + b));
   print("two leaves of one sum", "base",
         format("share memory: {}; strides {}, {}", grad_of(a).shares_storage(grad_of(b)),
@@ -97,7 +85,7 @@ std::vector<std::complex<double>> complex_parts(const Tensor& t) {
 
 TEST(WriteLimits, JacobiansOfComplexFunctions) {
   using C = std::complex<double>;
-  const Tensor z = complex(of({1}), of({2}));
+  const Tensor z = complex(f64({1}), f64({2}));
   const C at(1, 2);
   const UnaryFunction cube = [](const Tensor& t) { return t * t * t; };
   const auto seen = [](std::string_view program, std::string_view engine, const Tensor& got, C want) {
@@ -110,26 +98,26 @@ TEST(WriteLimits, JacobiansOfComplexFunctions) {
   seen("z^3 at 1 + 2i", "jacfwd", jacfwd(cube, holomorphic)(z), 3.0 * at * at);
   seen("z^3 at 1 + 2i", "hessian", hessian(cube, holomorphic)(z), 6.0 * at);
   const UnaryFunction spiral = [](const Tensor& t) { return complex(t * t, t * 3); };  // x^2 + 3 i x
-  seen("x^2 + 3ix at 2", "jacrev", jacrev(spiral)(of({2})), C(4, 3));
-  seen("x^2 + 3ix at 2", "jacfwd", jacfwd(spiral)(of({2})), C(4, 3));
+  seen("x^2 + 3ix at 2", "jacrev", jacrev(spiral)(f64({2})), C(4, 3));
+  seen("x^2 + 3ix at 2", "jacfwd", jacfwd(spiral)(f64({2})), C(4, 3));
   for (const auto& run :
        {std::function<void()>([&] { jacrev(cube)(z); }), std::function<void()>([&] { jacfwd(cube)(z); }),
         std::function<void()>([&] { hessian(cube)(z); })}) {
-    print("z^3 without holomorphic", "", refusal(run));
-    EXPECT_TRUE(refusal(run).starts_with("dtype: ")) << refusal(run);
+    print("z^3 without holomorphic", "", refusal_line(run));
+    EXPECT_TRUE(refusal_line(run).starts_with("dtype: ")) << refusal_line(run);
   }
 }
 
 TEST(WriteLimits, Argnums) {
   const ScalarFunction f = [](const Tensors& xs) { return sum(xs[0] * xs[1]); };
-  const Tensors at{of({3}), of({5})};
+  const Tensors at{f64({3}), f64({5})};
   const double last = grad(f, {-1})(at)[0].item<double>();
   print("argnums {-1} of x y at (3, 5)", "grad", format("{}", last));
   EXPECT_EQ(last, 3);
-  const std::string repeated = refusal([&] { grad(f, {0, 0})(at); });
+  const std::string repeated = refusal_line([&] { grad(f, {0, 0})(at); });
   print("argnums {0, 0}", "grad", repeated);
   EXPECT_TRUE(repeated.starts_with("usage: ")) << repeated;
-  const std::string outside = refusal([&] { grad(f, {-3})(at); });
+  const std::string outside = refusal_line([&] { grad(f, {-3})(at); });
   print("argnums {-3}", "grad", outside);
   EXPECT_TRUE(outside.starts_with("usage: ")) << outside;
 }
@@ -140,7 +128,7 @@ TEST(WriteLimits, HiddenElementsThroughTheMappedBasis) {
                                  jacrev(jacfwd(UnaryFunction(root))), hessian(UnaryFunction(root))};
   const char* const names[] = {"jacrev(jacrev)", "jacfwd(jacrev)", "jacrev(jacfwd)", "hessian"};
   for (size_t k = 0; k < std::size(twice); ++k) {
-    const V got = twice[k](of({0, 4})).to_vector();  // 3 / (4 sqrt(x))
+    const V got = twice[k](f64({0, 4})).to_vector();  // 3 / (4 sqrt(x))
     print("where(x > 0, x sqrt(x), 0) at (0, 4)", names[k], text(got));
     EXPECT_EQ(got, (V{0, 0, 0, 0, 0, 0, 0, 0.375})) << names[k];
   }
@@ -153,7 +141,7 @@ std::vector<std::pair<std::string_view, std::string>> statuses(const UnaryFuncti
   const Tensor rows = stack({x, x});
   const auto said = [](const std::function<Tensor()>& run) {
     V values;
-    const std::string refused = refusal([&] { values = run().to_vector(); });
+    const std::string refused = refusal_line([&] { values = run().to_vector(); });
     return refused.empty() ? text(values) : refused;
   };
   const auto forward = [&](const Tensors& v) { return Tensors{f(v[0])}; };
@@ -204,9 +192,9 @@ TEST(WriteLimits, OverlappingWritesHaveOneStatus) {
 }
 
 TEST(WriteLimits, LanesThatRaceAreRefused) {
-  const Tensor rows = tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64), p = of({10, 20});
+  const Tensor rows = tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64), p = f64({10, 20});
   const auto into = [&](const Tensor& target) {
-    return refusal([&] { vmap([&](const Tensor& row) { return target.add_(row); })(rows); });
+    return refusal_line([&] { vmap([&](const Tensor& row) { return target.add_(row); })(rows); });
   };
   const std::string unmapped = into(p);
   print("lanes write one unmapped tensor", "vmap", unmapped);
@@ -215,7 +203,7 @@ TEST(WriteLimits, LanesThatRaceAreRefused) {
   print("lanes write one unmapped tensor with history", "base(vmap)", into(leaf_result));
   EXPECT_TRUE(into(leaf_result).starts_with("level: "));
   EXPECT_EQ(p.to_vector(), (V{10, 20}));
-  const std::string race = refusal([&] {
+  const std::string race = refusal_line([&] {
     const Tensor m = clone(rows);
     vmap([&](const Tensor& row) { return row.add_(select(m, 0, 0)); })(m);
   });
@@ -227,7 +215,7 @@ TEST(WriteLimits, LeavesAndArgumentsAreNotWritten) {
   const Tensor leaf = requires_grad(tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64));
   const auto refused = [](std::string_view program, std::string_view engine, ErrorCode code,
                           const std::function<void()>& f) {
-    const std::string said = refusal(f);
+    const std::string said = refusal_line(f);
     print(program, engine, said);
     EXPECT_TRUE(said.starts_with(name(code)) && said.find("copy: self") == said.npos)
         << program << " in " << engine << ": " << said;
@@ -237,7 +225,7 @@ TEST(WriteLimits, LeavesAndArgumentsAreNotWritten) {
   refused("view of a leaf", "base", ErrorCode::Value, [&] { select(leaf, 0, 0).fill_(0); });
   refused("lane of a leaf", "base(vmap)", ErrorCode::Value, [&] { vmap(twice)(leaf); });
   refused("column of a leaf", "base(vmap)", ErrorCode::Value, [&] { vmap(twice, 1)(leaf); });
-  const Tensor x = of({1, 2});
+  const Tensor x = f64({1, 2});
   for (const UnaryFunction& f :
        {UnaryFunction(twice), UnaryFunction([](const Tensor& r) { return select(r, 0, 0).fill_(0); })}) {
     const auto forward = [&](const Tensors& xs) { return Tensors{f(xs[0])}; };
@@ -265,14 +253,14 @@ TEST(WriteLimits, DimsCountTheMappedOne) {
     const ForceLoop loop;
     return vmap(UnaryFunction(grown))(r);
   };
-  const std::string by_rule = refusal([&] { vmap(UnaryFunction(grown))(rows); });
+  const std::string by_rule = refusal_line([&] { vmap(UnaryFunction(grown))(rows); });
   print("64 dims in a lane", "vmap", by_rule);
   EXPECT_TRUE(by_rule.starts_with("shape: ")) << by_rule;
-  EXPECT_EQ(refusal([&] { by_loop(rows); }), by_rule);
+  EXPECT_EQ(refusal_line([&] { by_loop(rows); }), by_rule);
 }
 
 TEST(WriteLimits, APlainTensorTakesALeafsValuesAfterAView) {
-  const Tensor y = requires_grad(of({3, 5})), x = zeros({2, 2}, DType::F64), before = select(x, 0, 1);
+  const Tensor y = requires_grad(f64({3, 5})), x = zeros({2, 2}, DType::F64), before = select(x, 0, 1);
   select(x, 0, 1).copy_(y);
   backward(sum(x * x) + sum(before));
   print("x[1] = y after a view of x", "base", text(grad_of(y).to_vector()));
@@ -311,7 +299,7 @@ TEST(WriteLimits, ChainsOfViewsCostWhatTheyAreLong) {
 }
 
 TEST(WriteLimits, ThreadsAddExactly) {
-  const Tensor leaf = requires_grad(of({1, 1})), root = sum(leaf * leaf * leaf);
+  const Tensor leaf = requires_grad(f64({1, 1})), root = sum(leaf * leaf * leaf);
   std::vector<std::thread> threads;
   for (int i = 0; i < 8; ++i)
     threads.emplace_back([&] {
@@ -326,7 +314,7 @@ TEST(WriteLimits, ThreadsAddExactly) {
 // ---- nothing stays, nothing is stale
 
 TEST(WriteLimits, LeaveNothingAlive) {
-  const Tensor w = requires_grad(of({0.5, 2}));
+  const Tensor w = requires_grad(f64({0.5, 2}));
   const std::pair<std::string_view, std::function<void()>> programs[] = {
       {"y.mul_(w)", [&] { (w * 1).mul_(w); }},
       {"y.sin_()", [&] { (w * 1).sin_(); }},
@@ -359,12 +347,12 @@ TEST(WriteLimits, LeaveNothingAlive) {
 }
 
 TEST(WriteLimits, SavedListsAndViewsByHand) {
-  const Tensor w = requires_grad(of({1, 2})), a = w * 1, z = stack(Tensors{a, a}, 0), y = z * z;
+  const Tensor w = requires_grad(f64({1, 2})), a = w * 1, z = stack(Tensors{a, a}, 0), y = z * z;
   z.fill_(3);
-  const std::string written = refusal([&] { backward(sum(y)); });
+  const std::string written = refusal_line([&] { backward(sum(y)); });
   print("z = stack(a, a); y = z z; z.fill_(3)", "base", written);
   EXPECT_TRUE(written.starts_with("value: backward: a value that mul saved was written")) << written;
-  const std::string by_strides = refusal([&] { make_view(a, IntArg{1}, IntArg{1}, 0); });
+  const std::string by_strides = refusal_line([&] { make_view(a, IntArg{1}, IntArg{1}, 0); });
   print("make_view of a tensor with history", "base", by_strides);
   EXPECT_TRUE(by_strides.starts_with("usage: ")) << by_strides;
   const int64_t before = memory_stats().bytes;
@@ -378,14 +366,14 @@ TEST(WriteLimits, SavedListsAndViewsByHand) {
 
 TEST(WriteLimits, BirthsOfOtherThreadsAreTold) {
   const auto written = [](bool elsewhere) {
-    return refusal([&] {
+    return refusal_line([&] {
       grad([&](const Tensor& x) {
-        Tensor z = of({2, 7});
+        Tensor z = f64({2, 7});
         if (elsewhere)
-          std::thread([&] { z = vmap([](const Tensor&) { return of({2, 7}); })(of({1})); }).join();
+          std::thread([&] { z = vmap([](const Tensor&) { return f64({2, 7}); })(f64({1})); }).join();
         if (elsewhere) z = select(z, 0, 0);
         return sum(z.add_(x));
-      })(of({1, 2}));
+      })(f64({1, 2}));
     });
   };
   print("fresh memory of this thread", "grad", written(false));

@@ -7,35 +7,23 @@
 
 #include "lamella/lamella.h"
 
+#include "support.h"
+
 namespace test_write_programs {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
+using namespace lamella::tests;
 using V = std::vector<double>;
 
-Tensor of(std::initializer_list<double> v) { return tensor_of({int64_t(v.size())}, v, DType::F64); }
-Tensor number(double v) { return scalar_tensor(v, DType::F64); }
 const Tensor& x12() {
-  static const Tensor x = of({1, 2});
+  static const Tensor x = f64({1, 2});
   return x;
 }
 
-std::string text(const V& v) {
-  std::string out = "[";
-  for (size_t i = 0; i < v.size(); ++i) out += (i ? ", " : "") + format("{}", v[i]);
-  return out + "]";
-}
+/// The first line of what f raises; empty when it raises nothing.
+std::string refusal_line(const std::function<void()>& f) { return first_line(refusal(f)); }
 void print(std::string_view program, std::string_view engine, std::string_view got) {
   std::cout << "    " << program << " | " << engine << " | " << got << '\n';
-}
-/// The first line of what f raises, with its code; empty when it does not.
-std::string refusal(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    const std::string what = std::string(name(e.code())) + ": " + e.what();
-    return what.substr(0, what.find('\n'));
-  }
-  return "";
 }
 
 /// The gradient of sum(f(x)).
@@ -114,7 +102,7 @@ const std::vector<Engine>& engines() {
 void everywhere(std::string_view program, const UnaryFunction& f, const Tensor& x, const V& want) {
   for (const Engine& engine : engines()) {
     V got;
-    const std::string refused = refusal([&] { got = engine.gradient(f, x); });
+    const std::string refused = refusal_line([&] { got = engine.gradient(f, x); });
     print(program, engine.name, refused.empty() ? text(got) : refused);
     ASSERT_EQ(got.size(), want.size()) << program << " in " << engine.name << ": " << refused;
     for (size_t i = 0; i < want.size(); ++i)
@@ -201,7 +189,7 @@ TEST(WritePrograms, ThroughAViewOfAWrittenView) {
 // ---- promotion
 
 TEST(WritePrograms, IntoFreshMemory) {
-  const auto fresh = [] { return of({2, 7}); };
+  const auto fresh = [] { return f64({2, 7}); };
   everywhere("z.mul_(x)", [&](const Tensor& x) { return fresh().mul_(x); }, x12(), {2, 7});
   everywhere("z.pow_(x)", [&](const Tensor& x) { return fresh().pow_(x); }, x12(),
              {2 * std::log(2), 49 * std::log(7)});
@@ -215,7 +203,7 @@ TEST(WritePrograms, IntoFreshMemory) {
       z.add_(x);
       return q + z;
     };
-    const std::string refused = refusal([&] { got = engine.gradient(f, x12()); });
+    const std::string refused = refusal_line([&] { got = engine.gradient(f, x12()); });
     print("q = x z; z.add_(x); q + z", engine.name, refused.empty() ? text(got) : refused);
     if (engine.in_base && engine.name != "base(vmap)")
       EXPECT_TRUE(refused.starts_with("value: backward: a value that mul saved"));
@@ -236,13 +224,13 @@ TEST(WritePrograms, IntoFreshMemory) {
 
 TEST(WritePrograms, AnInnerTapeSavedWhatIsPromoted) {
   const UnaryFunction f = [](const Tensor& x) {
-    const Tensor z = of({2, 7});
-    const VjpResult r = vjp([&](const Tensors& w) { return Tensors{w[0] * z}; }, {of({1, 1})});
+    const Tensor z = f64({2, 7});
+    const VjpResult r = vjp([&](const Tensors& w) { return Tensors{w[0] * z}; }, {f64({1, 1})});
     z.mul_(x);
-    return sum(r.pullback({of({1, 1})})[0]);
+    return sum(r.pullback({f64({1, 1})})[0]);
   };
   for (const Engine& engine : engines()) {
-    const std::string refused = refusal([&] { engine.gradient(f, x12()); });
+    const std::string refused = refusal_line([&] { engine.gradient(f, x12()); });
     print("a pullback after its saved z was promoted", engine.name, refused);
     EXPECT_TRUE(refused.starts_with("value: backward: a value that mul saved was written")) << engine.name;
   }
@@ -251,7 +239,7 @@ TEST(WritePrograms, AnInnerTapeSavedWhatIsPromoted) {
 // ---- formulas that need the old value
 
 TEST(WritePrograms, WithFormulasOfTheOldValue) {
-  const Tensor x = of({0.5, 2});
+  const Tensor x = f64({0.5, 2});
   const auto written = [](auto write) {
     return [write](const Tensor& w) {
       const Tensor y = w * 1;
@@ -272,13 +260,13 @@ TEST(WritePrograms, WithFormulasOfTheOldValue) {
   run("y.mul_(y)", [](T y, T) { y.mul_(y); }, {1, 4});
   run("y.mul_(w)", [](T y, T w) { y.mul_(w); }, {1, 4});
   run("y.div_(w), twice", [](T y, T w) { y.div_(w), y.div_(w); }, {-4, -0.25});
-  everywhere("p.mul_(w) of a plain p", [](T w) { return of({3, 5}).mul_(w); }, x, {3, 5});
+  everywhere("p.mul_(w) of a plain p", [](T w) { return f64({3, 5}).mul_(w); }, x, {3, 5});
 }
 
 TEST(WritePrograms, ViewsOfWhatLostItsTangentAreTracked) {
   const UnaryFunction f = [](const Tensor& x) {
     const Tensor y = x * 1;
-    y.copy_(of({5, 6}));
+    y.copy_(f64({5, 6}));
     const Tensor v = select(y, 0, 0);
     y.mul_(x);
     return v;
