@@ -12,6 +12,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import resource
 import shutil
 import sys
@@ -191,6 +192,37 @@ def table(mutants, results):
     return "\n".join(lines), counts
 
 
+def page(mutants, results, options):
+    """The table of what is known, as a page of docs."""
+    lines = ["# Real mutants: who notices them", "",
+             "Bugs that maintainers made, planted in these sources one at a time ([mutants.md](mutants.md)), and the laws",
+             "that notice them: an exhibit each, as in [museum.md](museum.md), but in transforms, core and harness,",
+             "where no row of a table can be exchanged for a wrong one. Written by",
+             "`./run full real --write docs/real_mutants.md` from its results; the test `mutants.real_fit` sees to it that",
+             "every bug here is in `mutants/real`.", "",
+             f"`lamella verify --time {options.time:g}`" + "".join(f" --law {law}" for law in options.law) + ":", "",
+             "```text", *table(mutants, results)[0].split("\n")[:len({m.room for m in mutants}) + 2], "```"]
+    for room in sorted({m.room for m in mutants}):
+        lines += ["", f"## {room}", "", "| id | modelled on | what breaks | noticed by | s |",
+                  "| --- | --- | --- | --- | --- |"]
+        for m in mutants:
+            result = results.of(m)
+            if m.room != room or not result:
+                continue
+            by = result.get("laws") or result.get("tests") or []
+            said = ", ".join(f"`{law}`" for law in by[:3]) or \
+                (f"it {result['said']}" if result["verdict"] == "verify" else "nobody")
+            lines.append(f"| `{m.id}` | {m.keys['issue']} | {m.breaks} | {said} | {result.get('after', '')} |")
+    return "\n".join(lines) + "\n"
+
+
+def strangers(path, mutants):
+    """Bugs that a page names and that are not in mutants/real."""
+    with open(path, encoding="utf-8") as f:
+        named = re.findall(r"^\| `([^`]+)` \|", f.read(), re.M)
+    return sorted(set(named) - set(mutants))
+
+
 def parse(words):
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--check", action="store_true", help="only see whether every mutant fits its source")
@@ -208,6 +240,7 @@ def parse(words):
                    help="of the bugs, 0 to 1, that the laws must notice; else exit 1")
     p.add_argument("--build", default="build/release", help="the build that the rest is taken from")
     p.add_argument("--json", help="results (build/full/real.json)")
+    p.add_argument("--write", metavar="FILE", help="write who notices what to FILE")
     return p.parse_args(words)
 
 
@@ -234,6 +267,8 @@ def main(words):
                 mutant.apply(read)
         except Misfit as e:
             wrong.append(str(e))
+    pages = [p for p in (os.path.join(ROOT, "docs/real_mutants.md"),) if os.path.exists(p)]
+    wrong += [f"{os.path.basename(p)}: there is no mutant {i}" for p in pages for i in strangers(p, mutants)]
     if wrong or options.check:
         print("\n".join(wrong + [f"{len(mutants)} mutants: {len(wrong)} do not fit"]))
         return 1 if wrong else 0
@@ -256,6 +291,9 @@ def main(words):
         status = 130
     text, counts = table(planted, results)
     print(text)
+    if options.write:
+        with open(os.path.join(ROOT, options.write), "w", encoding="utf-8") as f:
+            f.write(page(planted, results, options))
     enough = counts["verify"] >= options.at_least * sum(counts.values())
     return status or (1 if counts["broken"] or not enough else 0)
 

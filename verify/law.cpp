@@ -33,6 +33,7 @@ std::vector<Law>& all_laws() {
     add_write_laws(list);
     add_chain_laws(list);
     add_program_laws(list);
+    add_program_lane_laws(list);
     add_program_time_laws(list);
     add_graph_laws(list);
     add_hook_laws(list);

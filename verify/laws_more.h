@@ -32,6 +32,7 @@ void add_jacobian_laws(std::vector<Law>& laws);      ///< laws_jacobians.cpp: 80
 void add_random_laws(std::vector<Law>& laws);        ///< laws_random.cpp: 50
 void add_registry_laws(std::vector<Law>& laws);      ///< laws_registry.cpp: 54
 void add_program_laws(std::vector<Law>& laws);       ///< laws_programs.cpp: 74 75 76
+void add_program_lane_laws(std::vector<Law>& laws);  ///< laws_programs_lanes.cpp: 75
 void add_program_time_laws(std::vector<Law>& laws);  ///< laws_programs_more.cpp: 77 78 79
 void add_refusal_laws(std::vector<Law>& laws);       ///< laws_refusals.cpp: 62
 

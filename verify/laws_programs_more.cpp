@@ -138,7 +138,7 @@ class OuterValue {
  private:
   static std::string text_of(const Dims& all) {
     std::string out = "{";
-    for (size_t k = 0; k < all.size(); ++k) out += (k ? ", " : "") + std::to_string(all[k]);
+    for (int k = 0; k < all.size(); ++k) out += (k ? ", " : "") + std::to_string(all[k]);
     return out + "}";
   }
   /// Programs' memory is dense but for one step between all elements; its dims lie in any order.

@@ -104,10 +104,12 @@ std::string wrong_status(const EngineCase& s, const EngineRun& run) {
   const size_t n = p.statements().size(), at = run.seen.at;
   const std::string where =
       at < n ? format("at statement {} of {} ", at + 1, n) : std::string("after the last statement ");
-  const Refusals r = p.refusals(s.levels, s.mapped, s.traced);
-  const std::vector<bool>& must = s.levels ? r.argument : r.leaf;
+  const Refusals r = p.refusals(s.levels, s.mapped, s.traced, s.further_out);
+  const std::vector<bool>& must = s.lanes_alone ? r.lanes_must : s.levels ? r.argument : r.leaf;
   for (size_t i = 0; i < std::min(at, n); ++i)
-    if (must[i]) return format("the engine accepts statement {} of {}, a write to an input:", i + 1, n);
+    if (must[i])
+      return format("the engine accepts statement {} of {}, a write {}:", i + 1, n,
+                    s.lanes_alone ? "of lanes to what has none" : "to an input");
   if (!run.status.raised && !s.levels && s.saves && r.must_notice && !p.raises())
     return "the engine raises nothing, although a value that a formula needs was written:";
   if (!run.status.raised)
@@ -116,7 +118,9 @@ std::string wrong_status(const EngineCase& s, const EngineRun& run) {
                       : "";
   if (p.raises() && at == n - 1 && run.status.code == p.code()) return "";
   const ErrorCode code = run.status.code;
-  if (at < n && s.levels && (r.level[at] || r.argument[at]) && code == ErrorCode::Level) return "";
+  if (at < n && s.lanes_alone && r.lanes[at] && code == ErrorCode::Level) return "";
+  if (at < n && s.levels && !s.lanes_alone && (r.level[at] || r.argument[at]) && code == ErrorCode::Level)
+    return "";
   if (at < n && s.further_out && code == ErrorCode::Level && p.refused_further_out()[at]) return "";
   if (at < n && !s.levels && r.leaf[at] && code == ErrorCode::Value) return "";
   const bool gaps = run.status.text.find("has gaps between its elements") != std::string::npos;

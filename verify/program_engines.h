@@ -32,6 +32,7 @@ struct EngineCase {
   Tensors ts = {}, ss = {};         ///< directions; ss for second derivatives
   bool summed = false;              ///< the lanes' slopes are given as one sum
   bool second = false;
+  bool lanes_alone = false;  ///< vmap and no derivatives: inputs may be written
   bool further_out = false;  ///< inputs and captures are values of a level around all
 };
 

@@ -56,12 +56,14 @@ struct Refusals {
   std::vector<bool> gaps;      ///< by statement: writes to a view of what has gaps between its elements
   std::vector<bool> level;     ///< by statement: it writes what depends on an input into memory that does not
                                ///< and that others see
-  bool base_version = false;   ///< something that base autograd may have saved is overwritten later
-  bool level_version = false;  ///< likewise something plain, which levels do not replace
-  bool must_notice = false;    ///< and base autograd has to refuse that: see Model::note_certain
-  std::vector<bool> certain;   ///< by handle: a write to it after the program has to be noticed there
-  bool constants = false;      ///< NOTE: [constants that are written]
-  std::vector<bool> saved;     ///< by handle: some formula may ask for its memory again
+  std::vector<bool> lanes;     ///< by statement: vmap alone may refuse it, a write of lanes to what has none
+  std::vector<bool> lanes_must;  ///< and has to: the caller's memory would get all lanes in one place
+  bool base_version = false;     ///< something that base autograd may have saved is overwritten later
+  bool level_version = false;    ///< likewise something plain, which levels do not replace
+  bool must_notice = false;      ///< and base autograd has to refuse that: see Model::note_certain
+  std::vector<bool> certain;     ///< by handle: a write to it after the program has to be noticed there
+  bool constants = false;        ///< NOTE: [constants that are written]
+  std::vector<bool> saved;       ///< by handle: some formula may ask for its memory again
 };
 
 /// Of a case of a law: total; the operator of the case is one of the statements where it can be.
@@ -114,7 +116,8 @@ class Script {
 
   /// `mapped`: inputs whose lanes differ, where there are lanes.
   /// `traced`: those that carry derivatives; the others are ordinary tensors.
-  Refusals refusals(bool levels, uint32_t mapped = 0, uint32_t traced = ~0u) const;
+  /// `further_out`: captures and inputs are values of a level around all.
+  Refusals refusals(bool levels, uint32_t mapped = 0, uint32_t traced = ~0u, bool further_out = false) const;
   /// By statement: where captures and inputs are values of a level further out, it may refuse this one.
   std::vector<bool> refused_further_out() const;
   /// By statement: what it computes is constant to levels, or to base autograd.

@@ -11,9 +11,11 @@ namespace {
 struct Memory {
   uint32_t lanes = 0;  ///< inputs whose lanes it may have: zeros_like(x) has those of x
   bool of_input = false, outside = false;
+  bool given = false;  ///< of an input or a capture
   /// A scope may have made views of it that no family knows of: no level turns it into its own later.
   bool scoped = false;
   bool composed = false;  ///< made by an operator that calls others: on the way it may have had views
+  bool parts = false;     ///< of complex numbers are shown: a level takes no such memory
   int first = -1;         ///< the family that made it
 };
 
@@ -42,6 +44,8 @@ class Model {
   struct Handles {
     const std::vector<int>&storage, &header;
     const std::vector<bool>&dense, &alive;
+    /// To a level further out the program's own are wrappers, which it takes only while they have no views.
+    bool further_out = false;
   };
   Model(const std::vector<Statement>& statements, std::vector<bool> constants, const Handles& h,
         size_t inputs, size_t captures, uint32_t mapped, uint32_t traced)
@@ -51,6 +55,7 @@ class Model {
         header_(h.header),
         dense_(h.dense),
         alive_(h.alive),
+        further_out_(h.further_out),
         mapped_(mapped),
         inputs_(inputs) {
     const std::vector<int>& storage = storage_;
@@ -59,6 +64,7 @@ class Model {
     followers_.resize(storage.size());
     for (size_t k = 0; k < inputs + captures; ++k) {
       enters(int(k));
+      of(int(k)).given = true;
       if (k >= inputs) {
         of(int(k)).outside = true;
         continue;
@@ -72,7 +78,8 @@ class Model {
   }
 
   Refusals run() {
-    for (std::vector<bool>* const all : {&out_.leaf, &out_.argument, &out_.gaps, &out_.level})
+    for (std::vector<bool>* const all :
+         {&out_.leaf, &out_.argument, &out_.gaps, &out_.level, &out_.lanes, &out_.lanes_must})
       all->resize(statements_.size());
     fills_composed_.resize(statements_.size());
     for (size_t i = 0; i < statements_.size(); ++i) {
@@ -216,6 +223,8 @@ class Model {
       // Composites and batch rules may view what they made, in the scope.
       of(results.back()).scoped |= constants_[i] && s.op;
       of(results.back()).composed |= s.op && s.op->composite;
+      of(results.back()).parts |=
+          s.kind == StatementKind::View && (s.op->base->name == "real_part" || s.op->base->name == "imag");
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
   }
@@ -247,8 +256,9 @@ class Model {
     out_.leaf[i] = family < inputs_ && !constants_[i];
     out_.argument[i] = m.of_input;
     out_.gaps[i] = !dense_[family];
-    bool others = false;  // handles that were let go may live on a tape
-    for (size_t k = 0; k < next_; ++k)
+    bool others = m.parts;  // handles that were let go may live on a tape
+    const bool of_another_level = further_out_ || (m.lanes & mapped_) != 0;
+    for (size_t k = 0; k < next_ && of_another_level; ++k)
       others |= storage_[k] == storage && header_[k] != header_[size_t(target)];
     // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
     const bool gains = !f.wrapped && on != 0,
@@ -256,6 +266,8 @@ class Model {
     fills_composed_[i] = gains && m.composed;
     out_.level[i] = m.of_input || (gains && (m.outside || m.scoped || others)) ||
                     (gains_lanes && (f.on != 0 || m.outside || m.scoped || others));
+    out_.lanes[i] = gains_lanes && (m.given || m.scoped || others);
+    out_.lanes_must[i] = m.given && (m.lanes & mapped_) == 0 && (surely(s) & mapped_) != 0;
     for (const std::vector<Save>* saves : {&saves_, &results_})
       for (const Save& v : *saves) {
         if (v.storage != storage || (saves == &results_ && v.at == i)) continue;
@@ -273,6 +285,7 @@ class Model {
   const std::vector<bool> constants_;
   const std::vector<int>&storage_, &header_;
   const std::vector<bool>&dense_, &alive_;
+  const bool further_out_;
   std::vector<int> family_;  ///< the first handle of each handle's
   uint32_t mapped_;
   size_t inputs_;
@@ -287,9 +300,9 @@ class Model {
 
 }  // namespace
 
-Refusals Script::refusals(bool levels, uint32_t mapped, uint32_t traced) const {
-  return Model(statements_, constants(levels), {storage_, header_, dense_, alive_}, inputs_.size(),
-               captures_.size(), mapped, traced)
+Refusals Script::refusals(bool levels, uint32_t mapped, uint32_t traced, bool further_out) const {
+  return Model(statements_, constants(levels), {storage_, header_, dense_, alive_, further_out},
+               inputs_.size(), captures_.size(), mapped, traced)
       .run();
 }
 
@@ -297,7 +310,7 @@ Refusals Script::refusals(bool levels, uint32_t mapped, uint32_t traced) const {
 /// what it wraps do not become values of the program's own level (decision 0005): reshape's copy of a capture
 /// is one.
 std::vector<bool> Script::refused_further_out() const {
-  const Model::Handles handles{storage_, header_, dense_, alive_};
+  const Model::Handles handles{storage_, header_, dense_, alive_, true};
   Model own(statements_, constants(true), handles, inputs_.size(), captures_.size(), 0, ~0u);
   (void)own.run();
   Refusals r =
