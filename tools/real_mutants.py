@@ -23,6 +23,12 @@ from mutant_text import Misfit, load
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 ROOMS = ("core", "dispatch", "include", "kernels", "ops", "tools", "transforms", "verify")
+PAGE = """# Real mutants: who notices them
+
+Bugs that maintainers made, planted in these sources one at a time ([mutants.md](mutants.md)), and the laws
+that notice them: an exhibit each, as in [museum.md](museum.md), but in transforms, core and harness, where no
+row of a table can be exchanged for a wrong one. Written by `./run full real --write docs/real_mutants.md` from
+its results; the test `mutants.real_fit` sees to it that every bug here is in `mutants/real`."""
 BATCH, MEMORY = 10, 24 << 30
 # Laws come first anyway; formatting and mutants that no longer fit say nothing about a bug.
 NOT_IN_GATE = r"^(proptests\.Laws|sanitized|mutants|house)"
@@ -194,14 +200,10 @@ def table(mutants, results):
 
 def page(mutants, results, options):
     """The table of what is known, as a page of docs."""
-    lines = ["# Real mutants: who notices them", "",
-             "Bugs that maintainers made, planted in these sources one at a time ([mutants.md](mutants.md)), and the laws",
-             "that notice them: an exhibit each, as in [museum.md](museum.md), but in transforms, core and harness,",
-             "where no row of a table can be exchanged for a wrong one. Written by",
-             "`./run full real --write docs/real_mutants.md` from its results; the test `mutants.real_fit` sees to it that",
-             "every bug here is in `mutants/real`.", "",
-             f"`lamella verify --time {options.time:g}`" + "".join(f" --law {law}" for law in options.law) + ":", "",
-             "```text", *table(mutants, results)[0].split("\n")[:len({m.room for m in mutants}) + 2], "```"]
+    lines = PAGE.split("\n")
+    laws = "".join(f" --law {law}" for law in options.law)
+    lines += ["", f"`lamella verify --time {options.time:g}{laws}`:", "", "```text"]
+    lines += table(mutants, results)[0].split("\n")[:len({m.room for m in mutants}) + 2] + ["```"]
     for room in sorted({m.room for m in mutants}):
         lines += ["", f"## {room}", "", "| id | modelled on | what breaks | noticed by | s |",
                   "| --- | --- | --- | --- | --- |"]
@@ -212,7 +214,8 @@ def page(mutants, results, options):
             by = result.get("laws") or result.get("tests") or []
             said = ", ".join(f"`{law}`" for law in by[:3]) or \
                 (f"it {result['said']}" if result["verdict"] == "verify" else "nobody")
-            lines.append(f"| `{m.id}` | {m.keys['issue']} | {m.breaks} | {said} | {result.get('after', '')} |")
+            cells = [f"`{m.id}`", m.keys["issue"], m.breaks, said, str(result.get("after", ""))]
+            lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
 
