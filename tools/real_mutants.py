@@ -27,8 +27,8 @@ PAGE = """# Real mutants: who notices them
 
 Bugs that maintainers made, planted in these sources one at a time ([mutants.md](mutants.md)), and the laws
 that notice them: an exhibit each, as in [museum.md](museum.md), but in transforms, core and harness, where no
-row of a table can be exchanged for a wrong one. Written by `./run full real --write docs/real_mutants.md` from
-its results; the test `mutants.real_fit` sees to it that every bug here is in `mutants/real`."""
+row of a table can be exchanged for a wrong one. Written by `./run full real --write docs/real_mutants.md`
+from its results; the test `mutants.real_fit` sees to it that every bug here is in `mutants/real`."""
 BATCH, MEMORY = 10, 24 << 30
 # Laws come first anyway; formatting and mutants that no longer fit say nothing about a bug.
 NOT_IN_GATE = r"^(proptests\.Laws|sanitized|mutants|house)"
