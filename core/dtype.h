@@ -97,9 +97,9 @@ inline constexpr bool is_complex(DType d) { return d == DType::C64 || d == DType
 inline constexpr bool is_floating(DType d) {
   return (d >= DType::F16 && d <= DType::F64) || d == DType::F128;
 }
-/// Dtypes that carry derivatives.
 /// Kernels compute these in f32.
 inline constexpr bool is_half(DType d) { return d == DType::F16 || d == DType::BF16; }
+/// Dtypes that carry derivatives.
 inline constexpr bool is_inexact(DType d) { return is_floating(d) || is_complex(d); }
 inline constexpr bool is_internal(DType d) { return d >= DType::F128; }
 

@@ -3,14 +3,42 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 namespace lamella {
 
-/// IEEE 754 binary16. Conversion from float rounds to nearest, ties to even (IEEE 754-2019, 4.3.1).
+/// NOTE: [rounded once] `x` as the float from which f16 and bf16 are rounded as from x itself: where f32 does
+/// not hold x, of its two neighbours the one whose last bit is 1 (S. Boldo and G. Melquiond, Emulation of FMA
+/// and correctly rounded sums: proved algorithms using rounding to odd, IEEE Trans. Computers 57, 2008). The
+/// nearest float may be a tie of halves where x was none: 1 + 2^-11 + 2^-40 would become 1 in f16.
+template <class X> float rounded_to_odd(X x) {
+  if constexpr (std::is_integral_v<X> && sizeof(X) == 8) {
+    const bool negative = std::is_signed_v<X> && x < X(0);
+    uint64_t m = negative ? 0 - uint64_t(x) : uint64_t(x);
+    if (m >> 53) m = (m & ~uint64_t{0x7ff}) | (m & 0x7ff ? 0x800 : 0);  // odd in f64 first
+    return rounded_to_odd(negative ? -double(m) : double(m));
+  } else if constexpr (std::is_integral_v<X>) {
+    return rounded_to_odd(double(x));
+  } else {
+    const float nearest = float(x);
+    const uint32_t u = std::bit_cast<uint32_t>(nearest);
+    if (X(nearest) == x || x != x || u & 1) return nearest;
+    const bool inside = u >> 31 ? X(nearest) > x : X(nearest) < x;  // |nearest| < |x|
+    return std::bit_cast<float>(inside ? u + 1 : u - 1);
+  }
+}
+/// What halves are made of beside float.
+template <class X> inline constexpr bool is_wide_number =
+    (std::is_arithmetic_v<X> && !std::is_same_v<X, float>) || std::is_same_v<X, __float128>;
+
+/// IEEE 754 binary16. Conversion from any number rounds once, to nearest, ties to even (IEEE
+/// 754-2019, 4.3.1).
 struct f16 {
   uint16_t bits = 0;
   f16() = default;
   f16(float value) : bits(encode(value)) {}
+  template <class X>
+  requires is_wide_number<X> f16(X value) : bits(encode(rounded_to_odd(value))) {}
   operator float() const { return decode(bits); }
 
   static uint16_t encode(float value) {
@@ -37,11 +65,13 @@ struct f16 {
   }
 };
 
-/// bfloat16: the upper half of a binary32. Rounds to nearest, ties to even.
+/// bfloat16: the upper half of a binary32. Rounds once, to nearest, ties to even.
 struct bf16 {
   uint16_t bits = 0;
   bf16() = default;
   bf16(float value) : bits(encode(value)) {}
+  template <class X>
+  requires is_wide_number<X> bf16(X value) : bits(encode(rounded_to_odd(value))) {}
   operator float() const { return std::bit_cast<float>(uint32_t(bits) << 16); }
 
   static uint16_t encode(float value) {

@@ -38,8 +38,7 @@ class Scalar {
     else if constexpr (is_complex_type<T>) {
       using R = typename T::value_type;
       return T(to<R>(), R(im_));
-    } else if constexpr (is_half_type<T>) return T(to<float>());
-    else return kind_ == DType::U64 ? T(uint64_t(i_)) : is_integral() ? T(i_) : T(d_);
+    } else return kind_ == DType::U64 ? T(uint64_t(i_)) : is_integral() ? T(i_) : T(d_);
   }
   Scalar operator-() const;
   bool operator==(const Scalar& o) const {

@@ -93,20 +93,85 @@ TEST(HalfTypes, RoundToNearestTiesToEven) {
   }
 }
 
-/// f64 reaches f16 and bf16 by way of f32, as in PyTorch: next to a tie of the narrow format that is two
-/// roundings, and every path rounds so.
-TEST(HalfTypes, F64GoesThroughF32) {
+/// The half nearest to x, of two the even one, by searching the numbers that IEEE 754 defines.
+double nearest_half(const Format& f, f128 x) {
+  const uint16_t infinity = uint16_t((2 * f.bias + 1) << f.fraction);
+  uint16_t low = 0, high = infinity;  // |x| in between; the number above the greatest counts as one
+  const f128 magnitude = x < 0 ? -x : x;
+  const auto value = [&](uint16_t bits) {
+    return bits < infinity ? f128(meaning(bits, f.fraction, f.bias))
+                           : 2 * f128(meaning(uint16_t(infinity - 1), f.fraction, f.bias)) -
+                                 f128(meaning(uint16_t(infinity - 2), f.fraction, f.bias));
+  };
+  if (magnitude >= value(infinity)) return x < 0 ? -INFINITY : INFINITY;
+  while (high - low > 1)
+    (value(uint16_t((low + high) / 2)) <= magnitude ? low : high) = uint16_t((low + high) / 2);
+  const f128 below = magnitude - value(low), above = value(high) - magnitude;
+  const uint16_t chosen = below < above || (below == above && low % 2 == 0) ? low : high;
+  return (x < 0 ? -1 : 1) * meaning(chosen, f.fraction, f.bias);
+}
+
+/// Next to each tie of the narrow format, at every distance that the wide one has: by way of f32 the nearer
+/// ones would become the tie first.
+TEST(HalfTypes, EveryNumberIsRoundedOnce) {
+  for (const Format& f : kFormats) {
+    const bool short_range = f.bias == 15;
+    const auto once = [&](auto x, const char* from) {
+      const double want = nearest_half(f, f128(x)), got = short_range ? float(f16(x)) : float(bf16(x));
+      ASSERT_EQ(got, want) << f.name << " of " << from << " " << double(x);
+    };
+    for (int bits = 0; bits < (2 * f.bias + 1) << f.fraction; bits += bits < 64 ? 1 : 37) {
+      const double a = meaning(uint16_t(bits), f.fraction, f.bias);
+      const double unit = std::ldexp(1.0, std::max(std::ilogb(a), 1 - f.bias) - f.fraction);
+      for (const double sign : {1.0, -1.0})
+        for (int distance = 8; distance <= 60; ++distance)
+          for (const double side : {-1.0, 0.0, 1.0}) {
+            const double tie = a + unit / 2;
+            once(sign * (tie + side * std::ldexp(unit, -distance)), "f64");
+            once(f128(sign) * (f128(tie) + f128(side) * f128(unit) * f128(0x1p-60) * f128(0x1p-20)), "f128");
+          }
+    }
+    for (int shift = 9; shift < 63; ++shift)
+      for (const int64_t side : {-1, 0, 1})
+        for (const int64_t odd : {257, 259, 2049, 2051}) {
+          const int64_t tie = shift < 51 ? odd << shift : (odd % 512) << (shift - 9);
+          once(tie + side, "i64"), once(-(tie + side), "i64"), once(uint64_t(tie + side), "u64");
+          if (tie < INT32_MAX) once(int32_t(tie + side), "i32"), once(uint32_t(tie + side), "u32");
+        }
+    once(~uint64_t{0}, "u64"), once(INT64_MIN, "i64"), once(true, "bool"), once(uint8_t(255), "u8");
+    once(1e300, "f64"), once(-1e300, "f64"), once(1e-300, "f64"), once(-1e-300, "f64");
+  }
+  EXPECT_TRUE(std::signbit(float(f16(-1e-300))) && std::isnan(float(f16(std::nan("")))));
+}
+
+/// On every path, of both columns.
+TEST(HalfTypes, EveryPathRoundsOnce) {
   const double just_above_tie[] = {1 + 0x1p-11 + 0x1p-40, 1 + 0x1p-8 + 0x1p-40};
   for (int k = 0; k < 2; ++k) {
     const DType narrow = k ? DType::BF16 : DType::F16;
+    const double above = just_above_tie[k], want = k ? 1 + 0x1p-7 : 1 + 0x1p-10;
     for (const int64_t n : {1, 3, 40}) {  // short runs, vectors
-      const Tensor x = full({n}, just_above_tie[k], DType::F64);
-      EXPECT_EQ(to(x, narrow).to_vector(), std::vector<double>(size_t(n), 1)) << narrow;
-      const Tensor elsewhere = to(to_device(x, "reference"), narrow);
-      EXPECT_EQ(to_device(elsewhere, "cpu").to_vector(), std::vector<double>(size_t(n), 1)) << narrow;
-      EXPECT_EQ(full({n}, just_above_tie[k], narrow).to_vector(), std::vector<double>(size_t(n), 1));
+      const std::vector<double> wanted(size_t(n), want);
+      for (const char* device : {"cpu", "reference"}) {
+        const auto values = [](const Tensor& t) { return to_device(t, "cpu").to_vector(); };
+        const Tensor x = to_device(full({n}, above, DType::F64), device), one = ones_like(x, narrow);
+        EXPECT_EQ(values(to(x, narrow)), wanted) << narrow << " on " << device;
+        EXPECT_EQ(values(copy(one, x)), wanted) << narrow << " on " << device;
+        EXPECT_EQ(values(full_like(one, above)), wanted) << narrow << " on " << device;
+      }
+      const Tensor x = full({n}, above, DType::F64), y = full({1, n}, above, DType::F64);
+      EXPECT_EQ(sum(y, {{0}}, false, narrow).to_vector(), wanted);
+      EXPECT_EQ(cumsum(y, 0, narrow).to_vector(), wanted);
+      Tensor written = ones({n}, narrow);
+      copy_(written, x);
+      EXPECT_EQ(written.to_vector(), wanted);
+      fill_(written, above);
+      EXPECT_EQ(written.to_vector(), wanted);
     }
-    EXPECT_EQ(tensor_of({1}, {just_above_tie[k]}, narrow).item<double>(), 1);
+    EXPECT_EQ(tensor_of({1}, {above}, narrow).item<double>(), want);
+    EXPECT_EQ(double(k ? float(tensor_of({1}, {above}, DType::F64).item<bf16>())
+                       : float(tensor_of({1}, {above}, DType::F64).item<f16>())),
+              want);
   }
 }
 }  // namespace

@@ -69,8 +69,6 @@ Tensor narrow(const Tensor& wide, DType dtype) {
       if constexpr (is_complex_type<T>) {
         using R = typename T::value_type;
         *to = T(R(from[2 * i]), R(from[2 * i + 1]));
-      } else if constexpr (is_half_type<T>) {
-        *to = T(float(from[i]));
       } else if constexpr (is_floating_type<T>) {
         *to = T(from[i]);
       }

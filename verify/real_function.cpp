@@ -28,8 +28,7 @@ void write_parts(const Tensor& t, const f128* from) {
         using R = typename T::value_type;
         p[offset] = T(R(from[0]), R(from[1]));
         from += 2;
-      } else if constexpr (is_half_type<T>) p[offset] = T(float(*from++));
-      else if constexpr (is_floating_type<T>) p[offset] = T(*from++);
+      } else if constexpr (is_floating_type<T>) p[offset] = T(*from++);
     });
   });
 }
@@ -38,8 +37,8 @@ namespace {
 
 f128 round_to(DType d, f128 v) {
   switch (to_real(d)) {
-    case DType::F16: return float(f16(float(v)));
-    case DType::BF16: return float(bf16(float(v)));
+    case DType::F16: return float(f16(v));
+    case DType::BF16: return float(bf16(v));
     case DType::F32: return float(v);
     case DType::F64: return double(v);
     default: return v;

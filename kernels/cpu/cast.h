@@ -31,7 +31,7 @@ void move_block(const Mover& mover, char* to, int64_t to0, int64_t to1, const ch
                 int64_t from1, int64_t n0, int64_t n1);
 
 /// A value of F as a T. Real to integer: toward zero, clamped to T's range, NaN becomes 0. To bool: whether
-/// it differs from 0. Complex to real drops the imaginary part. f64 reaches f16 and bf16 by way of f32.
+/// it differs from 0. Complex to real drops the imaginary part. Halves: see NOTE: [rounded once].
 template <class T, class F> T convert_value(F x) {
   if constexpr (std::is_same_v<T, F>) return x;
   else if constexpr (is_complex_type<T>) {
@@ -43,7 +43,6 @@ template <class T, class F> T convert_value(F x) {
     else return x != F(0);
   } else if constexpr (is_complex_type<F>) return convert_value<T>(x.real());
   else if constexpr (is_half_type<F>) return convert_value<T>(float(x));
-  else if constexpr (is_half_type<T>) return T(float(x));
   else if constexpr (std::is_integral_v<T> && std::is_floating_point_v<F>) {
     // The bounds are powers of two (or 0), so they are exact in F.
     constexpr F kAbove = F(std::numeric_limits<T>::max() / 2 + 1) * F(2);

@@ -1,6 +1,8 @@
 // Loads and stores of the oracle: one element, any dtype, any working type, no undefined behaviour.
 #include "lamella/kernels/reference/accessor.h"
 
+#include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace lamella::kernels::reference {
@@ -25,6 +27,14 @@ template <class E> auto real_part(const E& x) {
   else return x;
 }
 
+/// x as a float that rounds to a half as x does: where it is none, of its neighbours the one with an odd last
+/// bit.
+float towards_half(f128 x) {
+  const float nearest = float(x);
+  if (f128(nearest) == x || x != x || std::bit_cast<uint32_t>(nearest) & 1) return nearest;
+  return std::nextafter(nearest, f128(nearest) < x ? HUGE_VALF : -HUGE_VALF);
+}
+
 /// x as a value of `dtype`, held in T: either the working type of `dtype` or its element type.
 template <class T, class E> T convert(const E& x, DType dtype) {
   if constexpr (Bool<T> && Complex<E>) return x.real() != 0 || x.imag() != 0;
@@ -32,7 +42,8 @@ template <class T, class E> T convert(const E& x, DType dtype) {
   else if constexpr (Integer<T> && Inexact<E>) return saturate<T>(f128(real_part(x)), dtype);
   else if constexpr (Integer<T> && sizeof(T) == 8) return wrap(T(real_part(x)), dtype);
   else if constexpr (Integer<T>) return T(real_part(x));
-  else if constexpr (is_half_type<T>) return T(float(real_part(x)));
+  else if constexpr (is_half_type<T> && std::is_same_v<decltype(real_part(x)), float>) return T(real_part(x));
+  else if constexpr (is_half_type<T>) return T(towards_half(f128(real_part(x))));
   else if constexpr (Floating<T>) return T(real_part(x));
   else {
     using R = typename T::value_type;

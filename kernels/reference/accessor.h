@@ -47,7 +47,7 @@ template <class F> void visit_working(DType dtype, F&& f) {
 /// loses its imaginary part.
 template <class W> W load(const View& v, int64_t offset, DType compute);
 
-/// The same in the other direction: `value` converted to v.dtype. f16 and bf16 are reached through f32.
+/// The same in the other direction: `value` converted to v.dtype, rounded once.
 template <class W> void store(const View& v, int64_t offset, const W& value);
 
 /// Copies one element between views of the same dtype, bit for bit.
