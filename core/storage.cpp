@@ -6,6 +6,7 @@
 #include "lamella/core/allocation.h"
 #include "lamella/core/check.h"
 #include "lamella/core/tensor.h"
+#include "lamella/core/thresholds.h"
 
 namespace lamella {
 
@@ -20,7 +21,8 @@ void queued_storage(RefCounted* s) { Storage::destroy(static_cast<Storage*>(s));
 namespace {
 /// NOTE: [middling storages] Up to 4 KiB of data share a pooled block with their storage, in blocks of a
 /// power of two: malloc's aligned allocation costs more than the arithmetic on them.
-constexpr size_t kHead = (sizeof(Storage) + 63) / 64 * 64, kLargestPooled = 4096;
+constexpr size_t kHead = (sizeof(Storage) + 63) / 64 * 64,
+                 kLargestPooled = size_t(kUsualThresholds.pooled_bytes);
 
 template <size_t kBytes> void free_pooled(void* s) {
   static_cast<Storage*>(s)->~Storage();

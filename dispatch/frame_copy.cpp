@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lamella/core/thresholds.h"
+
 namespace lamella {
 
 FrameCopy::Rare& FrameCopy::rare() {
@@ -11,6 +13,7 @@ FrameCopy::Rare& FrameCopy::rare() {
 }
 
 const Tensor* FrameCopy::put(Tensor t) {
+  static_assert(kInline == kUsualThresholds.inline_values);
   if (n_inline_ < kInline) return std::construct_at(inline_tensors() + n_inline_++, std::move(t));
   return rare().tensors.emplace_back(std::make_unique<Tensor>(std::move(t))).get();
 }

@@ -65,6 +65,7 @@ struct KernelPair {
   InferFn line_rule = nullptr;
   /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
   bool (*line_ok)(const Frame&) = nullptr;
+  std::string_view name = {};  ///< as in the list of kernels; thresholds are declared by it
 };
 /// Runs kernels on allocated outputs when the class's default launch (views of the tensor arguments in order)
 /// does not fit.

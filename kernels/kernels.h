@@ -79,9 +79,10 @@ LAMELLA_OTHER_KERNELS(LAMELLA_DECLARE_FN)
 /// (bool for comparisons). Null when the body has no such form for the dtype. The small-tensor path calls it
 /// without building a plan.
 using LineFn = void (*)(void* out, const void* const* ins, int64_t n);
-LineFn cpu_line(const Kernel& kernel, DType compute);
+LineFn cpu_line(const Kernel& kernel, DType compute);  ///< null under lowered thresholds
 
-/// "avx512", "avx2" or "scalar": chosen once at start; LAMELLA_ISA in the environment lowers it.
+/// "avx512", "avx2" or "scalar": chosen once at start; LAMELLA_ISA in the environment lowers it. "tiny" where
+/// the lowered thresholds are kept, by LAMELLA_ISA or in a scope: see NOTE: [thresholds].
 const char* cpu_isa();
 
 }  // namespace lamella::kernels

@@ -5,12 +5,13 @@
 #include <algorithm>
 
 #include "lamella/core/family.h"
+#include "lamella/core/thresholds.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
 
 KernelPair kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&)) {
-  KernelPair pair{.cpu = entry.cpu, .reference = entry.reference, .line_ok = line_ok};
+  KernelPair pair{.cpu = entry.cpu, .reference = entry.reference, .line_ok = line_ok, .name = entry.name};
   for (int d = 0; d < kDTypeCount; ++d) pair.lines[size_t(d)] = kernels::cpu_line(entry, DType(d));
   return pair;
 }
@@ -207,7 +208,8 @@ bool run_line(Frame& f) {
   if (n == 0 || op.infer != op.kernel.line_rule) return false;
   if (op.kernel.line_ok && !op.kernel.line_ok(f)) return false;
   const TensorImpl* first = f.tensor(0).impl();
-  if (!first || !first->contiguous || !first->storage || first->numel > 4096) return false;
+  if (!first || !first->contiguous || !first->storage || first->numel > kUsualThresholds.straight)
+    return false;
   if (first->family() && comes_late(*first)) return false;
   const auto line = op.kernel.lines[size_t(first->dtype)];
   if (!line) return false;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/core/thresholds.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/structured.h"
@@ -27,7 +28,7 @@ class Inputs {
   std::span<const TapeInput> found() const { return {more_.empty() ? few_ : more_.data(), n_}; }
 
  private:
-  static constexpr size_t kFew = 4;
+  static constexpr size_t kFew = size_t(kUsualThresholds.few_tracked);
 
   void add(const Tensor& t, int param, int element) {
     NodeOutput from = history_of(t);

@@ -1,6 +1,7 @@
 // Running a tape backwards: nodes by descending order, cotangents summed where paths meet.
 #include <algorithm>
 
+#include "lamella/core/thresholds.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/tape.h"
 
@@ -100,7 +101,7 @@ class Backward {
   Tensors run() { return watch_ ? run_all<true>() : run_all<false>(); }
 
  private:
-  static constexpr size_t kFew = 8;
+  static constexpr size_t kFew = size_t(kUsualThresholds.few_waiting);
 
   template <bool kWatched> Tensors run_all() {
     while (!queue_.empty()) {

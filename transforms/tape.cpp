@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/core/thresholds.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/interpreter.h"
 
@@ -274,6 +275,7 @@ inline void Node::Saved::keep_ints(Ints ints) {
 }
 
 [[gnu::noinline]] void Node::Saved::keep_more_ints(Ints ints) {
+  static_assert(kPooledInts == kUsualThresholds.inline_values);
   const size_t n = ints.size();
   int64_t* const to = n <= kPooledInts ? static_cast<int64_t*>(IntPool::allocate()) : new int64_t[n];
   std::ranges::copy(ints, to);

@@ -4,7 +4,7 @@
 namespace lamella::kernels {
 namespace {
 
-constexpr int64_t kLines = 256;
+constexpr int64_t kLines = kUsualThresholds.argmax_lines;  // room for them
 
 // n lines at once, each best[j] against the tile's j-th element: the same loop serves both memory orders.
 template <class T>
@@ -38,7 +38,7 @@ void cpu::argmax(const KernelCall& call) {
   const IterPlan plan = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
   // Lines that lie along memory are taken one by one, others side by side.
   const bool along = step <= std::abs(plan.stride(1, 0));
-  const int64_t width = along ? 1 : kLines;
+  const int64_t width = along ? 1 : thresholds().argmax_lines;
   const Mover mover = make_mover(DType::I64, out.dtype);
   for_each_block(plan, {width, 1}, [&](char* const* at, int64_t n, int64_t) {
     int64_t index[kLines];

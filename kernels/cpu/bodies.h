@@ -4,9 +4,17 @@
 
 #include <cstdint>
 
+#include "lamella/core/thresholds.h"
 #include "lamella/kernels/cpu/isa.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
+
+/// Constants of this text: "tiny" is compiled with the lowered ones.
+#if defined(LAMELLA_LOWERED)
+inline constexpr Thresholds kHere = kLoweredThresholds;
+#else
+inline constexpr Thresholds kHere = kUsualThresholds;
+#endif
 
 template <class T> inline constexpr bool is_real_float =
     std::is_same_v<T, float> || std::is_same_v<T, double>;
@@ -181,7 +189,7 @@ template <class T> struct LogicalOr {
 };
 
 // Short runs of small tensors: four at a time, without the entry cost of the vector loop.
-inline constexpr int64_t kShort = 16;
+inline constexpr int64_t kShort = kHere.short_run;
 
 template <class R, class F> [[gnu::always_inline]] static inline void short_run(R* o, int64_t n, F&& f) {
   int64_t i = 0;

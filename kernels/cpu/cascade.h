@@ -7,12 +7,9 @@
 
 namespace lamella::kernels {
 
-/// Terms added in a row before partial sums are paired: equal terms round the same way, half a roundoff a
-/// term.
-inline constexpr int64_t kTermsInARow = 8;
-
 /// Partial results like digits of a binary counter: slot i holds the result of 2^i pushes. The error of a sum
-/// grows with the logarithm of the number of pushes.
+/// grows with the logarithm of the number of pushes. Few terms are added in a row before they are pushed
+/// (thresholds().terms_in_a_row): equal terms round the same way, half a roundoff a term.
 class Cascade {
  public:
   Cascade(LineFn line, int64_t slot_bytes, int64_t count)

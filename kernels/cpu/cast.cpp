@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "lamella/core/thresholds.h"
+
 namespace lamella::kernels {
 namespace {
 
@@ -100,9 +102,10 @@ void move_block(const Mover& m, char* to, int64_t to0, int64_t to1, const char* 
     else m.strided(t, t_step, f, f_step, n);
   };
   if (n1 == 1 || (to1 == n0 * to0 && from1 == n0 * from0)) return run(to, to0, from, from0, n0 * n1);
-  const bool lines = to0 == m.to_size && from0 == m.from_size && n0 >= 16;
+  const int64_t long_run = thresholds().long_run;
+  const bool lines = to0 == m.to_size && from0 == m.from_size && n0 >= long_run;
   if (m.block && !lines) return m.block(to, to0, to1, from, from0, from1, n0, n1);
-  if (n0 < 16 && n0 < n1) {  // the longer side inside: fewer calls
+  if (n0 < long_run && n0 < n1) {  // the longer side inside: fewer calls
     std::swap(n0, n1), std::swap(to0, to1), std::swap(from0, from1);
   }
   for (int64_t j = 0; j < n1; ++j) run(to + j * to1, to0, from + j * from1, from0, n0);

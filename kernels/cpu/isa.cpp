@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "lamella/core/thresholds.h"
+
 namespace lamella::kernels {
 namespace {
 
@@ -25,9 +27,22 @@ const Isa* choose() {
   for (int i = 0; wish && i < best; ++i) {
     if (std::string_view(wish) == kTables[i].name) best = i;
   }
+  if (wish && std::string_view(wish) == "tiny") detail::thresholds_of_process = kLoweredThresholds;
   return &kTables[best];
 }
 #undef LAMELLA_ISA_TABLE
+
+const Isa& chosen() {
+  static const Isa* const isa = choose();
+  return *isa;
+}
+
+// Elementary functions come from libraries of vector functions, which differ by the set and in roundings.
+bool is_elementary(Op op) { return (op >= Op::exp && op <= Op::tanh) || op == Op::pow; }
+
+LineFn find_tiny_line(Op op, DType dtype) {
+  return is_elementary(op) ? chosen().line(op, dtype) : tiny::find_line(op, dtype);
+}
 
 // `where` moves bits: its item size picks the type.
 DType bits_of(DType dtype) {
@@ -40,21 +55,44 @@ DType bits_of(DType dtype) {
   }
 }
 
-LineFn look_up(Op op, DType dtype) {
+LineFn look_up(const Isa& isa, bool lowered, Op op, DType dtype) {
   if (op == Op::where) dtype = bits_of(dtype);
   if (is_internal(dtype)) return nullptr;
-  if (LineFn line = isa().line(op, dtype)) return line;
+  if (LineFn line = isa.line(op, dtype)) return line;
+  if (lowered)
+    return is_complex(dtype) ? tiny::find_complex_line(op, dtype) : tiny::find_small_line(op, dtype);
   return is_complex(dtype) ? scalar::find_complex_line(op, dtype) : scalar::find_small_line(op, dtype);
 }
 
 using LineTable = std::array<std::array<LineFn, kDTypeCount>, size_t(Op::kCount)>;
 
-LineTable build_table() {
-  LineTable table;
-  for (size_t op = 0; op < table.size(); ++op) {
-    for (int d = 0; d < kDTypeCount; ++d) table[op][d] = look_up(Op(op), DType(d));
+struct Bodies {
+  Isa isa;
+  bool lowered;
+  LineTable lines;
+
+  Bodies(const Isa& of, bool low) : isa(of), lowered(low) {
+    for (size_t op = 0; op < lines.size(); ++op) {
+      for (int d = 0; d < kDTypeCount; ++d) lines[op][size_t(d)] = look_up(isa, low, Op(op), DType(d));
+    }
   }
-  return table;
+};
+
+const Bodies& usual_bodies() {
+  static const Bodies bodies(chosen(), false);
+  return bodies;
+}
+
+const Bodies& tiny_bodies() {
+  static const Bodies bodies(
+      {"tiny", find_tiny_line, chosen().cast, tiny::find_fold, tiny::find_softmax, chosen().gemm}, true);
+  return bodies;
+}
+
+// Asks for the usual ones first: they read the environment.
+const Bodies& bodies() {
+  const Bodies& usual = usual_bodies();
+  return thresholds().lowered ? tiny_bodies() : usual;
 }
 
 // Kernel addresses to ops. Kernels lie side by side, so their addresses spread well over the slots.
@@ -94,7 +132,7 @@ class KernelMap {
     if ((op == Op::div_floor || op == Op::div_trunc) && is_integer(compute)) return nullptr;
     if (op == Op::make_complex) return nullptr;
     if (is_complex(compute) && op == Op::abs) return nullptr;
-    return find_body(op, compute);
+    return usual_bodies().lines[size_t(op)][size_t(compute)];
   }
 
   std::array<Slot, kSlots> slots_;
@@ -102,27 +140,22 @@ class KernelMap {
 
 }  // namespace
 
-const Isa& isa() {
-  static const Isa* chosen = choose();
-  return *chosen;
-}
+const Isa& isa() { return bodies().isa; }
 
 const char* cpu_isa() { return isa().name; }
 
-LineFn find_body(Op op, DType dtype) {
-  static const LineTable table = build_table();
-  return table[size_t(op)][int(dtype)];
-}
+LineFn find_body(Op op, DType dtype) { return bodies().lines[size_t(op)][size_t(dtype)]; }
 
 FoldFn find_fold_body(Op op, DType dtype) {
-  if (FoldFn fold = isa().fold(op, dtype)) return fold;
-  return scalar::find_other_fold(op, dtype);
+  const Bodies& all = bodies();
+  if (FoldFn fold = all.isa.fold(op, dtype)) return fold;
+  return all.lowered ? tiny::find_other_fold(op, dtype) : scalar::find_other_fold(op, dtype);
 }
 
 LineFn cpu_line(const Kernel& kernel, DType compute) {
   static const KernelMap map;
   const LineFn* lines = map.lines(&kernel);
-  return lines ? lines[int(compute)] : nullptr;
+  return lines && !thresholds().lowered ? lines[int(compute)] : nullptr;
 }
 
 }  // namespace lamella::kernels

@@ -1,7 +1,8 @@
 // What one instruction set offers: the same text compiled as scalar, avx2 and avx512 (LAMELLA_BACKEND), one
 // table each. Files named isa_*.cpp are compiled three times. They must not use inline functions of std:: or
 // of core headers: the linker keeps one copy of such a function, and it could be the one built for a
-// processor that is not there.
+// processor that is not there. What has thresholds is compiled once more, as the plain text with the lowered
+// ones: tiny, see NOTE: [thresholds].
 #pragma once
 
 #include "lamella/kernels/kernels.h"
@@ -55,9 +56,11 @@ struct Isa {
 LAMELLA_DECLARE_ISA(scalar)
 LAMELLA_DECLARE_ISA(avx2)
 LAMELLA_DECLARE_ISA(avx512)
+LAMELLA_DECLARE_ISA(tiny)
 #undef LAMELLA_DECLARE_ISA
 
-/// The instruction set in use: chosen at the first call, never changed after.
+/// The instruction set in use: chosen at the first call. While this thread keeps the lowered thresholds,
+/// tiny: what has no thresholds there (elementary functions, conversions, matrix tiles) is the chosen one's.
 const Isa& isa();
 
 /// The body of `op` over contiguous operands of `dtype` (where: its item size counts), from the chosen
@@ -66,10 +69,14 @@ LineFn find_body(Op op, DType dtype);
 /// Likewise for folding; null when there is none.
 FoldFn find_fold_body(Op op, DType dtype);
 
-namespace scalar {
-LineFn find_small_line(Op op, DType dtype);    ///< bool and the integers other than i32, i64
-LineFn find_complex_line(Op op, DType dtype);  ///< c64, c128
-FoldFn find_other_fold(Op op, DType dtype);
-}  // namespace scalar
+#define LAMELLA_DECLARE_PLAIN(isa)                                                     \
+  namespace isa {                                                                      \
+  LineFn find_small_line(Op op, DType dtype); /* bool, integers other than i32, i64 */ \
+  LineFn find_complex_line(Op op, DType dtype);                                        \
+  FoldFn find_other_fold(Op op, DType dtype);                                          \
+  }
+LAMELLA_DECLARE_PLAIN(scalar)
+LAMELLA_DECLARE_PLAIN(tiny)
+#undef LAMELLA_DECLARE_PLAIN
 
 }  // namespace lamella::kernels

@@ -24,16 +24,16 @@ template <int64_t kWidth, class T, template <class> class F> T fold_side_by_side
 
 // Few terms in a row even in short runs: many equal terms round the same way, half a roundoff a term.
 template <class T, template <class> class F> T fold_block(const T* a, int64_t n) {
-  if (n >= 64) return fold_side_by_side<32, T, F>(a, n);
-  if (n >= 16) return fold_side_by_side<8, T, F>(a, n);
+  if (n >= kHere.fold_many) return fold_side_by_side<kHere.fold_many / 2, T, F>(a, n);
+  if (n >= kHere.fold_some) return fold_side_by_side<kHere.fold_some / 2, T, F>(a, n);
   T r = a[0];
   for (int64_t i = 1; i < n; ++i) r = F<T>{}(r, a[i]);
   return r;
 }
 
-// Pairwise above blocks of 512 (16 terms an accumulator): the error grows with log n.
+// Pairwise above blocks of 512 (16 terms an accumulator of the usual 32): the error grows with log n.
 template <class T, template <class> class F> T fold_pairwise(const T* a, int64_t n) {
-  constexpr int64_t kBlock = 512;
+  constexpr int64_t kBlock = kHere.fold_block;
   if (n <= kBlock) return fold_block<T, F>(a, n);
   int64_t half = kBlock;
   while (half * 2 < n) half *= 2;
@@ -63,7 +63,7 @@ template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n
 
 // The first of n numbers that is x, in blocks whose search is a reduction; n if none is (x is NaN).
 template <class T> int64_t first_equal(const T* a, T x, int64_t n) {
-  constexpr int64_t kBlock = 64;
+  constexpr int64_t kBlock = kHere.search_block;
   int64_t i = 0;
   for (; i + kBlock <= n; i += kBlock) {
     int found = 0;
@@ -78,7 +78,7 @@ template <class T> int64_t first_equal(const T* a, T x, int64_t n) {
 /// element. The sum with it is rounded near 1 where that element outweighs the rest; its result there, minus
 /// that logarithm, would be right to a roundoff of 1 and not of itself.
 template <class T> void softmax_row(void* out, const void* in, int64_t n, bool log) {
-  constexpr int64_t kChunk = 512;
+  constexpr int64_t kChunk = kHere.softmax_chunk;
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(in);
   const T most = fold_pairwise<T, Maximum>(a, n);

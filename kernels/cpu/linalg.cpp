@@ -23,6 +23,7 @@ template <class T> T times(T a, T b) {
 
 // Sum of a[p] conj(b[p]); eight sums at once, for the processor's sake.
 template <class T> T dot(const T* a, const T* b, int64_t n) {
+  static_assert(kUsualThresholds.dot_width == 8);
   T acc[8] = {};
   int64_t p = 0;
   for (; p + 8 <= n; p += 8) {

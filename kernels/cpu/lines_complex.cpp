@@ -1,7 +1,7 @@
-// Pointwise lines of c64 and c128.
+// Pointwise lines of c64 and c128. Compiled as scalar and as tiny.
 #include "lamella/kernels/cpu/bodies.h"
 
-namespace lamella::kernels::scalar {
+namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
 template <class T> using part = typename T::value_type;
@@ -132,4 +132,4 @@ LineFn find_complex_line(Op op, DType dtype) {
   return dtype == DType::C64 ? complex_line<c64>(op) : complex_line<c128>(op);
 }
 
-}  // namespace lamella::kernels::scalar
+}  // namespace lamella::kernels::LAMELLA_BACKEND

@@ -1,9 +1,9 @@
 // Pointwise lines of the dtypes without a SIMD text: bool, the other integers, 16-byte moves; and folds of
-// all of them.
+// all of them. Compiled as scalar and as tiny.
 #include "lamella/core/rng.h"
 #include "lamella/kernels/cpu/line_switch.h"
 
-namespace lamella::kernels::scalar {
+namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
 template <class T> LineFn int_line(Op op) {
@@ -73,7 +73,7 @@ FoldFn bool_fold(Op op) {
 // Eight sums side by side of at most four terms each, then pairwise: many equal terms round the same way, and
 // a long row of them would drift by half a roundoff a term.
 template <class T> T complex_sum(const T* a, int64_t n) {
-  constexpr int64_t kWidth = 8, kBlock = 4 * kWidth;
+  constexpr int64_t kWidth = kHere.complex_fold, kBlock = kHere.complex_block;
   if (n <= kWidth) {
     T r = a[0];
     for (int64_t i = 1; i < n; ++i) r += a[i];
@@ -83,7 +83,10 @@ template <class T> T complex_sum(const T* a, int64_t n) {
     T acc[kWidth];
     for (int64_t j = 0; j < kWidth; ++j) acc[j] = a[j];
     for (int64_t i = kWidth; i < n; ++i) acc[i % kWidth] += a[i];
-    return ((acc[0] + acc[1]) + (acc[2] + acc[3])) + ((acc[4] + acc[5]) + (acc[6] + acc[7]));
+    for (int64_t w = 1; w < kWidth; w *= 2) {
+      for (int64_t j = 0; j < kWidth; j += 2 * w) acc[j] += acc[j + w];
+    }
+    return acc[0];
   }
   int64_t half = kBlock;
   while (half * 2 < n) half *= 2;
@@ -136,4 +139,4 @@ FoldFn find_other_fold(Op op, DType dtype) {
   }
 }
 
-}  // namespace lamella::kernels::scalar
+}  // namespace lamella::kernels::LAMELLA_BACKEND

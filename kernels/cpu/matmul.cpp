@@ -58,9 +58,6 @@ GemmFn find_gemm(DType exec) {
 }
 
 #if LAMELLA_HAVE_BLAS
-// Where BLAS begins to win over the own kernel.
-constexpr int64_t kBlasFrom = 48 * 48 * 48;
-
 bool fits_int(int64_t v) { return v <= 0x7fffffff; }
 
 // BLAS wants one of the strides to be 1 and the other to be at least the extent.
@@ -96,11 +93,12 @@ void call_blas(DType exec, const BlasCall& s, const void* a, const void* b, void
   }
 }
 
+// Where it wins over the own kernel.
 bool try_blas(DType exec, const GemmCall& g) {
   static const bool one_thread = (openblas_set_num_threads(1), true);
   const bool supported =
       exec == DType::F32 || exec == DType::F64 || exec == DType::C64 || exec == DType::C128;
-  if (!one_thread || !supported || g.k == 0 || g.n * g.m < kBlasFrom / g.k) return false;
+  if (!one_thread || !supported || g.k == 0 || g.n * g.m < thresholds().blas / g.k) return false;
   if (!fits_int(g.n) || !fits_int(g.m) || !fits_int(g.k) || !fits_int(g.c_row)) return false;
   BlasCall s{CblasNoTrans, CblasNoTrans, int(g.n), int(g.m), int(g.k), 0, int(g.b_row), int(g.c_row)};
   const Matrix a{nullptr, g.a_row, g.a_col};

@@ -19,13 +19,14 @@ struct Rows {
 void find_rows(const View& in, Rows rows) {
   const int last = in.rank - 1;
   const int64_t item = itemsize(in.dtype), size = in.sizes[last], step = in.strides[last] * item;
+  const int64_t most = thresholds().tile;
   const Mover truth = make_mover(in.dtype, DType::Bool);
   int64_t index[IterPlan::kMaxDims] = {};
   const char* at = in.as<char>();
   for (int d = last - 1; d >= -1;) {
-    for (int64_t i = 0; i < size; i += kTile) {
+    for (int64_t i = 0; i < size; i += most) {
       bool tile[kTile];
-      const int64_t n = std::min(kTile, size - i);
+      const int64_t n = std::min(most, size - i);
       truth.strided(reinterpret_cast<char*>(tile), 1, at + i * step, step, n);
       for (int64_t j = 0; j < n; ++j) {
         index[last] = i + j;

@@ -75,7 +75,7 @@ void run_blocks(Run& run, const IterPlan& plan) {
   for (int k = 0; k < ins; ++k) direct = direct && run.readers[k].direct(plan.stride(k + 1, 0));
   if (direct) shape = {plan.size(0), 1};
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    if (n1 > 1 && n0 >= kSquare) return run_rows(run, plan, at, n0, n1);
+    if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1);
     const void* sources[3];
     for (int k = 0; k < ins; ++k) {
       sources[k] = run.readers[k].read(at[k + 1], plan.stride(k + 1, 0), plan.stride(k + 1, 1), n0, n1);

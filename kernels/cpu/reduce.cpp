@@ -8,9 +8,6 @@
 namespace lamella::kernels {
 namespace {
 
-// Below this many terms an output tile is built term by term: the cost of starting a fold would dominate.
-constexpr int64_t kFewTerms = 16;
-
 struct Reduction {
   const char* name;
   Op op;
@@ -50,7 +47,7 @@ void reduce_along(Reduction& r) {
 void reduce_across(Reduction& r) {
   const int64_t item = itemsize(r.exec);
   const int64_t slot_bytes = kTile * item;
-  const int64_t run = r.op == Op::add && is_inexact(r.exec) ? kTermsInARow : r.reduced.numel;
+  const int64_t run = r.op == Op::add && is_inexact(r.exec) ? thresholds().terms_in_a_row : r.reduced.numel;
   Cascade cascade(r.line, slot_bytes, 0);
   for_each_block(r.kept, choose_block(r.kept), [&](char* const* at, int64_t n0, int64_t n1) {
     const int64_t n = n0 * n1, s0 = r.kept.stride(1, 0), s1 = r.kept.stride(1, 1);
@@ -84,12 +81,13 @@ void fill_identity(const View& out, bool one) {
   });
 }
 
-// Whether the reduced dims are the inner ones in memory.
+// Whether the reduced dims are the inner ones in memory. With few terms an output tile is built term by term:
+// the cost of starting a fold would dominate.
 bool runs_along(const Reduction& r) {
   if (r.kept.numel == 1) return true;
-  if (r.reduced.numel <= kFewTerms) return false;
+  if (r.reduced.numel <= thresholds().few_terms) return false;
   const int64_t kept = std::abs(r.kept.stride(1, 0)), reduced = std::abs(r.reduced.stride(0, 0));
-  return kept == 0 || reduced <= kept || r.kept.size(0) < 4;
+  return kept == 0 || reduced <= kept || r.kept.size(0) < thresholds().few_results;
 }
 
 void reduce(const char* kernel, Op op, const KernelCall& call) {

@@ -91,10 +91,11 @@ struct Scan {
 };
 
 void scan_along(Scan& s) {
-  for_each_outer(s.lines, 0, [&s](char* const* at) {
+  const int64_t tile = thresholds().tile;
+  for_each_outer(s.lines, 0, [&s, tile](char* const* at) {
     s.body.start(s.state, 1);
-    for (int64_t i = 0; i < s.size; i += kTile) {
-      const int64_t n = std::min(kTile, s.size - i);
+    for (int64_t i = 0; i < s.size; i += tile) {
+      const int64_t n = std::min(tile, s.size - i);
       const char* in = s.reader.read(at[1] + i * s.in_step, s.in_step, 0, n, 1);
       char* out = at[0] + i * s.out_step;
       const bool direct = s.writer.direct(s.out_step, 0, n, 1);
@@ -132,7 +133,7 @@ void scan(const char* kernel, Body body, const KernelCall& call) {
   s.size = line_size(out, dim), s.out_step = line_step(out, dim), s.in_step = line_step(in, dim);
   s.reader.open(in.dtype, exec_dtype(call.compute));
   s.writer.open(exec_dtype(call.compute), out.dtype);
-  const bool across = s.lines.size(0) >= 8 && s.lines.stride(0, 0) < s.out_step;
+  const bool across = s.lines.size(0) >= thresholds().lines_across && s.lines.stride(0, 0) < s.out_step;
   across ? scan_across(s) : scan_along(s);
 }
 

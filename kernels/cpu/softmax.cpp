@@ -51,6 +51,7 @@ template <class T> void log_of_sums(T* sums, const T* most, int64_t n) {
 
 template <class Read> void gather_statistics(const Softmax& s, Statistics& stats, int64_t n, Read&& read) {
   const size_t bytes = size_t(n * itemsize(s.exec));
+  const int64_t in_a_row = thresholds().terms_in_a_row;
   std::memcpy(stats.most, read(0), bytes);
   for (int64_t i = 1; i < s.size; ++i) apply(Op::maximum, s.exec, stats.most, stats.most, read(i), n);
   std::fill_n(stats.left_out, n, false);
@@ -58,13 +59,13 @@ template <class Read> void gather_statistics(const Softmax& s, Statistics& stats
   alignas(64) char work[kTile * sizeof(double)];
   for (int64_t i = 0; i < s.size; ++i) {
     char* const run = stats.sums.slot(stats.sums.depth());
-    char* const term = i % kTermsInARow == 0 ? run : work;
+    char* const term = i % in_a_row == 0 ? run : work;
     apply(Op::sub, s.exec, term, read(i), stats.most, n);
     if (s.log && s.exec == DType::F32) leave_out_first(reinterpret_cast<float*>(term), stats.left_out, n);
     else if (s.log) leave_out_first(reinterpret_cast<double*>(term), stats.left_out, n);
     apply(Op::exp, s.exec, term, term, nullptr, n);
     if (term == work) apply(Op::add, s.exec, run, run, work, n);
-    if ((i + 1) % kTermsInARow == 0 || i + 1 == s.size) stats.sums.push();
+    if ((i + 1) % in_a_row == 0 || i + 1 == s.size) stats.sums.push();
   }
   stats.sums.finish();
 }
@@ -116,7 +117,8 @@ void softmax_lines(const char* kernel, const KernelCall& call, bool log) {
   s.lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
   s.reader.open(in.dtype, exec);
   s.writer.open(exec, out.dtype);
-  if (s.lines.size(0) >= 8 && s.lines.stride(0, 0) < s.out_step) return softmax_across(s);
+  if (s.lines.size(0) >= thresholds().lines_across && s.lines.stride(0, 0) < s.out_step)
+    return softmax_across(s);
   std::vector<char> buffer(size_t(s.size * itemsize(exec)));
   softmax_along(s, row, buffer);
 }

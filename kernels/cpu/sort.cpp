@@ -54,8 +54,7 @@ void radix_sort(std::vector<Entry>& entries, std::vector<Entry>& spare) {
 }
 
 void sort_entries(std::vector<Entry>& entries, std::vector<Entry>& spare) {
-  constexpr size_t kRadixFrom = 256;
-  if (entries.size() >= kRadixFrom) return radix_sort(entries, spare);
+  if (entries.size() >= size_t(thresholds().radix)) return radix_sort(entries, spare);
   // Indices differ, so comparing (key, index) is stable without a stable algorithm.
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) {
     return a.key != b.key ? a.key < b.key : a.index < b.index;

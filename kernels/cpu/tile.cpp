@@ -51,15 +51,16 @@ void TileWriter::write(char* p, int64_t s0, int64_t s1, int64_t n0, int64_t n1, 
 
 BlockShape choose_block(const IterPlan& plan) {
   const int64_t d0 = plan.size(0), d1 = plan.size(1);
+  const int64_t tile = thresholds().tile, square = thresholds().square;
   const auto across = [&plan](int k) {
     const int64_t s0 = std::abs(plan.stride(k, 0)), s1 = std::abs(plan.stride(k, 1));
     return s1 != 0 && s1 < s0;
   };
   bool transposed = false;
   for (int k = 0; k < plan.operands; ++k) transposed |= across(k);
-  if (transposed && d0 > kSquare && d1 > 1) return {kSquare, std::min(d1, kTile / kSquare)};
-  if (d0 >= kTile) return {kTile, 1};
-  return {d0, std::clamp<int64_t>(kTile / std::max<int64_t>(d0, 1), 1, std::max<int64_t>(d1, 1))};
+  if (transposed && d0 > square && d1 > 1) return {square, std::min(d1, tile / square)};
+  if (d0 >= tile) return {tile, 1};
+  return {d0, std::clamp<int64_t>(tile / std::max<int64_t>(d0, 1), 1, std::max<int64_t>(d1, 1))};
 }
 
 void move_plan(const Mover& mover, const IterPlan& plan) {

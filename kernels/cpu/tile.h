@@ -6,13 +6,14 @@
 #include <algorithm>
 
 #include "lamella/core/plan.h"
+#include "lamella/core/thresholds.h"
 #include "lamella/kernels/cpu/cast.h"
 
 namespace lamella::kernels {
 
-inline constexpr int64_t kTile =
-    1024;  // elements: 4 KiB of f32, three operands stay in the first-level cache
-inline constexpr int64_t kSquare = 32;
+/// Room of a buffer in elements, of which thresholds().tile are used: 4 KiB of f32, three operands stay in
+/// the first-level cache.
+inline constexpr int64_t kTile = kUsualThresholds.tile;
 inline constexpr int64_t kMaxItem = 16;
 
 /// The dtype the arithmetic of `compute` runs in: f32 for f16 and bf16.
@@ -62,8 +63,8 @@ class TileWriter {
 struct BlockShape {
   int64_t n0, n1;
 };
-/// Rows of up to kTile elements; several short rows at once; kSquare x kSquare where an operand runs across
-/// (a transpose), so that each of its cache lines is used whole.
+/// Rows of up to a tile; several short rows at once; squares where an operand runs across (a transpose), so
+/// that each of its cache lines is used whole.
 BlockShape choose_block(const IterPlan& plan);
 
 /// Calls f(pointers, n0, n1) for each block of `plan`.

@@ -1,0 +1,112 @@
+// Sizes from which something is done in another way: blocks, tiles, short ways, library calls. One list,
+// which kernels read their constants from and the laws their sizes.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace lamella {
+
+/// NOTE: [thresholds] A bug beyond a threshold passes every small case: a scan that begins anew with each
+/// block of 1024, a sort that is wrong from 256 elements on. So each of them is a row of this list and has a
+/// second, lowered value. The instruction set "tiny" (LAMELLA_ISA=tiny, or ScopedThresholds) runs the same
+/// code with the lowered ones, and law 98 compares; cases are drawn within 1 of the usual ones. A kernel,
+/// rule or list with a size of its own adds its row here and takes its constant from here.
+enum class CountedIn : uint8_t {
+  Size,      ///< indices along one dim, or elements of a dense tensor
+  Products,  ///< multiplications of a matrix product: rows times inner size times columns
+  Bytes,     ///< of a tensor's elements
+  Rank,      ///< dims
+  Entries    ///< of a list
+};
+
+// T(name, usual, lowered, counted in, kernels, what is done from there on). 0 turns a short way off; where
+// both values are equal it cannot be lowered, being the size of an object. Kernels are those that read it:
+// "pointwise" and "all" stand for many, and a ~ says that roundings come in another order.
+// clang-format off
+#define LAMELLA_THRESHOLDS(T) \
+  T(tile, 1024, 16, Size, "pointwise copy cumsum cumprod softmax~ log_softmax~ " \
+    "sum~ prod~ amax amin nonzero count_nonzero", \
+    "what is strided, broadcast or converted goes through buffers of so many elements") \
+  T(square, 32, 4, Size, "pointwise copy flip", "a transpose goes in squares of this side") \
+  T(long_run, 16, 2, Size, "pointwise copy flip", "rows are moved one by one, shorter ones as a block") \
+  T(short_run, 16, 0, Size, "pointwise", "a line is a vector loop, a shorter one a loop of four") \
+  T(straight, 4096, 0, Size, "pointwise", "dense operands of one type get a plan above it") \
+  T(few_terms, 16, 2, Size, "sum~ prod~ amax amin", "above it reductions may run along the reduced dims") \
+  T(few_results, 4, 2, Size, "sum~ prod~ amax amin", "reductions may run across the reduced dims") \
+  T(terms_in_a_row, 8, 2, Size, "sum~ softmax~ log_softmax~", "sums across lines are of partial sums") \
+  T(fold_some, 16, 4, Size, "sum~ prod~ amax amin softmax~ log_softmax~", \
+    "a fold keeps half as many results") \
+  T(fold_many, 64, 8, Size, "sum~ prod~ amax amin softmax~ log_softmax~", \
+    "a fold keeps half as many results") \
+  T(fold_block, 512, 8, Size, "sum~ prod~ amax amin softmax~ log_softmax~", \
+    "a fold is pairwise above it") \
+  T(complex_fold, 8, 2, Size, "sum~", "a complex sum keeps so many results above it") \
+  T(complex_block, 32, 8, Size, "sum~", "a complex sum is pairwise above it") \
+  T(lines_across, 8, 2, Size, "cumsum cumprod softmax~ log_softmax~", \
+    "neighbouring lines run side by side") \
+  T(softmax_chunk, 512, 8, Size, "log_softmax~", "the sum goes in chunks") \
+  T(search_block, 64, 8, Size, "log_softmax", "the greatest element is looked for in blocks") \
+  T(argmax_lines, 256, 8, Size, "argmax", "lines side by side go in groups") \
+  T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
+  T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
+  T(dot_width, 8, 8, Size, "cholesky", "a dot product keeps so many results") \
+  T(inline_dims, 5, 5, Rank, "all", "sizes and strides lie on the heap above it") \
+  T(inline_bytes, 64, 64, Bytes, "all", "elements lie in a block of their own above it") \
+  T(pooled_bytes, 4096, 4096, Bytes, "all", "blocks come from malloc above it, smaller ones from pools") \
+  T(few_tracked, 4, 4, Entries, "all", "recording a call needs the heap above it") \
+  T(few_waiting, 8, 8, Entries, "all", "nodes that wait in backward are found by an index above it") \
+  T(inline_values, 8, 8, Entries, "all", "copied frames and saved sizes need the heap above it")
+// clang-format on
+
+struct Thresholds {
+#define LAMELLA_THRESHOLD_FIELD(name, usual, lowered, in, kernels, what) int64_t name = usual;
+  LAMELLA_THRESHOLDS(LAMELLA_THRESHOLD_FIELD)
+#undef LAMELLA_THRESHOLD_FIELD
+  bool lowered = false;
+};
+inline constexpr Thresholds kUsualThresholds;
+inline constexpr Thresholds kLoweredThresholds = {
+#define LAMELLA_THRESHOLD_LOWERED(name, usual, lowered, in, kernels, what) .name = lowered,
+    LAMELLA_THRESHOLDS(LAMELLA_THRESHOLD_LOWERED)
+#undef LAMELLA_THRESHOLD_LOWERED
+        .lowered = true};
+
+/// A row of the list.
+struct Threshold {
+  std::string_view name;
+  int64_t usual, lowered;
+  CountedIn in;
+  std::string_view kernels, what;
+
+  /// Whether a kernel reads it. "pointwise" asks for all pointwise ones.
+  bool concerns(std::string_view kernel) const;
+  /// Whether the kernel's results may be rounded in another order on the two sides.
+  bool rounds(std::string_view kernel) const;
+};
+std::span<const Threshold> all_thresholds();
+
+namespace detail {
+extern Thresholds thresholds_of_process;  ///< usual, unless LAMELLA_ISA is "tiny"
+inline thread_local constinit const Thresholds* thresholds_of_thread = &thresholds_of_process;
+}  // namespace detail
+
+/// Those that kernels called by this thread keep. What is compiled once per instruction set has constants.
+inline const Thresholds& thresholds() { return *detail::thresholds_of_thread; }
+
+/// Other thresholds for a scope, on this thread. A pinned table decides about short ways in front of kernels.
+class ScopedThresholds {
+ public:
+  explicit ScopedThresholds(const Thresholds& t) : saved_(detail::thresholds_of_thread) {
+    detail::thresholds_of_thread = &t;
+  }
+  ~ScopedThresholds() { detail::thresholds_of_thread = saved_; }
+  ScopedThresholds(const ScopedThresholds&) = delete;
+  ScopedThresholds& operator=(const ScopedThresholds&) = delete;
+
+ private:
+  const Thresholds* saved_;
+};
+
+}  // namespace lamella
