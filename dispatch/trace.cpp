@@ -42,11 +42,13 @@ void Trace::on_call(const Frame& frame, KeySet, int chosen) {
   if (op.properties & (kRandom | kAmbient)) include |= state.ambient;
   if (op.takes_functions) include |= live_levels().bits;  // and base autograd, always
   line += "  include " + live_keys_text(live_part(include));
-  line += "   -> " + (op.composite ? std::string("composite") : live_key_name(chosen));
+  // Most cells of a composite are one: that of the reference column may run its definition.
+  const bool composed = op.composite && op.cells[chosen] == op.cells[int(Device::CPU)];
+  line += "   -> " + (composed ? std::string("composite") : live_key_name(chosen));
   text_ += line + "\n";
   ++depth_;
   ++calls_;
-  if (!op.composite && chosen < kAutogradKey) ++kernels_;
+  if (!composed && chosen < kAutogradKey) ++kernels_;
 }
 
 void Trace::on_return(const Frame&) { --depth_; }

@@ -67,6 +67,7 @@ const std::vector<std::string>& unreachable() {
       "derivative(\"",                  // a rule that counts its values wrongly: when an operator is defined
       "\" is None; expected a tensor",  // frames built by hand; typed and boxed calls refuse earlier
       ": no batch rule, and it returns a list",  // lists come from composites alone
+      "the definition refuses",                  // the composite does, in words of its own
   };
   return kTexts;
 }

@@ -1,6 +1,7 @@
 // Between complex numbers and their parts. Derivatives: vjp = J^H dy for Re<a, b> = Re(conj(a) b); jvp is
 // real-linear.
 #include "lamella/ops/define.h"
+#include "lamella/ops/definitions.h"
 
 namespace lamella::ops {
 
@@ -84,6 +85,9 @@ void define_complex() {
   define_parts();
   OpTable::add({.schema = "conj(Tensor x) -> Tensor(a)",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_same,
+                .kernel = {.reference = kernels::reference::in_row_major_order},
+                .launch = definition::run_conjugate,
                 .composite = conj_of,
                 .jvp = by_composition(),
                 .vjp = by_composition(),
@@ -91,6 +95,9 @@ void define_complex() {
                 .doc = "The complex conjugate; a real x itself."});
   OpTable::add({.schema = "real(Tensor x) -> Tensor(a)",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_real,
+                .kernel = {.reference = kernels::reference::in_row_major_order},
+                .launch = definition::run_copy,
                 .composite = real_of,
                 .jvp = by_composition(),
                 .vjp = by_composition(),

@@ -3,6 +3,7 @@
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/definitions.h"
 
 namespace lamella::ops {
 
@@ -243,6 +244,8 @@ void define_contract() {
                 .doc = "Product of a matrix [n,k] and a vector [k]; otherwise as mm."});
   OpTable::add({.schema = "matmul(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_matmul,
+                .kernel = {.reference = kernels::reference::product},
                 .composite = matmul_composite,
                 .jvp = by_composition(),
                 .vjp = by_composition(),

@@ -3,6 +3,7 @@
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/definitions.h"
 #include "lamella/ops/geometry.h"
 
 namespace lamella::ops {
@@ -198,6 +199,9 @@ void define_copy() {
   OpTable::add(
       {.schema = "contiguous(Tensor x) -> Tensor(a)",
        .shape = ShapeClass::Composite,
+       .infer = definition::shape_of_same,
+       .kernel = {.reference = kernels::reference::in_row_major_order},
+       .launch = definition::run_copy,
        .composite = make_contiguous,
        .jvp = by_composition(),
        .vjp = by_composition(),

@@ -275,6 +275,7 @@ void define_sized() {
                 .doc = "Ones of the given shape on the CPU; the default dtype unless one is given."});
   OpTable::add({.schema = "empty(Size size, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::Factory,
+                .infer = infer_sized,  // see NOTE: [definitions of composites]
                 .composite = run_empty,
                 .jvp = by_composition(),
                 .vjp = by_composition(),

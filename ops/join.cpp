@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
+#include "lamella/ops/definitions.h"
 #include "lamella/ops/geometry.h"
 
 namespace lamella::ops {
@@ -225,6 +226,9 @@ void define_join() {
                        "elements add nothing. Errors: value for an empty list, shape."});
   OpTable::add({.schema = "stack(Tensor[] tensors, Dim dim=0) -> Tensor",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_stack,
+                .kernel = {.reference = kernels::reference::stacked},
+                .launch = definition::run_stack,
                 .composite = stack_of,
                 .jvp = by_composition(),
                 .vjp = by_composition(),
@@ -235,6 +239,8 @@ void define_join() {
                        "shape."});
   OpTable::add({.schema = "split(Tensor x, int split_size, Dim dim=0) -> Tensor(a)[]",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_split,
+                .kernel = {.reference = kernels::reference::cut},
                 .composite = split_of,
                 .jvp = by_composition(),
                 .vjp = by_composition(),
@@ -244,6 +250,8 @@ void define_join() {
                        "split_size > 0."});
   OpTable::add({.schema = "split_with_sizes(Tensor x, int[] split_sizes, Dim dim=0) -> Tensor(a)[]",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_split_with_sizes,
+                .kernel = {.reference = kernels::reference::cut},
                 .composite = split_with_sizes_of,
                 .jvp = by_composition(),
                 .vjp = by_composition(),

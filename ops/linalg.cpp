@@ -3,6 +3,7 @@
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/definitions.h"
 #include "lamella/ops/structured.h"
 
 namespace lamella::ops {
@@ -231,6 +232,8 @@ void define_cholesky() {
                        "a matrix is not positive definite. Backward error at most n * 2^-p * |x|."});
   OpTable::add({.schema = "cholesky(Tensor x, bool upper=False) -> Tensor",
                 .shape = ShapeClass::Linalg,
+                .infer = definition::shape_of_cholesky,
+                .kernel = {.reference = kernels::reference::cholesky},
                 .composite =
                     [](Frame& f) {
                       under_own_name(f, "linalg_cholesky",

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lamella/ops/define.h"
+#include "lamella/ops/definitions.h"
 
 namespace lamella::ops {
 
@@ -70,6 +71,9 @@ void define_norm() {
   OpTable::add({.schema = "layer_norm(Tensor x, Size normalized_shape, Tensor? weight=None, Tensor? "
                           "bias=None, float eps=1e-05) -> Tensor",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_layer_norm,
+                .kernel = {.reference = kernels::reference::normalised},
+                .launch = definition::run_layer_norm,
                 .composite = [](Frame& f) { f.results[0] = normalise(f).out; },
                 .jvp = by_composition(),
                 .vjp = by_composition(),
@@ -81,6 +85,9 @@ void define_norm() {
   OpTable::add({.schema = "native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, "
                           "float eps) -> (Tensor, Tensor, Tensor)",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_native_layer_norm,
+                .kernel = {.reference = kernels::reference::normalised},
+                .launch = definition::run_layer_norm,
                 .composite =
                     [](Frame& f) {
                       Normalised n = normalise(f);

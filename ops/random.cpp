@@ -2,6 +2,7 @@
 // parallel.
 #include "lamella/core/generator.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/definitions.h"
 
 namespace lamella::ops {
 
@@ -138,6 +139,8 @@ void define_random() {
                        "streams. Error dtype unless both are u64."});
   OpTable::add({.schema = "split_key(Tensor key, int num) -> Tensor",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_split_key,
+                .kernel = {.reference = kernels::reference::keys_of},
                 .composite = split_key_of,
                 .jvp = not_differentiable(kIntegers),
                 .vjp = not_differentiable(kIntegers),

@@ -3,6 +3,7 @@
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/definitions.h"
 
 namespace lamella::ops {
 
@@ -259,6 +260,8 @@ void define_sums() {
   OpTable::add(
       {.schema = "mean(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Composite,
+       .infer = definition::shape_of_mean,
+       .kernel = {.reference = kernels::reference::mean},
        .composite = mean_composite,
        .jvp = by_composition(),
        .vjp = by_composition(),
@@ -268,6 +271,8 @@ void define_sums() {
               "are converted to dtype first. Error dtype when the result would be integer or bool."});
   OpTable::add({.schema = "sum_to_size(Tensor x, Size size) -> Tensor",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_sum_to_size,
+                .kernel = {.reference = kernels::reference::summed_to},
                 .composite = sum_to_size_composite,
                 .jvp = by_composition(),
                 .vjp = by_composition(),

@@ -248,8 +248,34 @@ bool run_line(Frame& f) {
   for (size_t i = 0; i < n; ++i) f.results[i] = std::move(outs[i]);
 }
 
+/// see NOTE: [definitions of composites]
+void run_definition(Frame& f) {
+  check_args(f, int(Device::Reference));
+  Inferred inferred;
+  infer(f, inferred);
+  Tensors outs;
+  for (const Shape& s : inferred.outs) outs.push_back(make_tensor(s.sizes, s.dtype, Device::Reference));
+  launch(f, inferred, outs, true);
+  if (f.op->schema.result_kind == ResultKind::TensorList) *f.list = std::move(outs);
+  else std::ranges::move(outs, f.results);
+}
+
+/// What the definition refuses the composite refuses in words that say why; what it lets pass is refused.
+void definition_cell(Frame& f) {
+  try {
+    run_definition(f);
+  } catch (const Error&) {
+    f.op->composite(f);
+    throw;
+  }
+}
+
 void backend_cell(Frame& f, int key) {
-  if (key == int(Device::CPU) && run_line(f)) return;
+  if (key == int(Device::CPU)) {
+    if (run_line(f)) return;
+  } else if (f.op->composite) {
+    return definition_cell(f);
+  }
   run_general(f, key);
 }
 
@@ -362,6 +388,16 @@ void check_written(const Frame& base, std::string_view arg, const Tensor& target
 }
 
 void infer_frame(const Frame& frame, Inferred& out) { infer(frame, out); }
+
+bool has_definition(const Op& op) { return op.composite && op.infer && op.kernel.reference; }
+
+Tensors call_definition(const Op& op, const Values& values) {
+  const BoxedArgs args(op, values);
+  Tensors list, results(size_t(op.schema.n_results));
+  Frame frame{&op, args.data(), results.data(), &list};
+  run_definition(frame);
+  return op.schema.result_kind == ResultKind::TensorList ? list : results;
+}
 
 void install_class_hooks() {
   set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell, probe_lines});

@@ -9,8 +9,15 @@ namespace lamella::ops {
 void install_class_hooks();
 
 /// Shape, dtype and attributes of the results of a (functional) frame, from logical sizes: raises what the
-/// operator would raise for these shapes. Not for views and composites.
+/// operator would raise for these shapes. Not for views; for composites by definition.
 void infer_frame(const Frame& frame, Inferred& out);
+
+/// Whether the row of a composite states what it is besides how it is composed: see NOTE: [definitions of
+/// composites].
+bool has_definition(const Op& op);
+/// The composite's results on the reference column by its definition, where no result shares memory with an
+/// argument. Errors: what the definition refuses, in a text that says no more.
+Tensors call_definition(const Op& op, const Values& values);
 
 /// Raises unless `target`, called `arg`, can hold `result`: sizes, dtype, elements apart from each other.
 void check_target(const Op& base, std::string_view arg, const Tensor& target, const Shape& result);

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
+#include "lamella/ops/definitions.h"
 #include "lamella/ops/geometry.h"
 
 namespace lamella::ops {
@@ -366,6 +367,9 @@ void define_reshaping() {
                        "differ or x's strides do not allow it without a copy."});
   OpTable::add({.schema = "reshape(Tensor x, Size size) -> Tensor(a)",
                 .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_reshape,
+                .kernel = {.reference = kernels::reference::in_row_major_order},
+                .launch = definition::run_copy,
                 .composite = reshape_of,
                 .jvp = by_composition(),
                 .vjp = by_composition(),

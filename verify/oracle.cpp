@@ -6,7 +6,7 @@
 #include <cstring>
 #include <quadmath.h>
 
-#include "lamella/dispatch/call.h"
+#include "lamella/ops/structured.h"
 #include "lamella/verify/fault.h"
 
 namespace lamella::verify {
@@ -93,7 +93,8 @@ Tensors forward_on_cpu(const Op& op, Values args);  // oracle_on_cpu.cpp
 Tensors reference_forward(const Op& op, const Values& reference_args) {
   if (faulty(Fault::OracleOnCpu)) return forward_on_cpu(op, reference_args);
   const WideDefault wide;
-  Tensors ys = call_boxed(op, reference_args);
+  Tensors ys =
+      ops::has_definition(op) ? ops::call_definition(op, reference_args) : call_boxed(op, reference_args);
   for (Tensor& y : ys)
     if (y.dtype() != widen(y.dtype())) y = to_reference(y);  // a dtype the operator's rules name
     else if (!y.is_contiguous()) y = plain_copy(y);

@@ -134,7 +134,7 @@ class Oracle {
   std::vector<Seconds> seconds_;
 };
 
-/// The oracle's results for a whole case, without derivatives.
+/// The oracle's results for a whole case, without derivatives. Of a composite those of its definition.
 Tensors reference_forward(const Op& op, const Values& reference_args);
 
 }  // namespace lamella::verify

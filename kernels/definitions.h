@@ -1,0 +1,34 @@
+// Plain definitions of operators that are composites of others: kernels of the reference column alone.
+#pragma once
+
+#include "lamella/core/view.h"
+
+namespace lamella::kernels::reference {
+
+// The oracle would otherwise run the same composite as the CPU, over other kernels: a wrong formula would be
+// wrong on both. Each result is computed here from the arguments' elements by their indices, in f128 (c256)
+// where it is inexact, and rounded once. `ints` hold what no view shows.
+
+/// outs[0] = ins[0], element by element in row-major order, in whatever sizes. ints[0]: 0 as they are, 1
+/// conjugated; a real outs[0] takes the real parts.
+void in_row_major_order(const KernelCall& call);
+/// outs[0] has one dim more than each of ins, at ints[0]: element [.., k, ..] is element [.., ..] of ins[k].
+void stacked(const KernelCall& call);
+/// outs[k][.., i, ..] = ins[0][.., ints[1 + k] + i, ..] along the dim ints[0].
+void cut(const KernelCall& call);
+/// outs[0] = the sum of ins[0] over the dims d with ints[d] != 0, divided by the count; the other dims are
+/// those of outs[0] in order, where reduced ones have size 1 or are missing. Elements count in call.compute.
+void mean(const KernelCall& call);
+/// outs[0] = the sum of ins[0] over the leading dims it has more and over those where outs[0] has size 1.
+void summed_to(const KernelCall& call);
+/// outs: normalised x, mean, 1 / sqrt(var + eps), the latter two with size 1 in the last ints[0] dims, over
+/// which they are taken; only the first may be wanted. ins: x, then weight if ints[1], bias if ints[2].
+/// scalars[0]: eps.
+void normalised(const KernelCall& call);
+/// Product over the last dim of ins[0] and the second to last of ins[1], batch dims broadcast; a vector is
+/// one row or column, which outs[0] does not have.
+void product(const KernelCall& call);
+/// outs[0][.., i] = fold_in(ins[0][..], i), u64.
+void keys_of(const KernelCall& call);
+
+}  // namespace lamella::kernels::reference

@@ -1,0 +1,250 @@
+// Shapes of composites from their docs, and how the reference column's kernels are given their arguments.
+#include "lamella/ops/definitions.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lamella/ops/define.h"
+
+namespace lamella::ops::definition {
+
+namespace {
+/// Composites say what is wrong, and are asked for it (structured.cpp); here it is enough that it is.
+void require(const Frame& f, bool holds, ErrorCode otherwise) {
+  if (!holds) fail(otherwise, "{}: the definition refuses these arguments", op_name(f));
+}
+
+/// The dim counted from the front.
+int64_t from_front(const Frame& f, int64_t dim, int64_t rank) {
+  rank = std::max<int64_t>(rank, 1);
+  require(f, dim >= -rank && dim < rank, ErrorCode::DimOutOfRange);
+  return (dim + rank) % rank;
+}
+
+/// The product of sizes, of which no empty one hides that the others are too large.
+int64_t elements(const Frame& f, Ints sizes) {
+  require(f, sizes.size() <= 64, ErrorCode::Shape);
+  __int128 span = 1, count = 1;
+  for (const int64_t s : sizes) {
+    span *= s > 1 ? s : 1;
+    require(f, span <= __int128(1) << 58, ErrorCode::Overflow);
+    count *= s;
+  }
+  return int64_t(count);
+}
+
+void one_result(const Frame& f, Inferred& out, const Dims& sizes, DType dtype) {
+  elements(f, sizes);
+  out.compute = dtype;
+  out.outs.push_back({sizes, dtype});
+}
+
+/// All of `ins` and `outs` as they are.
+void run_plainly(const Launch& l, TensorSpan ins, Ints ints, std::span<const Scalar> scalars = {}) {
+  std::vector<View> from, to;
+  for (const Tensor& t : ins) from.push_back(t.view_of());
+  for (const Tensor& t : l.outs) to.push_back(t.view_of());
+  run(l, to, from, ints, scalars);
+}
+}  // namespace
+
+void shape_of_same(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  one_result(f, out, x.sizes(), x.dtype());
+}
+
+void shape_of_real(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  one_result(f, out, x.sizes(), to_real(x.dtype()));
+}
+
+void shape_of_reshape(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  Dims sizes(f.ints(1)), known;
+  for (const int64_t s : sizes) {
+    require(f, s >= -1, ErrorCode::Shape);
+    if (s >= 0) known.push_back(s);
+  }
+  require(f, sizes.size() - known.size() <= 1, ErrorCode::Shape);
+  const int64_t given = elements(f, known);
+  for (int64_t& s : sizes)
+    if (s == -1) {
+      require(f, given > 0 && x.numel() % given == 0, ErrorCode::Shape);
+      s = x.numel() / given;
+    }
+  require(f, sizes.size() > known.size() || given == x.numel(), ErrorCode::Shape);
+  one_result(f, out, sizes, x.dtype());
+}
+
+void run_copy(const Launch& l) { run_plainly(l, {&l.frame.tensor(0), 1}, Dims{0}); }
+void run_conjugate(const Launch& l) {
+  run_plainly(l, {&l.frame.tensor(0), 1}, Dims{is_complex(l.outs[0].dtype())});
+}
+
+void shape_of_stack(const Frame& f, Inferred& out) {
+  const TensorSpan tensors = f.tensors(0);
+  require(f, !tensors.empty(), ErrorCode::Value);
+  const Tensor& first = tensors[0];
+  const int64_t dim = from_front(f, f.arg<int64_t>(1), first.rank() + 1);
+  require(f, first.rank() < 64, ErrorCode::Shape);
+  DType dtype = first.dtype();  // all have one rank: none promotes as a scalar beside others
+  for (const Tensor& t : tensors) {
+    require(f, Dims(t.sizes()) == Dims(first.sizes()), ErrorCode::Shape);
+    dtype = promote(dtype, t.dtype());
+  }
+  Dims sizes(first.sizes());
+  sizes.insert(int(dim), int64_t(tensors.size()));
+  one_result(f, out, sizes, dtype);
+  out.ints = {dim};
+}
+void run_stack(const Launch& l) { run_plainly(l, l.frame.tensors(0), l.inferred.ints); }
+
+namespace {
+/// Parts of these lengths along the dim of parameter 2; ints: the dim, where each part begins.
+void shape_of_parts(const Frame& f, Inferred& out, int64_t dim, const std::vector<int64_t>& lengths) {
+  const Tensor& x = f.tensor(0);
+  out.ints = {dim};
+  int64_t at = 0;
+  for (const int64_t n : lengths) {
+    Dims sizes(x.sizes());
+    sizes[int(dim)] = n;
+    out.outs.push_back({sizes, x.dtype()});
+    out.ints.push_back(at);
+    at += n;
+  }
+}
+int64_t split_dim(const Frame& f) {
+  require(f, f.tensor(0).rank() > 0, ErrorCode::Shape);
+  return from_front(f, f.arg<int64_t>(2), f.tensor(0).rank());
+}
+}  // namespace
+
+void shape_of_split(const Frame& f, Inferred& out) {
+  const int64_t dim = split_dim(f), size = f.tensor(0).size(int(dim)), most = f.arg<int64_t>(1);
+  require(f, most > 0 || (most == 0 && size == 0), ErrorCode::Value);
+  std::vector<int64_t> lengths;
+  int64_t rest = size;
+  for (; rest > most; rest -= most) lengths.push_back(most);
+  lengths.push_back(rest);
+  shape_of_parts(f, out, dim, lengths);
+}
+
+void shape_of_split_with_sizes(const Frame& f, Inferred& out) {
+  const int64_t dim = split_dim(f);
+  const Ints lengths = f.ints(1);
+  __int128 sum = 0;
+  for (const int64_t n : lengths) {
+    require(f, n >= 0, ErrorCode::Value);
+    sum += n;
+  }
+  require(f, sum == f.tensor(0).size(int(dim)), ErrorCode::Value);
+  shape_of_parts(f, out, dim, {lengths.begin(), lengths.end()});
+}
+
+void shape_of_mean(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  const DType dtype = f.none(3) ? x.dtype() : f.arg<DType>(3);
+  require(f, is_inexact(dtype), ErrorCode::DType);
+  const bool all = f.none(1) || f.ints(1).empty(), keep = f.arg<bool>(2);
+  Dims reduced(x.rank(), all), sizes;
+  if (!all) {
+    std::vector<int64_t> named;
+    for (const int64_t d : f.ints(1)) {
+      named.push_back(from_front(f, d, x.rank()));
+      require(f, std::ranges::count(named, named.back()) == 1, ErrorCode::Shape);
+      if (x.rank() > 0) reduced[int(named.back())] = 1;
+    }
+  }
+  for (int d = 0; d < x.rank(); ++d) {
+    if (!reduced[d]) sizes.push_back(x.size(d));
+    else if (keep) sizes.push_back(1);
+  }
+  one_result(f, out, sizes, dtype);
+  out.ints = reduced;
+}
+
+void shape_of_sum_to_size(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  const Ints size = f.ints(1);
+  require(f, size.size() <= size_t(x.rank()), ErrorCode::Shape);
+  bool sums = size.empty() || size.size() < size_t(x.rank());
+  for (size_t d = 1; d <= size.size(); ++d) {
+    const int64_t from = x.size(-int(d)), to = size[size.size() - d];
+    require(f, to == from || to == 1, ErrorCode::Shape);
+    sums |= to != from;
+  }
+  // Where nothing is summed the result is x as it is; else it has the dtype of sums.
+  const bool counts = sums && !is_inexact(x.dtype());
+  one_result(f, out, size, counts ? DType::I64 : x.dtype());
+}
+
+void shape_of_layer_norm(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  const Dims shape(f.ints(1));
+  require(f, is_floating(x.dtype()), ErrorCode::DType);
+  require(f, !shape.empty() && shape.size() <= x.rank(), ErrorCode::Shape);
+  for (int d = 1; d <= shape.size(); ++d) require(f, x.size(-d) == shape[shape.size() - d], ErrorCode::Shape);
+  require(f, std::isfinite(f.arg<double>(4)), ErrorCode::Value);
+  for (const int i : {2, 3})
+    if (f.tensor(i).defined()) {
+      require(f, Dims(f.tensor(i).sizes()) == shape, ErrorCode::Shape);
+      require(f, is_floating(f.tensor(i).dtype()), ErrorCode::DType);
+    }
+  one_result(f, out, x.sizes(), x.dtype());
+}
+
+/// Statistics have x's dtype; of half dtypes beside a wider weight, that in which they were computed.
+void shape_of_native_layer_norm(const Frame& f, Inferred& out) {
+  shape_of_layer_norm(f, out);
+  const Tensor &x = f.tensor(0), &weight = f.tensor(2);
+  const bool wide = is_half(x.dtype()) && weight.defined() && !is_half(weight.dtype());
+  Dims sizes(x.sizes());
+  for (int d = 1; d <= int(f.ints(1).size()); ++d) sizes[x.rank() - d] = 1;
+  for (int k = 0; k < 2; ++k) out.outs.push_back({sizes, wide ? DType::F32 : x.dtype()});
+}
+
+void run_layer_norm(const Launch& l) {
+  Tensors ins{l.frame.tensor(0)};
+  Dims ints{int64_t(l.frame.ints(1).size())};
+  for (const int i : {2, 3}) {
+    ints.push_back(l.frame.tensor(i).defined());
+    if (l.frame.tensor(i).defined()) ins.push_back(l.frame.tensor(i));
+  }
+  const Scalar eps = l.frame.arg<double>(4);
+  run_plainly(l, ins, ints, {&eps, 1});
+}
+
+void shape_of_matmul(const Frame& f, Inferred& out) {
+  const Tensor &a = f.tensor(0), &b = f.tensor(1);
+  require(f, a.dtype() == b.dtype() && a.dtype() != DType::Bool, ErrorCode::DType);
+  require(f, a.rank() > 0 && b.rank() > 0, ErrorCode::Shape);
+  require(f, a.size(-1) == b.size(b.rank() == 1 ? -1 : -2), ErrorCode::Shape);
+  Dims sizes;
+  for (int d = std::max(a.rank(), b.rank()); d > 2; --d) {
+    const int64_t s = d <= a.rank() ? a.size(-d) : 1, t = d <= b.rank() ? b.size(-d) : 1;
+    require(f, s == t || s == 1 || t == 1, ErrorCode::Broadcast);
+    sizes.push_back(s == 1 ? t : s);
+  }
+  if (a.rank() > 1) sizes.push_back(a.size(-2));
+  if (b.rank() > 1) sizes.push_back(b.size(-1));
+  one_result(f, out, sizes, a.dtype());
+}
+
+void shape_of_cholesky(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  require(f, x.rank() >= 2 && x.size(-1) == x.size(-2), ErrorCode::Shape);
+  require(f, is_inexact(x.dtype()) && !is_half(x.dtype()), ErrorCode::DType);
+  one_result(f, out, x.sizes(), x.dtype());
+  out.ints = {f.arg<bool>(1)};
+}
+
+void shape_of_split_key(const Frame& f, Inferred& out) {
+  const Tensor& key = f.tensor(0);
+  require(f, key.dtype() == DType::U64, ErrorCode::DType);
+  require(f, f.arg<int64_t>(1) >= 0, ErrorCode::Value);
+  Dims sizes(key.sizes());
+  sizes.push_back(f.arg<int64_t>(1));
+  one_result(f, out, sizes, DType::U64);
+}
+
+}  // namespace lamella::ops::definition
