@@ -1,6 +1,7 @@
 // Building rows from definitions, and publishing snapshots.
 #include "lamella/dispatch/table.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 
@@ -63,6 +64,9 @@ void fill_cells(Op& op) {
   for (int key = 0; key < kKeyCount; ++key) op.cells[key] = is_level_key(key) ? level_cell : missing_cell;
   if (op.form == OpForm::Functional && op.composite) {
     for (Cell& cell : op.cells) cell = composite_cell;
+    // A definition's results lie in memory of their own, a view's may not.
+    if (op.kernel.reference && !op.schema.returns_alias)
+      op.cells[int(Device::Reference)] = class_hooks.backend;
     return;
   }
   op.cells[kAutogradKey] = autograd_thunk;
@@ -223,14 +227,28 @@ class TableBuilder {
     if (detail::single_result(base) && !base.has(kNoOut))
       append(table, detail::build_form(base, OpForm::Out));
   }
+  /// In the place of the row of that name, also of one that is gone: handles know its id.
   static const Op& put(OpTable& table, std::unique_ptr<Op> op) {
-    const auto it = table.by_name_.find(op->name);
-    if (it == table.by_name_.end()) return append(table, std::move(op));
-    op->id = it->second;
-    table.by_name_.erase(it);
+    const auto it = std::ranges::find(table.rows_, op->name, &Op::name);
+    if (it == table.rows_.end()) return append(table, std::move(op));
+    op->id = (*it)->id;
+    table.by_name_.erase(op->name);
     table.by_name_[op->name] = op->id;  // the key views the row's own name
-    table.rows_[op->id] = op.get();
+    *it = op.get();
     return *op.release();
+  }
+  /// The form of `base`, or, where it has none any more, nothing under the name that the old one had: a
+  /// handle to it finds a row that serves no key.
+  static void put_form(OpTable& table, const Op& base, OpForm form, bool has_it) {
+    if (has_it) return void(put(table, detail::build_form(base, form)));
+    const std::string name = base.name + (form == OpForm::InPlace ? "_" : "_out");
+    const auto it = std::ranges::find(table.rows_, name, &Op::name);
+    if (it == table.rows_.end() || (*it)->form != form || (*it)->base->id != base.id) return;
+    auto* const gone = new Op(**it);
+    gone->base = &base;
+    for (Cell& cell : gone->cells) cell = detail::missing_cell;
+    table.by_name_.erase(name);
+    *it = gone;
   }
 };
 
@@ -267,9 +285,8 @@ void OpTable::replace(const OpDef& def) {
   std::lock_guard lock(detail::table_mutex);
   auto next = std::make_unique<OpTable>(detail::first_table());
   const Op& base = TableBuilder::put(*next, detail::build_row(def));
-  if (detail::has_in_place(base)) TableBuilder::put(*next, detail::build_form(base, OpForm::InPlace));
-  if (detail::single_result(base) && !base.has(kNoOut))
-    TableBuilder::put(*next, detail::build_form(base, OpForm::Out));
+  TableBuilder::put_form(*next, base, OpForm::InPlace, detail::has_in_place(base));
+  TableBuilder::put_form(*next, base, OpForm::Out, detail::single_result(base) && !base.has(kNoOut));
   publish(next.release());
 }
 

@@ -55,6 +55,9 @@ std::vector<Law>& all_laws() {
     add_refusal_laws(list);
     add_captured_laws(list);
     add_tape_laws(list);
+    add_listed_laws(list);
+    add_mapped_laws(list);
+    add_replaced_laws(list);
     by_number(list);
     return list;
   }();

@@ -35,6 +35,9 @@ void add_program_laws(std::vector<Law>& laws);       ///< laws_programs.cpp: 74 
 void add_program_lane_laws(std::vector<Law>& laws);  ///< laws_programs_lanes.cpp: 75
 void add_program_time_laws(std::vector<Law>& laws);  ///< laws_programs_more.cpp: 77 78 79
 void add_refusal_laws(std::vector<Law>& laws);       ///< laws_refusals.cpp: 62
+void add_listed_laws(std::vector<Law>& laws);        ///< laws_listed.cpp: 141 142
+void add_mapped_laws(std::vector<Law>& laws);        ///< laws_mapped.cpp: 140 143 144
+void add_replaced_laws(std::vector<Law>& laws);      ///< laws_replaced.cpp: 145
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,

@@ -119,9 +119,118 @@ Verdict promotes_by_table(Case& c) {
                        1);
 }
 
+// What docs say of the dtypes of results, by name: the first result, and the second one of those that index.
+
+enum class ResultType : uint8_t {
+  Promoted,  ///< of all tensors but a condition
+  Quotient,  ///< likewise, but without a rounding mode no integer
+  Floating,  ///< likewise: integers and bool become the default dtype
+  Bool,
+  I64,
+  Sum,    ///< `dtype`, or i64 for integers and bool, or x's
+  Named,  ///< `dtype`, or x's
+  Made,   ///< `dtype`, or the default dtype; the number's kind decides where one is given
+  First,  ///< that of the first tensor
+  Real,   ///< likewise, of a complex one that of its parts
+  Complex
+};
+struct NamedType {
+  std::string_view ops;  ///< separated by spaces
+  ResultType type;
+};
+constexpr NamedType kResultTypes[] = {
+    {"add sub mul pow maximum minimum clamp where cat", ResultType::Promoted},
+    {"div", ResultType::Quotient},
+    {"exp log sin cos tanh sqrt reciprocal", ResultType::Floating},
+    {"eq ne lt le gt ge logical_and logical_or logical_not isnan", ResultType::Bool},
+    {"argmax nonzero", ResultType::I64},
+    {"sum prod cumsum cumprod", ResultType::Sum},
+    {"to softmax log_softmax zeros_like ones_like full_like empty_like new_zeros new_full",
+     ResultType::Named},
+    {"zeros ones full eye arange empty rand randn", ResultType::Made},
+    {"neg sign conj_physical clone copy fill fold_in amax amin sort flip tril triu mm bmm mv",
+     ResultType::First},
+    {"linalg_cholesky linalg_solve_triangular gather index_select index_add scatter_add", ResultType::First},
+    {"view expand squeeze unsqueeze permute transpose select slice diagonal detach", ResultType::First},
+    {"select_scatter slice_scatter diagonal_scatter", ResultType::First},
+    {"abs real_part imag", ResultType::Real},
+    {"complex", ResultType::Complex},
+};
+
+std::optional<ResultType> result_type_of(const Op& op) {
+  for (const NamedType& n : kResultTypes)
+    if ((" " + std::string(n.ops) + " ").find(" " + op.name + " ") != std::string::npos) return n.type;
+  return std::nullopt;
+}
+
+DType parts_of(DType d) { return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d; }
+
+/// Numbers that are given: integers are i64 (u64 beyond it), bool stays, others have the default dtype.
+DType made_type(const Case& c) {
+  const DType floating = dispatch_state().default_dtype;
+  DType widest = DType::Bool;
+  bool any = false;
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    const Scalar* const s = std::get_if<Scalar>(&c.args[i]);
+    if (!s) continue;
+    if (is_complex(s->kind())) return floating == DType::F64 ? DType::C128 : DType::C64;
+    if (!s->is_integral()) widest = floating;
+    else if (!is_floating(widest)) widest = looked_up(widest, s->kind());
+    any = true;
+  }
+  return any ? widest : floating;
+}
+
+DType listed_type(const Case& c, ResultType type) {
+  Tensors operands;
+  for (const Case::Slot& s : c.tensors())
+    if (c.op.schema.params[size_t(s.param)].name != "condition") operands.push_back(c.at(s));
+  const DType first = operands.empty() ? DType::Bool : operands[0].dtype();
+  const int at = c.op.schema.find("dtype");
+  const bool named = at >= 0 && !is_none(c.args[size_t(at)]);
+  switch (type) {
+    case ResultType::Bool: return DType::Bool;
+    case ResultType::I64: return DType::I64;
+    case ResultType::First: return first;
+    case ResultType::Real: return parts_of(first);
+    case ResultType::Complex: return table_type(operands) == DType::F64 ? DType::C128 : DType::C64;
+    case ResultType::Promoted: return table_type(operands);
+    default: break;
+  }
+  if (named) return std::get<DType>(c.args[size_t(at)]);
+  if (type == ResultType::Made) return made_type(c);
+  if (type == ResultType::Named) return first;
+  if (type == ResultType::Sum) return is_inexact(first) ? first : DType::I64;
+  const DType promoted = table_type(operands);
+  const int rounding = c.op.schema.find("rounding_mode");
+  const bool rounds = rounding >= 0 && !is_none(c.args[size_t(rounding)]);
+  return is_inexact(promoted) || rounds ? promoted : dispatch_state().default_dtype;
+}
+
+Verdict dtypes_as_listed(Case& c) {
+  const DType want = listed_type(c, *result_type_of(c.op));
+  const Tensors ys = call_boxed(c.op, c.args);
+  for (size_t k = 0; k < ys.size(); ++k)
+    if (const DType d = k == 0 ? want : DType::I64; ys[k].dtype() != d)
+      return Verdict::fail(format("result {} is {}, expected {}", k, ys[k], d),
+                           cpp_declarations(c.args) + "  std::cout << " + cpp_call(c.op, c.args) +
+                               format("[{}];  // expected {}\n", k, name(d)));
+  return Verdict::pass();
+}
+
+bool has_listed_type(const Op& op) { return result_type_of(op).has_value(); }
+
 }  // namespace
 
 void add_type_laws(std::vector<Law>& laws) {
+  laws.push_back({146,
+                  "dtypes_as_listed",
+                  "value",
+                  "Results have the dtypes that a list by name says, from those of tensors and numbers.",
+                  {.exact = true},
+                  false,
+                  has_listed_type,
+                  dtypes_as_listed});
   laws.push_back({11,
                   "promotes_by_table",
                   "value",
