@@ -31,7 +31,7 @@ TEST(Mutants, TheLevelAloneIsNotNoticed) {
                                  [](const Op& op, const Values& args) { return call_boxed(op, args); }};
   std::vector<Planted> planted;
   int seen = 0;  // every fourth: a minute of processor time otherwise
-  for (const Planted& p : all_planted({"mul", "softmax", "cumprod", "cat"})) {
+  for (const Planted& p : all_planted({"mul", "softmax", "cumprod", "cat", "layer_norm", "reshape"})) {
     if (p.id.find('/') == p.id.npos || !p.id.ends_with(":negated") || seen++ % 4) continue;
     Planted same = p;
     same.plant = [plant = p.plant](Op& row) {

@@ -167,6 +167,14 @@ void wrong_batch(BatchCall& b) {
   const size_t n = list || !b.results ? 0 : size_t(b.frame.op->schema.n_results);
   open.transform.finish(list && b.list ? TensorSpan(*b.list) : TensorSpan(b.results, n));
 }
+/// What a composite makes is made where it was called: not in this level, which no program opened.
+void wrong_composite(Frame& f) {
+  const uint64_t birth = detail::birth_serial;
+  OpenRule open;
+  detail::birth_serial = birth;
+  right_row().composite(f);
+  if (live_bug.record) open.transform.finish(results_of(f));
+}
 
 /// "The operator itself, applied to the tangent"; here `saved` are all its arguments.
 Tensors run_linear(const BoundFormula& f, const RuleArgs& a) {
@@ -219,6 +227,11 @@ void right_batch_rule(BatchCall& b) {
 void plant_in_batch_rule(Op& row) {
   live_bug.counted = true;
   row.batch = wrong_batch;
+}
+
+void plant_in_composite(Op& row) {
+  live_bug.counted = true;
+  row.composite = wrong_composite;
 }
 
 namespace {
@@ -383,13 +396,14 @@ Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOption
 namespace {
 /// Calls noted while drawn cases run with the recording row in the table.
 std::vector<CallSite> recorded(const Op& op, const std::function<void(Op&)>& plant_recorder,
-                               std::span<const Probe> probes) {
+                               std::span<const Probe> probes,
+                               DTypeMask dtypes = mask(DType::F64) | mask(DType::C128)) {
   std::vector<CallSite> sites;
   Planted p{.id = op.name, .group = {}, .what = {}, .op = &op, .plant = plant_recorder};
   const OpTable* table = plant(p);
   live_bug.record = &sites;
   const ScopedTable pinned(table);
-  const DrawOptions options{.dtypes = mask(DType::F64) | mask(DType::C128), .tame = true, .max_numel = 16};
+  const DrawOptions options{.dtypes = dtypes, .tame = true, .max_numel = 16};
   for (uint64_t i = 0; i < 48; ++i)
     for (const Probe kind : probes) {
       const Choices choices = choices_of(i, laws().front(), op, i);
@@ -415,6 +429,12 @@ std::vector<CallSite> sites_of_formula(const Op& op, bool vjp, size_t index) {
 std::vector<CallSite> sites_of_batch_rule(const Op& op) {
   const Probe kinds[] = {Probe::Vmap, Probe::VjpOfVmap};
   return recorded(op, plant_in_batch_rule, kinds);
+}
+
+/// Composites treat some dtypes apart: half ones are widened first.
+std::vector<CallSite> sites_of_composite(const Op& op) {
+  const Probe kinds[] = {Probe::Forward, Probe::Vjp};
+  return recorded(op, plant_in_composite, kinds, kAllTypes);
 }
 
 void observe(const Op& op, const std::function<void(Op&)>& plant_recorder) {

@@ -12,12 +12,15 @@ namespace lamella::verify {
 void plant_in_formula(BoundFormula& wrong, const BoundFormula& right);
 /// Likewise for the batch rule.
 void plant_in_batch_rule(Op& row);
+/// Likewise for the body of a composite.
+void plant_in_composite(Op& row);
 /// What the batch rule of the right row computes, its class's if it has none.
 void right_batch_rule(BatchCall& b);
 
 /// Calls the right formula makes: seen on drawn cases.
 std::vector<CallSite> sites_of_formula(const Op& op, bool vjp, size_t index);
 std::vector<CallSite> sites_of_batch_rule(const Op& op);
+std::vector<CallSite> sites_of_composite(const Op& op);
 
 /// Results of a formula whichever form it has.
 Tensors run_formula(const BoundFormula& f, const RuleArgs& args);

@@ -41,6 +41,7 @@ int rank_of(const Law& law, const Planted& p) {
   static const std::map<std::string, std::vector<std::string_view>> kNearest = {
       {"rule", {"derivative", "compose"}},
       {"batch", {"vmap", "compose"}},
+      {"composite", {"shape", "value", "layout"}},
       {"dispatch", {"dispatch", "compose", "vmap", "forms"}},
       {"kernel", {"value", "layout", "vmap", "forms"}}};
   const auto near = kNearest.find(p.group);
@@ -163,6 +164,8 @@ std::vector<Probe> probes_for(const Planted& p) {
     return {Probe::Jvp, Probe::Jvp, Probe::Second, Probe::Jvp, Probe::Jvp, Probe::JvpOfJvp};
   if (p.group == "rule") return {Probe::Vjp, Probe::Vjp, Probe::Vjp, Probe::Second};
   if (p.group == "kernel") return {Probe::Forward, Probe::Forms};
+  if (p.group == "composite")
+    return {Probe::Forward, Probe::Forward, Probe::Forms, Probe::Vjp, Probe::Second, Probe::Vmap};
   if (p.id.starts_with("first_thread")) return {Probe::Thread};
   return {Probe::Forward, Probe::Forms, Probe::Vmap, Probe::VmapOfVmap, Probe::Jvp,     Probe::JvpOfJvp,
           Probe::State,   Probe::Dead,  Probe::Vjp,  Probe::VjpOfVmap,  Probe::Backward};

@@ -24,7 +24,7 @@ struct MatrixRow {
   int total = 0, alone = 0;
   double median_cases = 0;
 };
-inline constexpr std::string_view kGroups[] = {"rule", "batch", "dispatch", "kernel", "harness"};
+inline constexpr std::string_view kGroups[] = {"rule", "batch", "composite", "dispatch", "kernel", "harness"};
 std::vector<MatrixRow> matrix_of(const std::vector<MutantResult>& results);
 std::string matrix_text(const std::vector<MatrixRow>& matrix);
 

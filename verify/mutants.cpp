@@ -203,6 +203,7 @@ std::vector<Planted> all_planted(const std::vector<std::string>& ops) {
     if (!ops.empty() && std::ranges::find(ops, op->name) == ops.end()) continue;
     add_rows(*op, out);
     if (!op->composite) add_formulas(*op, out);
+    else add_calls(*op, op->name + ".body", "composite", sites_of_composite(*op), plant_in_composite, out);
     if (has_batch_rule(*op))
       add_calls(*op, op->name + ".batch", "batch", sites_of_batch_rule(*op), plant_in_batch_rule, out);
   }
