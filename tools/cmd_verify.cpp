@@ -122,8 +122,9 @@ std::string bar_text(const Progress& p, double seconds, uint64_t cases) {
   constexpr int kWidth = 40;
   const double share = cases ? double(p.cases) / double(cases) : p.seconds / seconds;
   const size_t done = size_t(kWidth * std::clamp(share, 0.0, 1.0));
-  return format("[{}{}] {} s  {} checks  {} failed ", std::string(done, '#'),
-                std::string(size_t(kWidth) - done, '.'), int(p.seconds), p.cases, p.failures);
+  const std::string ended = p.ended ? format("({} ended their process) ", p.ended) : "";
+  return format("[{}{}] {} s  {} checks  {} failed {}", std::string(done, '#'),
+                std::string(size_t(kWidth) - done, '.'), int(p.seconds), p.cases, p.failures, ended);
 }
 
 std::string group_of(const std::string& law_id) {
@@ -183,21 +184,29 @@ void print_rates(const Report& report) {
   std::printf("\n");
 }
 
-void print_failure(const verify::Failure& f, bool compile) {
+void print_failure(const verify::Failure& f, uint64_t seed, bool compile) {
   const std::string program = cpp_program(f.program);
   const std::string run = compile ? lamella::tools::compile_and_run(program) : "";
   std::printf("---- %s breaks %s%s\n%s\n\n%s\n", f.op.c_str(), f.law.c_str(),
-              f.flaky ? " (FLAKY: it does not fail every time)" : "", f.message.c_str(), program.c_str());
+              f.flaky ? " (its case alone does not show it)" : "", f.message.c_str(), program.c_str());
+  if (f.flaky)
+    std::printf("case %llu of seed %llu, process %d: %s\n", static_cast<unsigned long long>(f.index),
+                static_cast<unsigned long long>(seed), f.process, f.needs.c_str());
   if (!f.free.empty()) std::printf("may be anything: %s\n", f.free.c_str());
-  if (!f.blob.empty()) std::printf("lamella verify --replay %s\n", f.blob.c_str());
+  constexpr size_t kPrinted = 16;
+  std::string before;
+  for (const std::string& blob : f.before) before += blob + ',';
+  if (f.before.size() > kPrinted)
+    std::printf("--json has the cases to run before, for lamella verify --replay @FILE\n");
+  else if (!f.blob.empty()) std::printf("lamella verify --replay %s%s\n", before.c_str(), f.blob.c_str());
   std::printf("%s", run.c_str());
   std::printf("\n");
 }
 
-void print_failures(const Report& report, size_t compiled) {
+void print_failures(const Report& report, uint64_t seed, size_t compiled) {
   constexpr size_t kShown = 12;
   for (size_t i = 0; i < report.failures.size() && i < kShown; ++i)
-    print_failure(report.failures[i], i < compiled);
+    print_failure(report.failures[i], seed, i < compiled);
   if (report.failures.size() > kShown) {
     std::printf("---- and without their programs (--json has them):\n");
     for (size_t i = kShown; i < report.failures.size(); ++i)
@@ -232,6 +241,10 @@ json to_json(const Report& report, const VerifyOptions& o) {
                                {"replay", f.blob},
                                {"may_be_anything", f.free},
                                {"flaky", f.flaky},
+                               {"needs", f.needs},
+                               {"before", f.before},
+                               {"case", f.index},
+                               {"process", f.process},
                                {"shrinking", {{"executions", f.executions}, {"ms", f.milliseconds}}}});
   for (const auto& [key, t] : report.tallies)
     out["operators"][key.first][key.second] = {{"cases", t.cases},
@@ -258,7 +271,7 @@ int verify_all(const VerifyOptions& o) {
                 "--json - and --junit - would be mixed: give one of them a file");
   const tools::TextAside aside(o.json_file == "-" || o.junit_file == "-");
   settings().depth = o.depth;
-  if (!o.blob.empty()) return lamella::tools::replay_blob(o.blob, o.compile > 0);
+  if (!o.blob.empty()) return lamella::tools::replay_blobs(o.blob, o.compile > 0);
   const size_t known = o.corpus.empty() ? 0 : lamella::tools::replay_corpus(o.corpus);
   const tools::Shard shard = tools::Shard::parse(o.shard);
   const verify::RunOptions run_options{chosen_operators(o, from_plugins.ops),
@@ -276,12 +289,12 @@ int verify_all(const VerifyOptions& o) {
   const Report report =
       run(run_options, stop_requested, [&](const Progress& p) { line.show(bar_text(p, o.time, planned)); });
   line.clear();
-  print_failures(report, size_t(o.compile));
+  print_failures(report, o.seed, size_t(o.compile));
   if (!o.corpus.empty()) lamella::tools::store_failures(o.corpus, report);
   print_table(report);
   print_rates(report);
-  lamella::tools::print_self_check(report, run_options.ops, o.depth,
-                                   run_options.laws.size() == lamella::verify::laws().size());
+  const bool all_laws = run_options.laws.size() == lamella::verify::laws().size();
+  lamella::tools::print_self_check(report, run_options.ops, o.depth, all_laws && shard.of == 1);
   const verify::Tally total = report.total();
   std::printf(
       "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "
@@ -294,7 +307,7 @@ int verify_all(const VerifyOptions& o) {
               stop_requested ? ", interrupted" : "", report.failures.size());
   json out = to_json(report, o);
   tools::describe_run(out, report, run_options, o.depth);
-  out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth);
+  out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth, all_laws);
   out["interrupted"] = stop_requested != 0;
   if (!o.json_file.empty()) tools::write_json(o.json_file, out);
   if (!o.junit_file.empty()) tools::write_output(o.junit_file, tools::junit_xml(out));
@@ -339,7 +352,10 @@ int main_verify(int argc, char** argv) {
   app.add_option("--load", o.plugins, "shared library that defines operators or laws (docs/laws.md)");
   app.add_flag("--list", o.list, "list laws and operators");
   app.add_option("--corpus", o.corpus, "directory of recorded failures: replayed first; new ones are added");
-  app.add_option("--replay", o.blob, "run the case of this blob again, and nothing else");
+  app.add_option(
+      "--replay", o.blob,
+      "run the case of this blob again, and nothing else; of several, separated by commas or in the lines of "
+      "@FILE, those before the last one run first in the same process");
   app.add_option("--explain-law", o.explained, "what a law says, to whom it applies and how cases are drawn");
   app.add_option("--compile", o.compile,
                  "so many counterexamples are compiled and run before they are shown");

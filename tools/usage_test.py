@@ -26,6 +26,8 @@ REFUSED = {  # arguments: what stderr says
     "verify --processes 0": "not in range",
     "verify --op nowhere": "no operator",
     "verify --json - --junit -": "mixed",
+    "verify --replay @absent": "cannot be read",
+    "verify --replay nonsense": "no blob",
     "mutate --processes -1": "not in range",
     "mutate --at-least 7": "from 0 to 1",
     "mutate --at-least nan": "from 0 to 1",
@@ -93,6 +95,24 @@ class Usage(unittest.TestCase):
         self.assertEqual(json.loads(done.stdout)["checks"], 3, done.stderr)
         self.assertIn("0 failures", done.stderr)
         self.assertTrue(run(*small, "--junit", "-").stdout.startswith("<?xml"))
+
+    def test_one_law_alone_is_asked_for_no_coverage(self):
+        for law in ("52", "matches_reference"):
+            done = run("verify", "--law", law, "--time", "2", "--seed", "1", "--json", "-")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            coverage = json.loads(done.stdout)["coverage"]
+            self.assertTrue(coverage and all("missed" not in c for c in coverage.values()))
+            self.assertNotIn("at least", done.stderr)
+
+    def test_replays_cases_in_order(self):
+        blobs = ["LC2.cHJvbW90ZXNfYnlfdGFibGUAbXVsAAuXrQMAAHgAAAAAAAAAAAAAAAIj"] * 3
+        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+            file.write("\n".join(blobs) + "\n")
+            file.flush()
+            for given in (blobs[0], ",".join(blobs), "@" + file.name):
+                done = run("verify", "--replay", given)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertRegex(done.stdout, r"^mul, law promotes_by_table, decoder version 2: passes\n")
 
     def test_progress_on_a_terminal(self):
         try:

@@ -12,8 +12,9 @@ namespace lamella::tools {
 /// printed, behind a line that says how it went; or why it could not be compiled.
 std::string compile_and_run(const std::string& program);
 
-/// Prints a recorded case and its verdict. 0 when it passes, 1 when it still fails.
-int replay_blob(const std::string& blob, bool compile);
+/// Prints a recorded case and its verdict. 0 when it passes, 1 when it still fails. `blobs`: one or more,
+/// separated by commas, or @FILE with one a line; those before the last one run first, in this process.
+int replay_blobs(const std::string& blobs, bool compile);
 /// Runs all records of a directory; prints those that fail. How many failed.
 size_t replay_corpus(const std::string& directory);
 /// Keeps each failure as a file of its own.
@@ -24,10 +25,11 @@ extern const std::string_view kLawsTable;
 /// What it says, to whom it applies, how cases are drawn, and which mutants redden it.
 void explain_law(const verify::Law& law);
 
-/// Coverage that falls short (required of a run of all laws), and pairs that are slow or discard most cases.
-/// Whether coverage is as required.
-bool print_self_check(const verify::Report& report, const std::vector<const Op*>& ops, int depth,
-                      bool all_laws);
-nlohmann::json coverage_json(const verify::Report& report, const std::vector<const Op*>& ops, int depth);
+/// Coverage that falls short (asked for of a whole run of all laws: one law or shard alone need not draw
+/// everything), and pairs that are slow or discard most cases.
+void print_self_check(const verify::Report& report, const std::vector<const Op*>& ops, int depth, bool asked);
+/// Counts, and what is required of them and missed; of a run of some laws, counts alone.
+nlohmann::json coverage_json(const verify::Report& report, const std::vector<const Op*>& ops, int depth,
+                             bool all_laws);
 
 }  // namespace lamella::tools

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <poll.h>
 #include <sys/mman.h>
@@ -12,84 +11,12 @@
 #include <unistd.h>
 
 #include "lamella/verify/record.h"
+#include "lamella/verify/wire.h"
 #include "lamella/verify/worker.h"
 
 namespace lamella::verify {
 
 namespace {
-
-// The wire: records of length-prefixed text. A snapshot replaces the one before.
-void put(std::string& out, const std::string& s) { out += std::to_string(s.size()) + ':' + s; }
-
-std::string encode(const Report& r) {
-  std::string out;
-  put(out, std::to_string(r.tallies.size()));
-  for (const auto& [key, t] : r.tallies) {
-    put(out, key.first), put(out, key.second);
-    put(out, format("{} {} {} {} {}", t.cases, t.failures, t.discards, t.deep, t.seconds));
-    put(out, t.strata.bytes());
-  }
-  put(out, std::to_string(r.failures.size()));
-  for (const Failure& f : r.failures) {
-    put(out, f.op), put(out, f.law), put(out, f.message), put(out, f.program),
-        put(out, std::to_string(f.depth));
-    put(out, f.kind), put(out, f.blob), put(out, f.free);
-    put(out, format("{} {} {}", int(f.flaky), f.executions, f.milliseconds));
-  }
-  put(out, std::to_string(r.coverage.size()));
-  for (const auto& [op, c] : r.coverage) put(out, op), put(out, c.text());
-  put(out, std::to_string(r.counts.size()));
-  for (const auto& [law, counted] : r.counts) {
-    put(out, law), put(out, std::to_string(counted.size()));
-    for (const auto& [what, n] : counted) put(out, what), put(out, std::to_string(n));
-  }
-  put(out, std::to_string(r.seconds));
-  return out;
-}
-
-struct Reader {
-  const std::string& text;
-  size_t at = 0;
-  std::string next() {
-    const size_t colon = text.find(':', at);
-    const size_t n = std::stoul(text.substr(at, colon - at));
-    at = colon + 1 + n;
-    return text.substr(colon + 1, n);
-  }
-};
-
-Report decode(const std::string& text) {
-  Reader in{text};
-  Report r;
-  for (size_t n = std::stoul(in.next()); n > 0; --n) {
-    const std::string op = in.next(), law = in.next();
-    std::istringstream numbers(in.next());
-    Tally& t = r.tallies[{op, law}];
-    numbers >> t.cases >> t.failures >> t.discards >> t.deep >> t.seconds;
-    t.strata = Strata::parse(in.next());
-  }
-  for (size_t n = std::stoul(in.next()); n > 0; --n) {
-    Failure f;
-    f.op = in.next(), f.law = in.next(), f.message = in.next(), f.program = in.next();
-    f.depth = std::stoi(in.next());
-    f.kind = in.next(), f.blob = in.next(), f.free = in.next();
-    std::istringstream(in.next()) >> f.flaky >> f.executions >> f.milliseconds;
-    r.failures.push_back(std::move(f));
-  }
-  for (size_t n = std::stoul(in.next()); n > 0; --n) {
-    const std::string op = in.next();
-    r.coverage[op] = Coverage::parse(in.next());
-  }
-  for (size_t n = std::stoul(in.next()); n > 0; --n) {
-    Counts& counted = r.counts[in.next()];
-    for (size_t k = std::stoul(in.next()); k > 0; --k) {
-      const std::string what = in.next();
-      counted[what] = std::stoull(in.next());
-    }
-  }
-  r.seconds = std::stod(in.next());
-  return r;
-}
 
 void write_all(int fd, const std::string& s) {
   for (size_t at = 0; at < s.size();) {
@@ -106,9 +33,18 @@ struct Child {
   Position* position = nullptr;
   uint64_t seen = 0;           ///< its number of cases
   double since = 0, used = 0;  ///< since when it is that: on the clock, and of its own processor time
+  bool done = false;           ///< it has said so
   std::string received;
   Report last, earlier;  ///< of this process, and of those it replaces
 };
+
+/// Memory that processes share; pages that nobody touches cost nothing.
+void* shared_pages(size_t bytes) {
+  void* shared = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  LAMELLA_CHECK(shared != MAP_FAILED, OutOfMemory, "verify: no shared memory of {} bytes", bytes);
+  return shared;
+}
+constexpr size_t kBursts = size_t{1} << 20;  ///< kept of a process: those of a quarter of an hour or more
 
 class Processes {
  public:
@@ -119,12 +55,14 @@ class Processes {
         progress_(progress),
         start_(Clock::now()),
         children_(size_t(options.processes)) {
-    void* shared = ::mmap(nullptr, sizeof(Position) * children_.size(), PROT_READ | PROT_WRITE,
-                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    LAMELLA_CHECK(shared != MAP_FAILED, OutOfMemory, "verify: no shared memory for {} processes",
-                  children_.size());
-    positions_ = new (shared) Position[children_.size()];
+    positions_ = new (shared_pages(sizeof(Position) * children_.size())) Position[children_.size()];
+    ran_ = static_cast<Burst*>(shared_pages(sizeof(Burst) * kBursts * children_.size()));
   }
+  ~Processes() {
+    ::munmap(positions_, sizeof(Position) * children_.size());
+    ::munmap(ran_, sizeof(Burst) * kBursts * children_.size());
+  }
+  Processes(const Processes&) = delete;
 
   Report run() {
     for (size_t i = 0; i < children_.size(); ++i) {
@@ -136,16 +74,14 @@ class Processes {
       receive();
       if (stop_ && !told_) tell_all(SIGINT);
       if (stop_ && elapsed() > stopped_at_ + kGrace) tell_all(SIGKILL);
-      if (options_.cases || elapsed() > options_.deadline()) end_stuck();
+      end_stuck();
       if (progress_) progress_(now());
     }
     Report all;
-    for (const Child& c : children_) {
-      all.merge(c.earlier);
-      all.merge(c.last);
-    }
+    for (const Child& c : children_) all.merge(c.earlier);
     all.merge(crashes_);
     all.seconds = elapsed();
+    settle_all(all);
     std::stable_sort(all.failures.begin(), all.failures.end(), [](const Failure& a, const Failure& b) {
       return std::pair(a.depth, a.program.size()) < std::pair(b.depth, b.program.size());
     });
@@ -154,9 +90,8 @@ class Processes {
 
  private:
   using Clock = std::chrono::steady_clock;
-  /// Seconds until a process that does not answer is killed: of processor time, as others may have the
-  /// machine, and on the clock for one that waits and uses none.
-  static constexpr double kGrace = 20, kStill = 120;
+  /// Seconds until a process is killed that was told to stop, or whose count stands still, whatever it does.
+  static constexpr double kGrace = 20, kForever = 600;
   static constexpr size_t kMostCrashes = 20;
   double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
@@ -170,7 +105,9 @@ class Processes {
     int ends[2];
     LAMELLA_CHECK(::pipe(ends) == 0, Usage, "verify: no pipe: {}", std::strerror(errno));
     c.received.clear();
-    c.seen = ~uint64_t{0};
+    c.seen = ~uint64_t{0}, c.done = false;
+    *c.position = {};
+    c.position->ran = ran_ + kBursts * size_t(c.index), c.position->room = kBursts;
     c.pid = ::fork();
     LAMELLA_CHECK(c.pid >= 0, Usage, "verify: no process: {}", std::strerror(errno));
     if (c.pid == 0) {
@@ -195,6 +132,9 @@ class Processes {
     };
     worker.run(stop_, send);
     send();
+    std::string nothing_more;
+    put(nothing_more, "");
+    write_all(fd, nothing_more);
     ::close(fd);
     ::_exit(0);
   }
@@ -224,7 +164,24 @@ class Processes {
     int status = 0;
     ::waitpid(c.pid, &status, 0);
     c.pid = -1;
-    if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) died(c, status);
+    keep_what_ran(c);
+    c.earlier.merge(c.last);
+    c.last = {};
+    if (!c.done) died(c, status);  // a check may also exit with status 0
+  }
+
+  /// What its failures may need is kept before another process takes the place.
+  void keep_what_ran(Child& c) {
+    for (const Failure& f : c.last.failures) ran_before_[id_of(f)] = bursts_before(c, f.ran);
+  }
+  static std::string id_of(const Failure& f) {
+    return format("{} {} {} {} {}", f.op, f.law, f.process, f.index, f.kind);
+  }
+  /// The first `n` of them, without the case that came last.
+  std::vector<Burst> bursts_before(const Child& c, uint64_t n) const {
+    std::vector<Burst> out(c.position->ran, c.position->ran + std::min(n, c.position->bursts));
+    if (!out.empty() && --out.back().count == 0) out.pop_back();
+    return out;
   }
 
   void take_snapshots(Child& c) {
@@ -233,39 +190,34 @@ class Processes {
       if (colon == std::string::npos) return;
       const size_t n = std::stoul(c.received.substr(0, colon));
       if (c.received.size() < colon + 1 + n) return;
-      c.last = decode(c.received.substr(colon + 1, n));
+      const std::string text = c.received.substr(colon + 1, n);
       c.received.erase(0, colon + 1 + n);
+      if (text.empty()) c.done = true;
+      else c.last = decode_report(text);
     }
   }
 
-  /// How a process ended that was not done: sanitizers, and whoever calls exit(), give a status.
-  static std::string end_of(int status) {
-    if (!WIFSIGNALED(status)) return format("exited with status {}", WEXITSTATUS(status));
-    return WTERMSIG(status) == SIGKILL ? "did not end" : format("crashed: {}", ::strsignal(WTERMSIG(status)));
-  }
-
-  /// The check that was running is a failure; another process goes on without its pair.
+  /// The check that was running is a failure; another process goes on without its pair. A process that ends
+  /// before its first case would end again: error usage.
   void died(Child& c, int status) {
     const Position at = *c.position;
-    c.earlier.merge(c.last);
-    c.last = {};
-    if (at.op < 0) return;
+    if (at.op < 0) {
+      if (stop_) return;
+      tell_all(SIGKILL);
+      fail(ErrorCode::Usage, "verify: a process {} before its first case", end_of(status));
+    }
     const Op& op = *options_.ops[size_t(at.op)];
     const Law& law = *options_.laws[size_t(at.law)];
-    std::string program = "  // the arguments cannot be drawn\n";
     const Choices choices = choices_of(options_.seed, law, op, at.index);
-    try {
-      const Case decoded(op, choices, law.options);
-      program = cpp_declarations(decoded.args) + "  " + cpp_call(op, decoded.args) + ";\n";
-    } catch (const std::exception&) {}
-    const std::string what = end_of(status);
     Failure crash;
     crash.op = op.name;
     crash.law = law.id;
-    crash.message = what + format(" (case {})", at.index);
-    crash.program = program;
-    crash.kind = what;
+    crash.kind = end_of(status);
+    crash.where = format(" (case {} of seed {})", at.index, options_.seed);
+    crash.message = crash.kind + crash.where;
     crash.blob = to_blob(record_of(law, op, choices, {}));
+    crash.index = at.index, crash.process = c.index;
+    ran_before_[id_of(crash)] = bursts_before(c, at.bursts);
     crashes_.failures.push_back(std::move(crash));
     Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];
     ++t.cases, ++t.failures;
@@ -273,22 +225,29 @@ class Processes {
     if (!stop_ && options_.deadline() - elapsed() > 0.2 && skipped_.size() < kMostCrashes) start(c);
   }
 
-  static double processor_time(pid_t pid) {
-    clockid_t clock = 0;
-    timespec t = {};
-    if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &t) != 0) return 0;
-    return double(t.tv_sec) + 1e-9 * double(t.tv_nsec);
+  /// Every failure once more, in fresh processes: the shared third of the time, and a second more.
+  void settle_all(Report& all) {
+    const double until = elapsed() + std::min(options_.seconds, 60.0) / 3 + 2;
+    for (Failure& f : all.failures) {
+      if (stop_ || elapsed() >= until) break;
+      const std::vector<Burst> ran = ran_before_[id_of(f)];
+      if (f.where.empty()) f.where = format(" (case {} of seed {})", f.index, options_.seed);
+      settle(f, options_, ran, std::min(4.0, until - elapsed()));
+    }
   }
 
-  /// A check that does not end is seen by the count that stands still: from the start where no time is set,
-  /// else once time is up.
+  /// A check that does not end is seen by the count that stands still while processor time goes on, or by
+  /// threads that all wait.
   void end_stuck() {
     for (Child& c : children_) {
       if (c.pid <= 0) continue;
       const uint64_t now = c.position->cases + c.position->index;
       const double used = processor_time(c.pid);
       if (now != c.seen) c.seen = now, c.since = elapsed(), c.used = used;
-      if (used - c.used > kGrace || elapsed() - c.since > kStill) ::kill(c.pid, SIGKILL);
+      const bool waits =
+          used - c.used < 0.1 && elapsed() - c.since > options_.patience && !wants_to_run(c.pid);
+      if (used - c.used > options_.patience || waits || elapsed() - c.since > kForever)
+        ::kill(c.pid, SIGKILL);
     }
   }
 
@@ -300,11 +259,12 @@ class Processes {
   }
 
   Progress now() const {
-    Progress p{elapsed(), 0, 0};
+    const Tally ended = crashes_.total();
+    Progress p{elapsed(), ended.cases, ended.failures, ended.failures};
     for (const Child& c : children_) {
       const Tally before = c.earlier.total();
-      p.cases += before.cases + (c.pid > 0 ? c.position->cases : c.last.total().cases);
-      p.failures += before.failures + (c.pid > 0 ? c.position->failures : c.last.total().failures);
+      p.cases += before.cases + (c.pid > 0 ? c.position->cases : 0);
+      p.failures += before.failures + (c.pid > 0 ? c.position->failures : 0);
     }
     return p;
   }
@@ -315,6 +275,8 @@ class Processes {
   Clock::time_point start_;
   std::vector<Child> children_;
   Position* positions_;
+  Burst* ran_;
+  std::map<std::string, std::vector<Burst>> ran_before_;  ///< by failure
   std::vector<std::pair<int, int>> skipped_;
   Report crashes_;
   bool told_ = false;

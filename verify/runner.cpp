@@ -1,13 +1,13 @@
 // One process of checks: queues of operator × law pairs, so that every pair gets cases and deep stacks get
 // their share.
-#include "lamella/verify/runner.h"
-
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/record.h"
+#include "lamella/verify/runner.h"
 #include "lamella/verify/worker.h"
 
 namespace lamella::verify {
@@ -68,7 +68,8 @@ void Report::merge(const Report& other) {
     const auto same = [&](const Failure& g) { return g.op == f.op && g.law == f.law && g.kind == f.kind; };
     const auto known = std::find_if(failures.begin(), failures.end(), same);
     if (known == failures.end()) failures.push_back(f);
-    else if (f.program.size() < known->program.size()) *known = f;
+    else if (std::pair(f.flaky, f.program.size()) < std::pair(known->flaky, known->program.size()))
+      *known = f;
   }
   for (const auto& [op, c] : other.coverage) coverage[op].merge(c);
   for (const auto& [law, counted] : other.counts)
@@ -82,7 +83,7 @@ Counts& counts_of_case() {
 }
 
 Worker::Worker(const RunOptions& options, int index, Position* position)
-    : options_(options), position_(position), start_(Clock::now()) {
+    : options_(options), index_(index), position_(position), start_(Clock::now()) {
   for (size_t o = 0; o < options.ops.size(); ++o)
     for (size_t l = 0; l < options.laws.size(); ++l)
       if (options.laws[l]->applies(*options.ops[o]) &&
@@ -119,13 +120,22 @@ std::string joined(const std::vector<std::string>& parts) {
 }
 }  // namespace
 
+void Worker::note_position(const Pair& p, bool first) {
+  if (!position_) return;
+  Position& at = *position_;
+  at.op = p.op_index, at.law = p.law_index, at.index = p.next, at.cases = cases_, at.failures = failures_;
+  if (first && at.bursts < at.room)
+    at.ran[at.bursts++] = {uint16_t(p.op_index), uint16_t(p.law_index), 0, p.next};
+  if (at.bursts > 0) ++at.ran[at.bursts - 1].count;
+}
+
 /// Runs cases of a pair for about `seconds`, at least one.
 void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop) {
   const auto begin = Clock::now();
   double spent = 0;
   int tries = 0;
   do {
-    if (position_) *position_ = {p.op_index, p.law_index, p.next, cases_, failures_};
+    note_position(p, tries == 0);
     const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next);
     const bool observe = mix(p.next + 1) % kObservedEvery == 0;  // the same cases in any number of processes
     p.next += uint64_t(options_.processes);
@@ -178,9 +188,16 @@ void Worker::keep(Pair& p, const Choices& choices, const Verdict& v) {
   const Shrunk s = shrink(*p.law, *p.op, choices, {.milliseconds = int(1000 * std::clamp(left, 0.02, 2.0))});
   shrinking_ += std::chrono::duration<double>(Clock::now() - begin).count();
   const Verdict& shown = s.verdict.kind == Verdict::Fail ? s.verdict : v;  // a flaky one may pass again
-  p.found.push_back({p.op->name, std::string(p.law->id), shown.message, shown.program, shown.depth, kind,
-                     to_blob(record_of(*p.law, *p.op, s.choices, shown)), joined(s.free), s.flaky,
-                     s.executions, s.milliseconds});
+  Failure f;
+  f.op = p.op->name, f.law = p.law->id, f.kind = kind;
+  f.message = shown.message, f.program = shown.program, f.depth = shown.depth;
+  f.blob = to_blob(record_of(*p.law, *p.op, s.choices, shown));
+  f.free = joined(s.free);
+  f.flaky = s.flaky, f.executions = s.executions, f.milliseconds = s.milliseconds;
+  f.index = p.next - uint64_t(options_.processes), f.process = index_;
+  f.ran = position_ ? position_->bursts : 0;
+  p.found.push_back(std::move(f));
+  found_ = true;
 }
 
 /// NOTE: [shares] Laws that need the oracle are slow and get a fixed share of the time. Of the rest, pairs
@@ -190,6 +207,7 @@ void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<voi
   for (Pair& p : pairs_) {
     if (stop || elapsed() >= options_.deadline()) break;
     if (!p.retired && !done(p)) work(p, 0, stop);
+    if (snapshot && std::exchange(found_, false)) snapshot();
   }
   std::vector<Pair*> queues[3];  // oracle, deep, shallow
   for (Pair& p : pairs_)
@@ -213,7 +231,7 @@ void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<voi
     const double before = elapsed();
     work(*p, q == 0 ? 0.004 : 0.001, stop);
     seconds[q] += elapsed() - before;
-    if (snapshot && elapsed() - last > 1) {
+    if (snapshot && (std::exchange(found_, false) || elapsed() - last > 1)) {
       last = elapsed();
       snapshot();
     }

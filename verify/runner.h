@@ -24,9 +24,15 @@ struct Failure {
   int depth = 0;
   std::string kind, blob;  ///< what went wrong; the case, for --replay
   std::string free;        ///< parts of the case that may be anything, separated by commas
-  bool flaky = false;
-  int executions = 0;  ///< checks that shrinking took
+  bool flaky = false;      ///< it needs more than its case: cases that ran before it, threads, time
+  int executions = 0;      ///< checks that shrinking took
   double milliseconds = 0;
+  uint64_t index = 0;               ///< of the case as it was drawn, among those of its pair and seed
+  int process = 0;                  ///< that met it
+  uint64_t ran = 0;                 ///< bursts of cases that this process had begun by then
+  std::string where;                ///< " (case 17 of seed 5)"
+  std::string needs;                ///< of a flaky one: what it needs, in words
+  std::vector<std::string> before;  ///< of a flaky one: blobs of the cases to run first, in one process
 };
 
 struct Report {
@@ -50,6 +56,9 @@ struct RunOptions {
   /// If not 0: so many cases of each pair, discards too, however long that takes. What is counted then
   /// depends neither on the time nor on the number of processes or shards.
   uint64_t cases = 0;
+  /// Seconds of processor time until a check counts as one that does not end; likewise on the clock for one
+  /// whose threads all wait.
+  double patience = 20;
   /// Until when, in seconds of the run: years if cases are counted.
   double deadline() const { return cases ? 1e9 : seconds; }
 };
@@ -68,10 +77,13 @@ std::vector<const Op*> all_operators();
 struct Progress {
   double seconds;
   uint64_t cases, failures;
+  uint64_t ended = 0;  ///< of the failures: processes that crashed, exited or did not end
 };
 
 /// Runs until the time is over, all cases are done or `stop` is set. A check that crashes or hangs ends its
-/// process, is reported as a failure, and the others go on without it.
+/// process, is reported as a failure, and the others go on without it. Then every failure is repeated in
+/// fresh processes, for a third of the time at most: those that end their process are shrunk, those that need
+/// cases before them name these.
 Report run(const RunOptions& options, const volatile std::sig_atomic_t& stop,
            const std::function<void(const Progress&)>& progress = {});
 

@@ -5,12 +5,14 @@
 #include <map>
 #include <unordered_set>
 
-#include "lamella/verify/law.h"
+#include "lamella/verify/apart.h"
 
 namespace lamella::verify {
 
 std::string failure_kind(const Verdict& v) {
   const std::string& m = v.message;
+  for (const char* const ended : {"crashed: ", "exited with status ", "did not end"})
+    if (m.starts_with(ended)) return m;
   for (const char* const word : {"levels are live", "masked keys", "live modes"})
     if (m.find(word) != std::string::npos) return "state";
   if (const size_t at = m.rfind("error "); at != std::string::npos)
@@ -34,8 +36,10 @@ namespace {
 
 class Reducer {
  public:
-  Reducer(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, const Decoding& decoding)
-      : law_(law), op_(op), limits_(limits), decoding_(decoding), begin_(Clock::now()) {
+  using Check = std::function<Verdict(const Choices&)>;
+  Reducer(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, const Decoding& decoding,
+          const Check& check)
+      : law_(law), op_(op), limits_(limits), decoding_(decoding), check_(check), begin_(Clock::now()) {
     best_.choices = std::move(choices);
   }
 
@@ -50,7 +54,7 @@ class Reducer {
     if (!best_.flaky) {
       cut(best_.choices, best_.verdict);
       reduce();
-      explain();
+      if (limits_.explaining > 0) explain();
     }
     best_.milliseconds = elapsed();
     return best_;
@@ -63,7 +67,7 @@ class Reducer {
 
   Verdict check(const Choices& choices) {
     ++best_.executions;
-    return run_check(law_, op_, choices, decoding_);
+    return check_ ? check_(choices) : run_check(law_, op_, choices, decoding_);
   }
   bool fails_alike(const Verdict& v) const { return v.kind == Verdict::Fail && failure_kind(v) == kind_; }
 
@@ -184,6 +188,7 @@ class Reducer {
   const Op& op_;
   ShrinkLimits limits_;
   Decoding decoding_;
+  const Check& check_;
   Clock::time_point begin_;
   std::string kind_;
   std::unordered_set<uint64_t> seen_;
@@ -193,7 +198,12 @@ class Reducer {
 }  // namespace
 
 Shrunk shrink(const Law& law, const Op& op, Choices choices, ShrinkLimits limits, const Decoding& decoding) {
-  return Reducer(law, op, std::move(choices), limits, decoding).run();
+  return shrink_by({}, law, op, std::move(choices), limits, decoding);
+}
+
+Shrunk shrink_by(const std::function<Verdict(const Choices&)>& check, const Law& law, const Op& op,
+                 Choices choices, ShrinkLimits limits, const Decoding& decoding) {
+  return Reducer(law, op, std::move(choices), limits, decoding, check).run();
 }
 
 }  // namespace lamella::verify

@@ -3,14 +3,18 @@
 
 #include <chrono>
 
-#include "lamella/verify/runner.h"
+#include "lamella/verify/apart.h"
 
 namespace lamella::verify {
 
-/// Where a worker is: read by the parent process when it dies.
+/// Where a worker is and what it has run: read by the parent process when it dies, or meets a failure that
+/// its case alone does not explain.
 struct Position {
   int op = -1, law = -1;
   uint64_t index = 0, cases = 0, failures = 0;
+  uint64_t bursts = 0;  ///< in `ran`, the running one too
+  uint64_t room = 0;    ///< of `ran`; what comes later is not kept
+  Burst* ran = nullptr;
 };
 
 class Worker {
@@ -37,12 +41,14 @@ class Worker {
   };
   double elapsed() const;
   void work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop);
+  void note_position(const Pair& p, bool first);
   void count(Pair& p, const Verdict& v);
   /// The pair has had all its cases.
   bool done(const Pair& p) const { return options_.cases && p.next >= options_.cases; }
   void keep(Pair& p, const Choices& choices, const Verdict& v);
 
   const RunOptions& options_;
+  int index_;
   Position* position_;
   Clock::time_point start_;
   std::vector<Pair> pairs_;
@@ -50,6 +56,7 @@ class Worker {
   std::map<std::string, Counts> counts_;
   uint64_t cases_ = 0, deep_ = 0, failures_ = 0;
   double shrinking_ = 0;
+  bool found_ = false;  ///< a failure that no snapshot has told of
 };
 
 }  // namespace lamella::verify
