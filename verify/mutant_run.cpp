@@ -13,7 +13,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/mutant_level.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/worker.h"
 
 namespace lamella::verify {
 
@@ -25,15 +25,15 @@ double cpu_ms() {
   return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
 }
 
-/// NOTE: [rounds] Every law gets a few cases, so that the matrix says who notices what; while no law has
-/// noticed, all get more. Laws whose cases never reach the bug are left out of later rounds. Between the
+/// NOTE: [rounds] Every law gets a case, then a few, so that the matrix says who notices what; while no law
+/// has noticed, all get more. Laws whose cases never reach the bug are left out of later rounds. Between the
 /// rounds, the wrong operator is compared with the right one: where 10^5 cases give the same bits, more cases
 /// of the laws would be spent on nothing.
 struct Round {
   int cases, slow;  ///< of each law in all so far; of each that evaluates in f128
   double ms;        ///< of processor time of each law, in all so far
 };
-constexpr Round kFirst{4, 1, 1000}, kSecond{30, 6, 60},
+constexpr Round kOnce{1, 1, 1000}, kFirst{4, 1, 1000}, kSecond{30, 6, 60},
     kLater[] = {{200, 20, 40}, {1000, 60, 120}, {8000, 400, 500}};
 
 /// How soon a law is asked: those about what is wrong first, those in f128 at the end.
@@ -67,15 +67,18 @@ class Hunt {
       const bool wanted = o.laws.empty() || std::ranges::find(o.laws, law.id) != o.laws.end();
       if (wanted && law.applies(*p.op)) states_.push_back({&law, rank_of(law, p)});
     }
-    std::ranges::stable_sort(states_, {}, &LawState::rank);
+    std::ranges::stable_sort(states_, [](const LawState& a, const LawState& b) {
+      return std::pair(a.rank, -sharpness(a.law->id)) < std::pair(b.rank, -sharpness(b.law->id));
+    });
   }
 
   void run() {
     const ScopedTable pinned(table_);
-    for (LawState& s : states_) {
-      work(s, kFirst);
-      if (noticed_ && options_.first_only) return;
-    }
+    for (const Round& round : {kOnce, kFirst})
+      for (LawState& s : states_) {
+        work(s, round);
+        if (noticed_ && options_.first_only) return;
+      }
     if (noticed_ || all_work(kSecond, options_.cpu_ms)) return;
     say_.comparing();
     const Equivalence e = compare_with_right(planted_, table_, options_);

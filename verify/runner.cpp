@@ -1,5 +1,7 @@
 // One process of checks: queues of operator × law pairs, so that every pair gets cases and deep stacks get
 // their share.
+#include "lamella/verify/runner.h"
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
@@ -7,30 +9,31 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/record.h"
-#include "lamella/verify/runner.h"
 #include "lamella/verify/worker.h"
 
 namespace lamella::verify {
 
-namespace {
-uint64_t mix(uint64_t z) {
+uint64_t scrambled(uint64_t z) {
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
   return z ^ (z >> 31);
 }
+
+namespace {
 uint64_t mix(uint64_t seed, std::string_view text) {
-  for (const char c : text) seed = mix(seed ^ uint64_t(uint8_t(c)) * 0x9E3779B97F4A7C15u);
+  for (const char c : text) seed = scrambled(seed ^ uint64_t(uint8_t(c)) * 0x9E3779B97F4A7C15u);
   return seed;
 }
 }  // namespace
 
 Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index) {
   if (index == 0 || faulty(Fault::GeneratorConstant)) return {};  // the simplest case
-  uint64_t state = mix(mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name) + index * 0xD1B54A32D192ED03u);
+  uint64_t state =
+      scrambled(mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name) + index * 0xD1B54A32D192ED03u);
   const size_t length = 48 + size_t(index % 8 == 7) * (state % 208);
   Choices out(length);
   for (size_t i = 0; i < length; i += 2) {
-    const uint64_t w = mix(state += 0x9E3779B97F4A7C15u);
+    const uint64_t w = scrambled(state += 0x9E3779B97F4A7C15u);
     out[i] = uint32_t(w);
     if (i + 1 < length) out[i + 1] = uint32_t(w >> 32);
   }
@@ -82,17 +85,27 @@ Counts& counts_of_case() {
   return counts;
 }
 
+namespace {
+constexpr double kSharp = 2;  ///< times the median law's weight
+}
+
 Worker::Worker(const RunOptions& options, int index, Position* position)
     : options_(options), index_(index), position_(position), start_(Clock::now()) {
   for (size_t o = 0; o < options.ops.size(); ++o)
     for (size_t l = 0; l < options.laws.size(); ++l)
       if (options.laws[l]->applies(*options.ops[o]) &&
           in_shard(*options.ops[o], *options.laws[l], options.shard, options.shards))
-        pairs_.push_back({options.ops[o], options.laws[l], int(o), int(l), uint64_t(index), {}, {}, false});
-  // Neighbours in the list differ in both: a short run sees all laws and all operators.
+        pairs_.push_back({.op = options.ops[o],
+                          .law = options.laws[l],
+                          .op_index = int(o),
+                          .law_index = int(l),
+                          .next = uint64_t(index),
+                          .weight = sharpness(options.laws[l]->id)});
+  // The sharpest laws first; among those, neighbours in the list differ in both: a short run sees all laws
+  // and all operators.
   std::stable_sort(pairs_.begin(), pairs_.end(), [&](const Pair& a, const Pair& b) {
-    return mix(options.seed + uint64_t(a.op_index) * 977, a.law->id) <
-           mix(options.seed + uint64_t(b.op_index) * 977, b.law->id);
+    return std::pair(a.weight < kSharp, mix(options.seed + uint64_t(a.op_index) * 977, a.law->id)) <
+           std::pair(b.weight < kSharp, mix(options.seed + uint64_t(b.op_index) * 977, b.law->id));
   });
 }
 
@@ -112,7 +125,6 @@ void Worker::skip(int op_index, int law_index) {
 }
 
 namespace {
-constexpr uint64_t kObservedEvery = 4;  ///< counting features of every case would cost a tenth of the rate
 std::string joined(const std::vector<std::string>& parts) {
   std::string out;
   for (const std::string& p : parts) out += (out.empty() ? "" : ", ") + p;
@@ -129,41 +141,10 @@ void Worker::note_position(const Pair& p, bool first) {
   if (at.bursts > 0) ++at.ran[at.bursts - 1].count;
 }
 
-/// Runs cases of a pair for about `seconds`, at least one.
-void Worker::work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop) {
-  const auto begin = Clock::now();
-  double spent = 0;
-  int tries = 0;
-  do {
-    note_position(p, tries == 0);
-    const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next);
-    const bool observe = mix(p.next + 1) % kObservedEvery == 0;  // the same cases in any number of processes
-    p.next += uint64_t(options_.processes);
-    Observation seen;
-    observed() = observe ? &seen : nullptr;
-    stratum_of_case() = {};
-    counts_of_case().clear();
-    const Verdict v = run_check(*p.law, *p.op, choices);
-    observed() = nullptr;
-    count(p, v);
-    if (v.kind != Verdict::Discard) {
-      Coverage& coverage = coverage_[p.op->name];
-      coverage.add_depth(v.depth);
-      if (observe) coverage.add(seen);
-    }
-    spent = std::chrono::duration<double>(Clock::now() - begin).count();
-    if (v.kind == Verdict::Fail) {
-      keep(p, choices, v);
-      break;
-    }
-  } while (spent < seconds && !stop && !done(p) && ++tries < 256);
-  p.tally.seconds += spent;
-}
-
-void Worker::count(Pair& p, const Verdict& v) {
+bool Worker::count(Pair& p, const Verdict& v, const Observation& seen) {
   if (v.kind == Verdict::Discard) {
     ++p.tally.discards;
-    return;
+    return false;
   }
   ++p.tally.cases, ++cases_;
   for (const auto& [what, n] : counts_of_case()) counts_[std::string(p.law->id)][what] += n;
@@ -172,10 +153,15 @@ void Worker::count(Pair& p, const Verdict& v) {
   if (!s.has_transforms())
     for (int k = 0; k < v.depth; ++k) s.add_transform(k, Stratum::Any);
   p.tally.strata.add(s, 1, v.kind == Verdict::Fail);
-  if (v.kind != Verdict::Fail || faulty(Fault::FailuresNotCounted)) return;
+  const uint64_t like =
+      scrambled(s.code ^ uint64_t(seen.features) << 32 ^ uint64_t(seen.mapped) << 8 ^ seen.traced);
+  const bool is_new = !p.shown[like % p.shown.size()];
+  p.shown.set(like % p.shown.size());
+  if (v.kind != Verdict::Fail || faulty(Fault::FailuresNotCounted)) return is_new;
   ++p.tally.failures, ++failures_;
   if (p.tally.failures >= 10 && !options_.cases)
     p.retired = true;  // known to be broken: the time is better spent elsewhere
+  return is_new;
 }
 
 /// Shrinks the first failure of each kind of a pair. Shrinking takes at most a third of the time as a whole.
@@ -198,44 +184,6 @@ void Worker::keep(Pair& p, const Choices& choices, const Verdict& v) {
   f.ran = position_ ? position_->bursts : 0;
   p.found.push_back(std::move(f));
   found_ = true;
-}
-
-/// NOTE: [shares] Laws that need the oracle are slow and get a fixed share of the time. Of the rest, pairs
-/// whose cases nest two or more transforms come first while fewer than 35 % of all cases so far do, but the
-/// others have a fifth of the time.
-void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
-  for (Pair& p : pairs_) {
-    if (stop || elapsed() >= options_.deadline()) break;
-    if (!p.retired && !done(p)) work(p, 0, stop);
-    if (snapshot && std::exchange(found_, false)) snapshot();
-  }
-  std::vector<Pair*> queues[3];  // oracle, deep, shallow
-  for (Pair& p : pairs_)
-    queues[p.law->oracle ? 0 : p.tally.deep || p.law->group == "compose" ? 1 : 2].push_back(&p);
-  size_t next[3] = {0, 0, 0};
-  double seconds[3] = {0, 0, 0}, last = elapsed();
-  const double begin = last;
-  while (!stop && elapsed() < options_.deadline()) {
-    int q = 2;
-    const double spent = elapsed() - begin;
-    if (!queues[0].empty() && seconds[0] < 0.35 * spent) q = 0;
-    else if (double(deep_) < 0.35 * double(cases_) && seconds[2] > 0.2 * spent) q = 1;
-    for (int k = 0; k < 3 && queues[q].empty(); ++k) q = (q + 1) % 3;
-    if (queues[q].empty()) break;
-    Pair*& p = queues[q][next[q]++ % queues[q].size()];
-    if (p->retired || done(*p)) {
-      p = queues[q].back();
-      queues[q].pop_back();
-      continue;
-    }
-    const double before = elapsed();
-    work(*p, q == 0 ? 0.004 : 0.001, stop);
-    seconds[q] += elapsed() - before;
-    if (snapshot && (std::exchange(found_, false) || elapsed() - last > 1)) {
-      last = elapsed();
-      snapshot();
-    }
-  }
 }
 
 Report Worker::report() const {

@@ -1,6 +1,7 @@
 // One process's part of a run.
 #pragma once
 
+#include <bitset>
 #include <chrono>
 
 #include "lamella/verify/apart.h"
@@ -16,6 +17,11 @@ struct Position {
   uint64_t room = 0;    ///< of `ran`; what comes later is not kept
   Burst* ran = nullptr;
 };
+
+/// Scrambles: equal only for equal numbers.
+uint64_t scrambled(uint64_t z);
+/// How much time pairs of a law get, beside others: 1 for the median law.
+double sharpness(std::string_view law);
 
 class Worker {
  public:
@@ -35,14 +41,23 @@ class Worker {
     const Law* law;
     int op_index, law_index;
     uint64_t next;
-    Tally tally;
-    std::vector<Failure> found;
-    bool retired;
+    Tally tally = {};
+    std::vector<Failure> found = {};
+    bool retired = false;
+    double ms = 0;                ///< of processor time, of its first share
+    double weight = 1;            ///< how sharp the law is
+    double growth = 1;            ///< more while cases are unlike all before
+    std::bitset<256> shown = {};  ///< what cases were like: dtype, stack, features, subsets; by hash
   };
   double elapsed() const;
-  void work(Pair& p, double seconds, const volatile std::sig_atomic_t& stop);
+  void work(Pair& p, double seconds, uint64_t most, const volatile std::sig_atomic_t& stop);
+  struct Round;
+  /// Whether there is time left.
+  bool first_shares(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot);
+  void tell(const std::function<void()>& snapshot);
   void note_position(const Pair& p, bool first);
-  void count(Pair& p, const Verdict& v);
+  /// Whether the case was like none of the pair before.
+  bool count(Pair& p, const Verdict& v, const Observation& seen);
   /// The pair has had all its cases.
   bool done(const Pair& p) const { return options_.cases && p.next >= options_.cases; }
   void keep(Pair& p, const Choices& choices, const Verdict& v);
@@ -55,7 +70,7 @@ class Worker {
   std::map<std::string, Coverage> coverage_;
   std::map<std::string, Counts> counts_;
   uint64_t cases_ = 0, deep_ = 0, failures_ = 0;
-  double shrinking_ = 0;
+  double shrinking_ = 0, told_ = 0;
   bool found_ = false;  ///< a failure that no snapshot has told of
 };
 

@@ -1,0 +1,133 @@
+// Which pair of operator and law a worker checks next, and for how long.
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <utility>
+
+#include "lamella/verify/worker.h"
+
+namespace lamella::verify {
+
+namespace {
+constexpr uint64_t kObservedEvery = 4;  ///< counting features of every case would cost a tenth of the rate
+
+double thread_ms() {
+  timespec t = {};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return 1e3 * double(t.tv_sec) + 1e-6 * double(t.tv_nsec);
+}
+
+/// How sharp laws are: mutants that they notice, for the time they take, in units of the median law.
+/// tools/law_weights.py computes it from what `lamella mutate` and the bugs of mutants/real say.
+struct LawWeight {
+  std::string_view law;
+  double weight;
+};
+constexpr LawWeight kWeights[] = {
+#include "law_weights.inc"
+};
+}  // namespace
+
+double sharpness(std::string_view law) {
+  for (const LawWeight& w : kWeights)
+    if (w.law == law) return w.weight;
+  return 1;
+}
+
+/// Runs cases of a pair for about `seconds`, at least one and at most `most`.
+void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::sig_atomic_t& stop) {
+  const auto begin = Clock::now();
+  double spent = 0;
+  uint64_t tries = 0;
+  bool grew = false;
+  do {
+    note_position(p, tries == 0);
+    const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next);
+    const bool observe =
+        scrambled(p.next + 1) % kObservedEvery == 0;  // the same cases in any number of processes
+    p.next += uint64_t(options_.processes);
+    Observation seen;
+    observed() = observe ? &seen : nullptr;
+    stratum_of_case() = {};
+    counts_of_case().clear();
+    const Verdict v = run_check(*p.law, *p.op, choices);
+    observed() = nullptr;
+    grew |= count(p, v, seen);
+    if (v.kind != Verdict::Discard) {
+      Coverage& coverage = coverage_[p.op->name];
+      coverage.add_depth(v.depth);
+      if (observe) coverage.add(seen);
+    }
+    spent = std::chrono::duration<double>(Clock::now() - begin).count();
+    if (v.kind == Verdict::Fail) {
+      keep(p, choices, v);
+      break;
+    }
+  } while (spent < seconds && !stop && !done(p) && ++tries < most);
+  p.tally.seconds += spent;
+  p.growth = grew ? std::min(2.0, p.growth * 2) : std::max(0.25, p.growth * 0.7);
+}
+
+/// NOTE: [rounds of a run] First every pair gets its share: cases up to 2, 4, 8, 16, 32 of all processes
+/// together, all pairs before any gets the next, and beyond the first 2 only while they have taken no more
+/// than so many milliseconds of processor time. So a short run has seen every pair a little and none a lot.
+struct Worker::Round {
+  uint64_t cases;
+  double ms;
+};
+
+bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
+  const uint64_t n = uint64_t(options_.processes);
+  for (const Round round : {Round{2, 1e9}, {4, 2.5}, {8, 5}, {16, 10}, {32, 20}})
+    for (Pair& p : pairs_) {
+      if (stop || elapsed() >= options_.deadline()) return false;
+      const uint64_t had = p.next / n, due = std::max<uint64_t>(round.cases / n, 1);
+      const double left = round.ms / double(n) - p.ms;
+      if (p.retired || done(p) || had >= due || left <= 0) continue;
+      const double before = thread_ms();
+      work(p, round.cases == 2 ? 1e9 : left * 1e-3, due - had, stop);
+      p.ms += thread_ms() - before;
+      tell(snapshot);
+    }
+  return true;
+}
+
+void Worker::tell(const std::function<void()>& snapshot) {
+  if (!snapshot || (!std::exchange(found_, false) && elapsed() - told_ <= 1)) return;
+  told_ = elapsed();
+  snapshot();
+}
+
+/// NOTE: [shares] What time is left then: laws that need the oracle are slow and get a fixed share of it. Of
+/// the rest, pairs whose cases nest two or more transforms come first while fewer than 35 % of all cases so
+/// far do, but the others have a fifth of the time. Within each queue pairs take turns, longer ones where
+/// cases still show what the pair has not shown before, and where the law is sharp.
+void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
+  if (!first_shares(stop, snapshot)) return;
+  std::vector<Pair*> queues[3];  // oracle, deep, shallow
+  for (Pair& p : pairs_)
+    queues[p.law->oracle ? 0 : p.tally.deep || p.law->group == "compose" ? 1 : 2].push_back(&p);
+  size_t next[3] = {0, 0, 0};
+  double seconds[3] = {0, 0, 0};
+  const double begin = elapsed();
+  while (!stop && elapsed() < options_.deadline()) {
+    int q = 2;
+    const double spent = elapsed() - begin;
+    if (!queues[0].empty() && seconds[0] < 0.35 * spent) q = 0;
+    else if (double(deep_) < 0.35 * double(cases_) && seconds[2] > 0.2 * spent) q = 1;
+    for (int k = 0; k < 3 && queues[q].empty(); ++k) q = (q + 1) % 3;
+    if (queues[q].empty()) break;
+    Pair*& p = queues[q][next[q]++ % queues[q].size()];
+    if (p->retired || done(*p)) {
+      p = queues[q].back();
+      queues[q].pop_back();
+      continue;
+    }
+    const double before = elapsed();
+    work(*p, (q == 0 ? 0.004 : 0.001) * p->weight * p->growth, 256, stop);
+    seconds[q] += elapsed() - before;
+    tell(snapshot);
+  }
+}
+
+}  // namespace lamella::verify
