@@ -4,6 +4,7 @@
 int main_verify(int argc, char** argv);
 int main_merge(int argc, char** argv);
 int main_mutate(int argc, char** argv);
+int main_answers(int argc, char** argv);
 int main_museum(int argc, char** argv);
 int main_reference(int argc, char** argv);
 int main_sensitivity(int argc, char** argv);

@@ -21,6 +21,7 @@ constexpr Command kCommands[] = {
     {"verify", "check operators against the laws; print counterexamples", main_verify},
     {"merge", "put reports of shards together", main_merge},
     {"mutate", "plant bugs and list which law catches which", main_mutate},
+    {"answers", "answer single calls below each law wrongly and show what it refuses", main_answers},
     {"museum", "plant historical bugs of other libraries again and show which law finds each", main_museum},
     {"reference", "run cases computed by PyTorch, or NumPy's ULP sets", main_reference},
     {"sensitivity", "put errors of a known size into operators; count how many the laws see",

@@ -28,6 +28,8 @@ REFUSED = {  # arguments: what stderr says
     "verify --json - --junit -": "mixed",
     "verify --replay @absent": "cannot be read",
     "verify --replay nonsense": "no blob",
+    "answers --law nowhere": "no such law",
+    "answers --check absent.md": "no file",
     "mutate --processes -1": "not in range",
     "mutate --at-least 7": "from 0 to 1",
     "mutate --at-least nan": "from 0 to 1",

@@ -8,7 +8,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/mutants.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/worker.h"
 
 namespace lamella::verify {
 
@@ -199,6 +199,25 @@ std::string codes_are_told_apart() {
   return status_of([] {}).raised ? "nothing was raised, and an error is reported" : "";
 }
 
+/// What two workers of one run check, as texts; the first of an operator is the simplest case.
+std::vector<std::string> checked;
+std::string processes_share_the_cases() {
+  const Law notes = law_that([](Case& c) {
+    std::string text = cpp_declarations(c.args);
+    for (int k = 0; k < 8; ++k) text += format(" {}", c.draw.word());
+    checked.push_back(text);
+    return Verdict::pass();
+  });
+  const volatile std::sig_atomic_t stop = 0;
+  RunOptions o{{smooth_ones().at(0)}, {&notes}, 60, 1, 2};
+  o.cases = 80;
+  checked.clear();
+  for (const int index : {0, 1}) Worker(o, index, nullptr).run(stop, {});
+  const size_t n = checked.size(), different = std::set<std::string>(checked.begin(), checked.end()).size();
+  if (n != 80) return format("two processes check {} of 80 cases", n);
+  return different < 76 ? format("of 80 cases of two processes {} are different", different) : "";
+}
+
 std::string failures_are_counted() {
   const Law fails = law_that([](Case&) { return Verdict::fail("planted"); });
   const volatile std::sig_atomic_t stop = 0;
@@ -224,10 +243,13 @@ const std::vector<FaultInfo>& faults() {
       {Fault::LanesConstant, "lanes_constant", "Every batch has two lanes."},
       {Fault::AlwaysAllMapped, "always_all_mapped", "All arguments are mapped, always."},
       {Fault::ExceptionsPass, "exceptions_pass", "A law that raises passes."},
+      {Fault::ErrorsDiscard, "errors_discard", "A law that raises discards its case."},
       {Fault::DiscardsPass, "discards_pass", "A discarded case counts as passed."},
       {Fault::StateNotCompared, "state_not_compared", "Nobody looks what a check leaves behind."},
       {Fault::CodesIgnored, "codes_ignored", "All errors are the same error."},
       {Fault::FailuresNotCounted, "failures_not_counted", "Failures are not counted."},
+      {Fault::ProcessesAlike, "processes_alike", "All processes check the same cases."},
+      {Fault::OutDimsNotNegative, "out_dims_not_negative", "Dims of results are never counted from the end."},
   };
   return all;
 }
@@ -241,12 +263,14 @@ const std::vector<Calibration>& calibrations() {
       {"roundings_are_few", "256 roundings are too many, 32 are not.", roundings_are_few},
       {"verdicts_are_kept", "What a law finds, raises or leaves behind is its verdict.", verdicts_are_kept},
       {"codes_are_told_apart", "An error keeps its code.", codes_are_told_apart},
+      {"processes_share_the_cases", "Two processes check different cases of one run.",
+       processes_share_the_cases},
       {"failures_are_counted", "A law that fails is in the report.", failures_are_counted},
       {"cases_vary", "Drawn cases differ, and are empty, scalar and large.", cases_vary},
       {"batches_vary", "All numbers of lanes and all subsets of arguments are drawn.", batches_vary},
       {"known_errors_are_seen", "A relative error of 2^-45 is seen, and none where there is none.",
        known_errors_are_seen},
-      {"right_operators_pass", "Right operators pass all laws.", right_operators_pass},
+      {"right_operators_pass", "Right operators pass all laws.", right_operators_pass, true},
   };
   return all;
 }

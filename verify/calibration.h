@@ -11,6 +11,7 @@ struct Calibration {
   std::string_view id;
   std::string_view statement;  ///< one sentence that can be false
   std::string (*check)();      ///< empty when it holds; else what is wrong
+  bool slow = false;           ///< takes seconds: not asked by every run
 };
 const std::vector<Calibration>& calibrations();
 

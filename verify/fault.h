@@ -23,10 +23,13 @@ enum class Fault : uint8_t {
   LanesConstant,
   AlwaysAllMapped,
   ExceptionsPass,
+  ErrorsDiscard,
   DiscardsPass,
   StateNotCompared,
   CodesIgnored,
-  FailuresNotCounted
+  FailuresNotCounted,
+  ProcessesAlike,
+  OutDimsNotNegative
 };
 
 /// Read on paths that are slow anyway, or where something differs.

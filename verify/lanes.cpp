@@ -307,6 +307,7 @@ InDims draw_out_dims(Draw& d, const Tensors& lane_results) {
   for (const Tensor& y : lane_results) {
     const int rank = y.rank() + 1, dim = int(d.below(uint32_t(rank)));
     out.push_back(d.flag() ? dim - rank : dim);
+    if (faulty(Fault::OutDimsNotNegative)) out.back() = dim;
   }
   return out.empty() ? InDims{0} : out;
 }

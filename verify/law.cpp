@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/verify/answers.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/laws_more.h"
@@ -58,6 +59,7 @@ std::vector<Law>& all_laws() {
     add_listed_laws(list);
     add_mapped_laws(list);
     add_replaced_laws(list);
+    add_harness_laws(list);
     by_number(list);
     return list;
   }();
@@ -123,7 +125,8 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
     try {
       verdict = law.check(c);
     } catch (const std::exception& e) {
-      if (!faulty(Fault::ExceptionsPass)) verdict = Verdict::fail(std::string("raised: ") + e.what());
+      if (faulty(Fault::ErrorsDiscard)) verdict = Verdict::discard();
+      else if (!faulty(Fault::ExceptionsPass)) verdict = Verdict::fail(std::string("raised: ") + e.what());
     }
     used = c.draw.used(), partners = c.partners;
   } catch (const std::exception& e) { verdict = Verdict::fail(std::string("raised: ") + e.what()); }

@@ -65,7 +65,7 @@ class Hunt {
       : planted_(p), options_(o), say_(say), table_(plant(p)), row_(table_->row(p.op->id)) {
     for (const Law& law : laws()) {
       const bool wanted = o.laws.empty() || std::ranges::find(o.laws, law.id) != o.laws.end();
-      if (wanted && law.applies(*p.op)) states_.push_back({&law, rank_of(law, p)});
+      if (wanted && law.group != "harness" && law.applies(*p.op)) states_.push_back({&law, rank_of(law, p)});
     }
     std::ranges::stable_sort(states_, [](const LawState& a, const LawState& b) {
       return std::pair(a.rank, -sharpness(a.law->id)) < std::pair(b.rank, -sharpness(b.law->id));

@@ -4,6 +4,7 @@
 #include <ctime>
 #include <utility>
 
+#include "lamella/verify/fault.h"
 #include "lamella/verify/worker.h"
 
 namespace lamella::verify {
@@ -47,6 +48,7 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
         scrambled(p.next + 1) % kObservedEvery == 0;  // the same cases in any number of processes
     p.next += uint64_t(options_.processes);
     Observation seen;
+    if (faulty(Fault::ProcessesAlike)) p.next -= uint64_t(options_.processes) - 1;
     observed() = observe ? &seen : nullptr;
     stratum_of_case() = {};
     counts_of_case().clear();

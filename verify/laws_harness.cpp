@@ -1,0 +1,62 @@
+// Laws of the harness itself: its verdicts refuse wrong answers, and it answers questions with known answers.
+#include "lamella/verify/answers.h"
+#include "lamella/verify/apart.h"
+#include "lamella/verify/calibration.h"
+#include "lamella/verify/laws_more.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// Operators without tensors have few laws of their own: these have time there.
+bool on_factories(const Op& op) { return !takes_tensors(op); }
+
+/// One law and one kind of wrong answer, of all that it must refuse.
+Verdict wrong_answers_are_refused(Case& c) {
+  const Law& law = laws()[c.draw.below(uint32_t(laws().size()))];
+  const std::vector<WrongAnswer>& kinds = wrong_answers();
+  const WrongAnswer& w = kinds[c.draw.below(uint32_t(kinds.size()))];
+  if (!is_refused(law, w.kind)) return Verdict::pass();
+  const Heard h = hear(law, w.kind);
+  if (h.kind != Heard::Unseen) return Verdict::pass();
+  return Verdict::fail(
+      format("law {} ({}) passes with {} in {} checks", law.number, law.id, w.what, h.checks),
+      format("  // lamella answers --law {}\n", law.id));
+}
+
+Verdict calibrations_hold(Case& c) {
+  const std::vector<Calibration>& all = calibrations();
+  const Calibration& one = all[c.draw.below(uint32_t(all.size()))];
+  if (one.slow) return Verdict::pass();
+  const Verdict v = check_apart(
+      [&] {
+        const std::string wrong = one.check();
+        return wrong.empty() ? Verdict::pass() : Verdict::fail(wrong);
+      },
+      60);
+  if (v.kind != Verdict::Fail) return v;
+  return Verdict::fail(format("{}: {}", one.id, v.message), format("  // {}\n", one.statement));
+}
+
+}  // namespace
+
+void add_harness_laws(std::vector<Law>& laws) {
+  laws.push_back({130,
+                  "wrong_answers_are_refused",
+                  "harness",
+                  "A law refuses each kind of wrong answer that docs/answers.md says it sees.",
+                  {},
+                  true,
+                  on_factories,
+                  wrong_answers_are_refused});
+  laws.push_back({131,
+                  "calibrations_hold",
+                  "harness",
+                  "Comparisons, bounds, generators, counts and verdicts answer questions with known answers.",
+                  {},
+                  true,
+                  on_factories,
+                  calibrations_hold});
+}
+
+}  // namespace lamella::verify
