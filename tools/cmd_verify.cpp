@@ -31,7 +31,7 @@ struct VerifyOptions {
   uint64_t seed = 0, cases = 0;
   std::string json_file, corpus, blob, explained;
   std::string junit_file, shard = "0/1";
-  bool list = false;
+  bool list = false, census = false;
   int compile = 3;
 };
 
@@ -216,6 +216,26 @@ void print_failures(const Report& report, uint64_t seed, size_t compiled) {
   }
 }
 
+/// What so many cases of each pair are like, checked by nobody. 1 when a floor is missed.
+int print_census(const verify::RunOptions& run, uint64_t cases, const std::string& json_file) {
+  const Census census = Census::of_pairs(run.ops, run.laws, run.seed, cases);
+  const auto ull = [](uint64_t n) { return static_cast<unsigned long long>(n); };
+  for (const auto& [what, n] : census.counts()) std::printf("%-32s %12llu\n", what.c_str(), ull(n));
+  std::printf("%-32s %12llu\n\n", "different cases", ull(census.cases().size()));
+  for (const FeatureFloor& f : feature_floors())
+    std::printf("%-32s %6.2f %% of %s, at least %g %%\n", f.what.c_str(),
+                100 * double(census.of(f.what)) / double(std::max<uint64_t>(census.of(f.of), 1)),
+                f.of.c_str(), 100 * f.share);
+  const std::vector<std::string> missed = missed_floors(census);
+  for (const std::string& m : missed) std::printf("missed: %s\n", m.c_str());
+  if (!json_file.empty())
+    tools::write_json(json_file, {{"seed", run.seed},
+                                  {"census", census.counts()},
+                                  {"different_cases", census.cases().size()},
+                                  {"missed", missed}});
+  return missed.empty() ? 0 : 1;
+}
+
 /// Cases a second and process of the laws that need no oracle.
 double plain_rate(const Report& report) {
   verify::Tally sum;
@@ -282,6 +302,7 @@ int verify_all(const VerifyOptions& o) {
                                        shard.index,
                                        shard.of,
                                        o.cases};
+  if (o.census) return print_census(run_options, o.cases ? o.cases : 8, o.json_file);
   const volatile std::sig_atomic_t& stop_requested = tools::stop_on_signals();
   std::cout.flush();
   tools::ProgressLine line;
@@ -350,6 +371,8 @@ int main_verify(int argc, char** argv) {
   CLI::Option* seed = app.get_option("--seed");
   app.add_option("--shard", o.shard, "i/n: only part i of n (0 <= i < n), for `lamella merge`")->needs(seed);
   app.add_option("--load", o.plugins, "shared library that defines operators or laws (docs/laws.md)");
+  app.add_flag("--census", o.census,
+               "check nothing: count what drawn cases are like (8 of each pair, or --cases)");
   app.add_flag("--list", o.list, "list laws and operators");
   app.add_option("--corpus", o.corpus, "directory of recorded failures: replayed first; new ones are added");
   app.add_option(

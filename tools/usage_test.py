@@ -116,6 +116,11 @@ class Usage(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertRegex(done.stdout, r"^mul, law promotes_by_table, decoder version 2: passes\n")
 
+    def test_counts_what_is_drawn(self):
+        done = run("verify", "--census", "--seed", "1", "--law", "3,37", "--cases", "4", "--json", "-")
+        self.assertIn(done.returncode, (0, 1), done.stderr)
+        self.assertGreater(json.loads(done.stdout)["census"]["dim negative"], 0)
+
     def test_progress_on_a_terminal(self):
         try:
             for end in pty.openpty():

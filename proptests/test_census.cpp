@@ -1,0 +1,98 @@
+// What is drawn: every feature has its floor, no two seeds or processes draw the same, chains print shortly.
+#include <gtest/gtest.h>
+#include <sstream>
+
+#include "lamella/dispatch/table.h"
+#include "lamella/verify/calibration.h"
+#include "lamella/verify/mutants.h"
+#include "lamella/verify/runner.h"
+
+namespace {
+using namespace lamella;
+using namespace lamella::verify;
+
+std::vector<const Law*> some_laws() {
+  std::vector<const Law*> out;
+  for (const char* id :
+       {"matches_reference", "layout_is_invisible", "nonfinite_as_reference", "vmap_equals_loop"})
+    out.push_back(find_law(id));
+  return out;
+}
+Census census_of(uint64_t seed, int process = 0, int of = 1) {
+  return Census::of_pairs(all_operators(), some_laws(), seed, 24, process, of);
+}
+size_t shared(const Census& a, const Census& b) {
+  size_t n = 0;
+  for (const uint64_t h : a.cases()) n += b.cases().count(h);
+  return n;
+}
+
+TEST(Census, EveryFeatureHasItsFloor) {
+  for (const uint64_t seed : {1, 2, 3})
+    for (const std::string& missed : missed_floors(census_of(seed))) ADD_FAILURE() << seed << ": " << missed;
+}
+
+TEST(Census, EveryFloorIsOfSomethingThatIsCounted) {
+  const Census c = census_of(1);
+  for (const FeatureFloor& f : feature_floors()) EXPECT_GE(c.of(f.of), 1000u) << f.of;
+}
+
+/// Small cases are met again by chance, the simplest ones often: most differ.
+TEST(Census, SeedsAndProcessesDrawOtherCases) {
+  const Census one = census_of(1), two = census_of(2);
+  EXPECT_GT(one.cases().size(), size_t(0.8 * double(one.of("cases"))));
+  EXPECT_LT(shared(one, two), one.cases().size() / 5);
+  const Census first = census_of(1, 0, 2), second = census_of(1, 1, 2);
+  EXPECT_LT(shared(first, second), first.cases().size() / 5);
+  size_t both = first.cases().size() + second.cases().size() - shared(first, second);
+  EXPECT_EQ(both, one.cases().size()) << "two processes draw together what one draws";
+}
+
+TEST(Census, SeesWhatIsNotDrawn) {
+  Census none;
+  const Law& law = *find_law("matches_reference");
+  for (const Op* o : all_operators())
+    for (int k = 0; k < 12; ++k) {
+      Case c(*o, {}, law.options);
+      none.add(c);
+    }
+  const std::vector<std::string> missed = missed_floors(none);
+  EXPECT_GT(missed.size(), feature_floors().size() / 2) << "the simplest case, again and again";
+}
+
+TEST(Calibrations, Hold) {
+  for (const Calibration& c : calibrations())
+    if (!c.slow) { EXPECT_EQ(c.check(), "") << c.id; }
+}
+
+long lines_of(const std::string& program) { return std::count(program.begin(), program.end(), '\n'); }
+
+/// What is printed for chains that planted bugs redden.
+TEST(Chains, PrintShortlyWhenShrunk) {
+  std::vector<long> lines;
+  const std::vector<Planted> planted =
+      sample_of(all_planted({"mul", "sum", "cumsum", "where", "permute"}), 90, 5);
+  for (const Planted& p : planted) {
+    if (!p.op || p.group == "dispatch") continue;  // those leave masks and results behind
+    const OpTable* const table = plant(p);
+    const ScopedTable pinned(table);
+    for (const char* id : {"chains_under_vmap", "chains_are_adjoint", "chains_per_lane"}) {
+      const Law& law = *find_law(id);
+      const Op& row = table->row(p.op->id);
+      if (!law.applies(row)) continue;
+      for (uint64_t i = 1; i < 40; ++i) {
+        const Choices choices = choices_of(5, law, row, i);
+        if (run_check(law, row, choices).kind != Verdict::Fail) continue;
+        const Shrunk s = shrink(law, row, choices);
+        if (!s.flaky) lines.push_back(lines_of(s.verdict.program));
+        break;
+      }
+    }
+  }
+  ASSERT_GE(lines.size(), 20u);
+  std::sort(lines.begin(), lines.end());
+  EXPECT_LE(lines[lines.size() / 2], 12) << "of " << lines.size() << " chains";
+  RecordProperty("median", int(lines[lines.size() / 2]));
+  RecordProperty("most", int(lines.back()));
+}
+}  // namespace

@@ -1,0 +1,279 @@
+// Counting what drawn cases are like.
+#include "lamella/verify/census.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/runner.h"
+#include "lamella/verify/worker.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// Which kinds of numbers are among the elements.
+struct Values {
+  bool nan = false, inf = false, minus_inf = false, minus_zero = false, zero = false, subnormal = false;
+  bool huge = false, tiny = false, negative = false, lowest_int = false, highest_int = false, tie = false;
+};
+
+template <class T> void note_integer(T v, Values& seen) {
+  if constexpr (!std::is_same_v<T, bool>) {
+    seen.highest_int |= v == std::numeric_limits<T>::max();
+    seen.lowest_int |= std::is_signed_v<T> && v == std::numeric_limits<T>::min();
+    seen.negative |= v < T(0);
+  }
+  seen.zero |= v == T(0);
+}
+
+void note_number(double v, DType d, Values& seen) {
+  const double size = std::abs(v);
+  seen.nan |= v != v;
+  seen.inf |= v == std::numeric_limits<double>::infinity();
+  seen.minus_inf |= v == -std::numeric_limits<double>::infinity();
+  seen.minus_zero |= v == 0 && std::signbit(v);
+  seen.zero |= v == 0;
+  seen.negative |= v < 0;
+  if (!std::isfinite(v) || v == 0) return;
+  const int mantissa = d == DType::F64 || d == DType::C128 ? 52
+                       : d == DType::F16                   ? 10
+                       : d == DType::BF16                  ? 7
+                                                           : 23;
+  seen.subnormal |= size < std::ldexp(smallest_number(d), mantissa);
+  seen.huge |= size > std::sqrt(largest_number(d));
+  seen.tiny |= size < 1 / std::sqrt(largest_number(d));
+}
+
+Values values_of(const Tensor& t) {
+  Values seen;
+  std::set<std::pair<double, double>> known;
+  visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    const T* const data = static_cast<const T*>(t.raw_data());
+    each_element(t, [&](int64_t at) {
+      const T v = data[at];
+      if constexpr (std::is_integral_v<T>) note_integer(v, seen);
+      else if constexpr (is_complex_type<T>) {
+        note_number(double(v.real()), t.dtype(), seen), note_number(double(v.imag()), t.dtype(), seen);
+        seen.tie |= !known.emplace(double(v.real()), double(v.imag())).second;
+      } else if constexpr (is_half_type<T>) note_number(double(float(v)), t.dtype(), seen);
+      else note_number(double(v), t.dtype(), seen);
+      if constexpr (!is_complex_type<T>) seen.tie |= !known.emplace(double(v), 0.0).second;
+    });
+  });
+  return seen;
+}
+
+std::string size_class(int64_t n) {
+  for (const int64_t upper : {0, 1, 2, 4, 8, 16, 32, 64, 128})
+    if (n <= upper) return format("size to {}", upper);
+  return "size beyond 128";
+}
+
+uint64_t hash_of(const std::string& text) {
+  uint64_t h = 0xcbf29ce484222325u;
+  for (const char c : text) h = scrambled(h ^ uint8_t(c));
+  return h;
+}
+
+void add_if(Counts& counts, const char* feature, bool is_so) { counts[feature] += is_so; }
+}  // namespace
+
+uint64_t Census::of(const std::string& feature) const {
+  const auto at = counts_.find(feature);
+  return at == counts_.end() ? 0 : at->second;
+}
+
+void Census::add(Case& c) {
+  ++counts_["cases"];
+  cases_.insert(hash_of(c.op.name + cpp_declarations(c.args) + cpp_call(c.op, c.args)));
+  add_dims(c);
+  add_tensors(c);
+  add_lanes(c);
+}
+
+void Census::add_dims(const Case& c) {
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    if (c.op.schema.params[i].role != ParamRole::Dim) continue;
+    Dims given;
+    if (const int64_t* one = std::get_if<int64_t>(&c.args[i])) given.push_back(*one);
+    else if (const Dims* many = std::get_if<Dims>(&c.args[i])) {
+      given = *many;
+      ++counts_["lists of dims"];
+      add_if(counts_, "list of dims with several", given.size() > 1);
+      add_if(counts_, "list of dims with none", given.size() == 0);
+    } else {
+      ++counts_["dims left out"];
+      continue;
+    }
+    for (const int64_t d : given) {
+      ++counts_["dims"];
+      add_if(counts_, "dim negative", d < 0);
+      add_if(counts_, "dim not negative", d >= 0);
+      add_if(counts_, "dim -1", d == -1);
+      add_if(counts_, "dim 1 or more", d >= 1);
+    }
+  }
+}
+
+void Census::add_tensors(const Case& c) {
+  std::set<const void*> storages, headers;
+  bool shared = false, twice = false;
+  DType first = DType::Bool;
+  int numbers = 0;
+  for (const Case::Slot& s : c.tensors()) {
+    const Tensor t = c.at(s);
+    if (t.device() != Device::CPU || is_internal(t.dtype())) continue;
+    ++counts_["tensors"];
+    ++counts_[format("rank {}", std::min(t.rank(), 4))];
+    ++counts_[format("dtype {}", t.dtype())];
+    for (const int64_t n : t.sizes()) ++counts_["sizes"], ++counts_[size_class(n)];
+    add_if(counts_, "tensor without elements", t.numel() == 0);
+    bool repeated = false, stepped = false;
+    for (int d = 0; d < t.rank(); ++d) repeated |= t.stride(d) == 0 && t.size(d) > 1;
+    if (t.numel() > 1) {
+      int64_t least = INT64_MAX;
+      for (int d = 0; d < t.rank(); ++d)
+        if (t.size(d) > 1) least = std::min(least, t.stride(d));
+      stepped = least > 1;
+      ++counts_["tensors of several elements"];
+      add_if(counts_, "layout contiguous", t.is_contiguous());
+      add_if(counts_, "layout permuted", !t.is_contiguous() && !stepped && !repeated);
+      add_if(counts_, "layout stepped", stepped);
+      add_if(counts_, "layout repeated", repeated);
+      add_if(counts_, "layout offset", t.impl()->offset != 0);
+    }
+    shared |= !storages.insert(t.impl()->storage).second;
+    twice |= !headers.insert(t.impl()).second;
+    if (is_inexact(t.dtype()) || is_integer(t.dtype())) {
+      if (numbers++ == 0) first = t.dtype();
+      else ++counts_["pairs"], add_if(counts_, "pair of two dtypes", t.dtype() != first);
+    }
+    if (t.numel() == 0) continue;
+    const Values v = values_of(t);
+    if (is_inexact(t.dtype())) {
+      ++counts_["tensors of numbers"];
+      add_if(counts_, "value NaN", v.nan), add_if(counts_, "value inf", v.inf);
+      add_if(counts_, "value -inf", v.minus_inf), add_if(counts_, "value -0", v.minus_zero);
+      add_if(counts_, "value 0", v.zero), add_if(counts_, "value subnormal", v.subnormal);
+      add_if(counts_, "value huge", v.huge), add_if(counts_, "value tiny", v.tiny);
+      add_if(counts_, "value negative", v.negative), add_if(counts_, "value twice", v.tie);
+    } else if (is_integer(t.dtype())) {
+      ++counts_["tensors of integers"];
+      add_if(counts_, "integer lowest", v.lowest_int), add_if(counts_, "integer highest", v.highest_int);
+      add_if(counts_, "integer negative", v.negative);
+    }
+  }
+  if (c.tensors().size() < 2) return;
+  ++counts_["cases of several tensors"];
+  add_if(counts_, "alias: one storage", shared), add_if(counts_, "alias: one tensor twice", twice);
+}
+
+void Census::add_lanes(Case& c) {
+  const std::vector<Case::Slot>& slots = c.tensors();
+  if (slots.empty() || slots.size() > 3) return;
+  const int64_t lanes = draw_lanes(c.draw);
+  const std::vector<bool> mapped = draw_mapped(c.draw, slots.size());
+  ++counts_["batches"];
+  ++counts_[format("lanes {}", lanes)];
+  if (slots.size() > 1) {
+    ++counts_["batches of several"];
+    add_if(counts_, "not all are mapped", std::ranges::count(mapped, true) < long(slots.size()));
+    add_if(counts_, "all are mapped", std::ranges::count(mapped, true) == long(slots.size()));
+    add_if(counts_, "the first is not mapped", !mapped[0]);
+  }
+  const Tensors xs = c.values(slots);
+  const InDims out = draw_out_dims(c.draw, xs);
+  for (size_t k = 0; k < xs.size(); ++k) {
+    if (out[k] == kNone) continue;
+    ++counts_["out_dims"];
+    add_if(counts_, "out_dim negative", out[k] < 0);
+    add_if(counts_, "out_dim beyond 0", out[k] > 0);
+  }
+}
+
+Census Census::of_pairs(const std::vector<const Op*>& ops, const std::vector<const Law*>& laws, uint64_t seed,
+                        uint64_t cases, int process, int of) {
+  Census out;
+  for (const Op* op : ops)
+    for (const Law* law : laws) {
+      if (!law->applies(*op)) continue;
+      for (uint64_t i = uint64_t(process); i < cases; i += uint64_t(of)) {
+        const Choices choices = choices_of(seed, *law, *op, i);
+        Case c(*op, choices, law->options);
+        out.add(c);
+      }
+    }
+  return out;
+}
+
+const std::vector<FeatureFloor>& feature_floors() {
+  static const std::vector<FeatureFloor> all = {
+      {"dim negative", "dims", 0.3},
+      {"dim not negative", "dims", 0.3},
+      {"dim 1 or more", "dims", 0.05},
+      {"list of dims with several", "lists of dims", 0.1},
+      {"rank 0", "tensors", 0.03},
+      {"rank 1", "tensors", 0.15},
+      {"rank 2", "tensors", 0.15},
+      {"rank 3", "tensors", 0.05},
+      {"size to 0", "sizes", 0.01},
+      {"size to 1", "sizes", 0.05},
+      {"size to 2", "sizes", 0.2},
+      {"size to 8", "sizes", 0.02},
+      {"size to 16", "sizes", 0.002},
+      {"tensor without elements", "tensors", 0.01},
+      {"layout contiguous", "tensors of several elements", 0.3},
+      {"layout permuted", "tensors of several elements", 0.02},
+      {"layout stepped", "tensors of several elements", 0.03},
+      {"layout repeated", "tensors of several elements", 0.01},
+      {"layout offset", "tensors of several elements", 0.05},
+      {"alias: one storage", "cases of several tensors", 0.02},
+      {"pair of two dtypes", "pairs", 0.03},
+      {"value NaN", "tensors of numbers", 0.005},
+      {"value inf", "tensors of numbers", 0.002},
+      {"value -inf", "tensors of numbers", 0.002},
+      {"value -0", "tensors of numbers", 0.01},
+      {"value 0", "tensors of numbers", 0.05},
+      {"value negative", "tensors of numbers", 0.4},
+      {"value twice", "tensors of numbers", 0.1},
+      {"value tiny", "tensors of numbers", 0.005},
+      {"value huge", "tensors of numbers", 0.005},
+      {"integer negative", "tensors of integers", 0.1},
+      {"dtype f64", "tensors", 0.1},
+      {"dtype f32", "tensors", 0.05},
+      {"dtype f16", "tensors", 0.005},
+      {"dtype bf16", "tensors", 0.005},
+      {"dtype c64", "tensors", 0.01},
+      {"dtype c128", "tensors", 0.01},
+      {"dtype i64", "tensors", 0.01},
+      {"dtype bool", "tensors", 0.005},
+      {"lanes 0", "batches", 0.05},
+      {"lanes 1", "batches", 0.05},
+      {"lanes 2", "batches", 0.1},
+      {"lanes 3", "batches", 0.1},
+      {"lanes 7", "batches", 0.05},
+      {"not all are mapped", "batches of several", 0.3},
+      {"all are mapped", "batches of several", 0.1},
+      {"the first is not mapped", "batches of several", 0.1},
+      {"out_dim negative", "out_dims", 0.2},
+      {"out_dim beyond 0", "out_dims", 0.05},
+  };
+  return all;
+}
+
+std::vector<std::string> missed_floors(const Census& census) {
+  std::vector<std::string> out;
+  for (const FeatureFloor& f : feature_floors()) {
+    const uint64_t hits = census.of(f.what), n = census.of(f.of);
+    if (n >= 1000 && double(hits) < f.share * double(n))
+      out.push_back(
+          format("{}: {} of {} ({}), at least {} % required", f.what, hits, n, f.of, 100 * f.share));
+  }
+  return out;
+}
+
+}  // namespace lamella::verify
