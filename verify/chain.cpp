@@ -2,6 +2,7 @@
 #include "lamella/verify/chain.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "lamella/ops/functions.h"
@@ -142,6 +143,7 @@ bool Chain::add(Case& c, bool own) {
   if (status_of([&] { results = run(step, values_); }).raised || !small_numbers(results)) return false;
   for (const Tensor& t : results)
     if (t.numel() == 0 || t.numel() > 64) return false;
+  for (const Tensor& t : results) step.inexact.push_back(t.defined() && is_inexact(t.dtype()));
   results = inexact(results);
   values_.insert(values_.end(), results.begin(), results.end());
   steps_.push_back(std::move(step));
@@ -181,17 +183,7 @@ Function Chain::smooth_function() const {
 }
 
 namespace {
-constexpr const char* kHelpers = R"(  const auto fitted = [](const Tensor& x, const Tensor& like) {
-    Tensor t = is_complex(x.dtype()) && !is_complex(like.dtype()) ? real(x) : x;
-    if (t.dtype() != like.dtype()) t = to(t, like.dtype());
-    if (str(Dims(t.sizes())) == str(Dims(like.sizes()))) return t;
-    const Tensor row = reshape(t, {t.numel()});
-    const Tensors rows(size_t((like.numel() + t.numel() - 1) / t.numel()), row);
-    return reshape(slice(rows.size() > 1 ? cat(rows) : row, 0, 0, like.numel()), like.sizes());
-  };
-)";
-
-/// a0, a1, ... of all tensors; which of them the slot is.
+/// Among all tensors of the arguments, in order.
 size_t position(const Values& args, const Case::Slot& slot) {
   size_t at = 0;
   for (int p = 0; p < slot.param; ++p) {
@@ -201,30 +193,81 @@ size_t position(const Values& args, const Case::Slot& slot) {
   return at + size_t(slot.element);
 }
 
-std::string step_text(const Step& s) {
-  std::string out = "    {\n" + cpp_declarations(s.args);
-  for (const Step::Link& l : s.links) {
-    const size_t at = position(s.args, l.slot);
-    out += format("  a{} = fitted(v[{}], a{});\n", at, l.value, at);
-  }
-  if (s.in_place)
-    return out + "  const Tensor base = stack(Tensors{a0, a0}, 0);\n  a0 = select(base, 0, 1);\n  " +
-           cpp_call(*s.in_place, s.args) + ";\n  v.push_back(base);\n  all.push_back(base);\n    }\n";
-  return out + "  for (const Tensor& y : " + cpp_call(*s.op, s.args) +
-         ") {\n    all.push_back(y);\n    if (is_inexact(y.dtype())) v.push_back(y);\n  }\n    }\n";
+std::string text(DType d) {
+  std::string out(name(d));
+  for (char& c : out) c = char(std::toupper(uint8_t(c)));
+  return d == DType::Bool ? "DType::Bool" : "DType::" + out;
+}
+std::string text(Ints sizes) {
+  std::string out;
+  for (const int64_t n : sizes) out += format("{}{}", out.empty() ? "" : ", ", n);
+  return "{" + out + "}";
+}
+
+/// What fitted() does to the value called `name`, which is like `x`.
+std::string fitted_text(std::string name, const Tensor& x, const Tensor& like) {
+  DType type = x.dtype();
+  if (is_complex(type) && !is_complex(like.dtype())) name = "real(" + name + ")", type = to_real(type);
+  if (type != like.dtype()) name = format("to({}, {})", name, text(like.dtype()));
+  if (std::ranges::equal(x.sizes(), like.sizes())) return name;
+  name = "reshape(" + name + ", " + text(Dims{x.numel()}) + ")";
+  if (const int64_t copies = (like.numel() + x.numel() - 1) / x.numel(); copies > 1)
+    name = format("cat(Tensors({}, {}))", copies, name);
+  return format("reshape(slice({}, 0, 0, {}), {})", name, like.numel(), text(like.sizes()));
 }
 }  // namespace
 
-std::string Chain::cpp() const {
-  std::string out =
-      std::string(kHelpers) + "  const Function f = [&](const Tensors& xs) {\n    Tensors v = xs, all;\n";
-  for (const Step& s : steps_) out += step_text(s);
-  return out + "    return all;\n  };\n" + R"(  const Function f0 = [&](const Tensors& xs) {
-    Tensors ys = f(xs);
-    std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });
-    return ys;
-  };
-)";
+/// Every tensor under its name: constants are declared before the function, links fit their values.
+std::vector<std::string> Chain::names_of(const Step& s, const std::vector<std::string>& values,
+                                         std::string& constants, int& next) const {
+  std::vector<std::string> names;
+  std::vector<Tensor> given;
+  for (const Value& v : s.args) {
+    if (const auto* t = std::get_if<Tensor>(&v); t && t->defined()) given.push_back(*t);
+    if (const auto* list = std::get_if<Tensors>(&v)) given.insert(given.end(), list->begin(), list->end());
+  }
+  names.resize(given.size());
+  for (const Step::Link& l : s.links)
+    names[position(s.args, l.slot)] =
+        fitted_text(values[l.value], values_[l.value], given[position(s.args, l.slot)]);
+  for (size_t k = 0; k < names.size(); ++k) {
+    if (!names[k].empty()) continue;
+    names[k] = format("c{}", next++);
+    constants += cpp_tensor(names[k], given[k]);
+  }
+  return names;
+}
+
+std::string Chain::cpp(bool smooth) const {
+  std::string constants, body, last, list;
+  std::vector<std::string> values;
+  for (size_t k = 0; k < inputs_.size(); ++k) values.push_back(format("xs[{}]", k));
+  int next = 0;
+  bool whole = steps_.size() == 1;  // the call's results are the function's
+  for (size_t s = 0; s < steps_.size(); ++s) {
+    const Step& step = steps_[s];
+    std::vector<std::string> names = names_of(step, values, constants, next);
+    if (step.in_place) {
+      body += format("    const Tensor y{} = stack(Tensors{", s) + names[0] + ", " + names[0] + "}, 0);\n";
+      names[0] = format("select(y{}, 0, 1)", s);
+      body += "    " + cpp_call(*step.in_place, step.args, names) + ";\n";
+      whole = false;
+    } else {
+      last = cpp_call(*step.op, step.args, names);
+      body += format("    const Tensors y{} = {};\n", s, last);
+    }
+    for (size_t r = 0; r < step.inexact.size(); ++r) {
+      const std::string name = step.in_place ? format("y{}", s) : format("y{}[{}]", s, r);
+      if (step.inexact[r]) values.push_back(name);
+      else if (smooth) whole = false;
+      if (step.inexact[r] || !smooth) list += (list.empty() ? "" : ", ") + name;
+    }
+  }
+  const char* const name = smooth ? "f0" : "f";
+  if (whole)
+    return constants + format("  const Function {} = [&](const Tensors& xs) { return {}; };\n", name, last);
+  return constants + format("  const Function {} = [&](const Tensors& xs) {\n", name) + body +
+         "    return Tensors{" + list + "};\n  };\n";
 }
 
 }  // namespace lamella::verify

@@ -15,7 +15,8 @@ struct Step {
     size_t value;  ///< among the inputs and all earlier results
   };
   std::vector<Link> links;
-  const Op* in_place = nullptr;  ///< called instead, on a view into a copy of the first argument
+  std::vector<bool> inexact = {};  ///< which results are
+  const Op* in_place = nullptr;    ///< called instead, on a view into a copy of the first argument
 };
 
 /// Of a case of a law with `exact` options: the operator of the case is one of the steps. Steps that raise on
@@ -36,11 +37,13 @@ class Chain {
   using Watch = std::function<Tensor(size_t value, size_t of, const Tensor& y)>;
   /// As smooth_function(), seen by `watch` on the way.
   Tensors watched(const Tensors& xs, const Watch& watch) const;
-  /// Declares `f`, a Function, as C++; and `f0`, the smooth one.
-  std::string cpp() const;
+  /// Declares `f`, a Function, as C++; or `f0`, the smooth one.
+  std::string cpp(bool smooth = false) const;
 
  private:
   bool add(Case& c, bool own);
+  std::vector<std::string> names_of(const Step& s, const std::vector<std::string>& values,
+                                    std::string& constants, int& next) const;
 
   std::vector<const Op*> pool_;  ///< what the other steps may call: few of all, so that they meet again
 

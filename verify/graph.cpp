@@ -69,7 +69,7 @@ Tensors Graph::leaves() const {
 }
 
 std::string Graph::cpp() const {
-  std::string out = chain_.cpp();
+  std::string out = chain_.cpp(true);
   if (joined_)
     out +=
         "  const Function f1 = custom_vjp([&](const Tensors& xs) { return std::pair(f0(xs), xs); },\n"

@@ -108,10 +108,9 @@ std::string lanes_text(const ChainProgram& s, const Batch& b) {
                  (b.in_dims[k] < 0 ? format("x{}", k) : format("select(x{}, {}, i)", k, b.in_dims[k]));
   return out + under_vmap({s.f, {}, 0, s.name, ""}, b).cpp +
          format(
-             "  const Tensors got = v{}({});\n  for (int64_t i = 0; i < {}; ++i) {\n    const Tensors want = "
-             "{}(Tensors{{}});\n    for (size_t k = 0; k < got.size(); ++k)\n      std::cout << \"got      "
-             "\" << "
-             "str(select(got[k], 0, i)) << \"\\nexpected \" << str(want[k]) << '\\n';\n  }\n",
+             "  const Tensors got = v{}({});\n  for (int64_t i = 0, k = 0; i < {}; ++i, k = 0)\n"
+             "    for (const Tensor& want : {}(Tensors{{}}))\n      std::cout << \"got      \" << "
+             "str(select(got[size_t(k++)], 0, i)) << \"\\nexpected \" << str(want) << '\\n';\n",
              s.name, cpp_names("x", b.xs.size()), b.size, s.name, lane_list);
 }
 
@@ -160,16 +159,16 @@ bool derive(Case& c, ChainProgram& s, bool forward) {
   const size_t n = all.size();
   for (const Tensor& t : likes) all.push_back(c.direction(t));
   const std::string below = std::exchange(s.name, "d" + s.name);
-  s.cpp +=
-      format(R"(  const Function {} = [&](const Tensors& all) {
-    const Tensors xs(all.begin(), all.begin() + {}), along(all.begin() + {}, all.end());
-    Tensors out = {};
-    for (const Tensor& y : {}(xs)) out.push_back(y);
-    return out;
+  const auto list = [&](size_t from, size_t to) {
+    std::string out;
+    for (size_t k = from; k < to; ++k) out += format("{}in[{}]", k > from ? ", " : "", k);
+    return "{" + out + "}";
   };
-)",
-             s.name, n, n,
-             format(forward ? "jvp({}, xs, along).tangents" : "vjp({}, xs).pullback(along)", below), below);
+  const std::string xs = list(0, n), along = list(n, all.size());
+  s.cpp += format("  const Function {} = [&](const Tensors& in) {\n    Tensors out = ", s.name) +
+           (forward ? "jvp(" + below + ", " + xs + ", " + along + ").tangents;\n"
+                    : "vjp(" + below + ", " + xs + ").pullback(" + along + ");\n") +
+           "    for (const Tensor& y : " + below + "(" + xs + ")) out.push_back(y);\n    return out;\n  };\n";
   s.f = [f = std::move(s.f), forward, n](const Tensors& in) {
     const Tensors xs(in.begin(), in.begin() + long(n)), along(in.begin() + long(n), in.end());
     Tensors out = forward ? jvp(f, xs, along).tangents : vjp(f, xs).pullback(along);
@@ -184,7 +183,7 @@ Verdict chains_per_lane(Case& c) {
   const Chain chain(c);
   const bool forward = c.draw.flag();
   if (!chain.valid()) return Verdict::discard();
-  ChainProgram s{chain.smooth_function(), chain.inputs(), 0, "f0", chain.cpp()};
+  ChainProgram s{chain.smooth_function(), chain.inputs(), 0, "f0", chain.cpp(true)};
   if (!derive(c, s, forward)) return Verdict::discard();
   if (c.draw.options().version >= 5 && c.draw.flag() && !derive(c, s, c.draw.flag()))
     return Verdict::discard();
@@ -200,13 +199,11 @@ double exact_product(const Tensors& u, const Tensors& y) {
 
 std::string adjoint_text(size_t inputs, size_t results) {
   return format(R"(  const Tensors xs{}, ts{}, us{};
-  const auto product = [](const Tensors& a, const Tensors& b) {
-    double out = 0;
-    for (size_t k = 0; k < a.size(); ++k) out += real(sum(conj(a[k]) * b[k])).item<double>();
-    return out;
-  };
-  std::cout << "got      " << product(us, jvp(f0, xs, ts).tangents) << "\nexpected "
-            << product(ts, vjp(f0, xs).pullback(us)) << '\n';
+  const Tensors forth = jvp(f0, xs, ts).tangents, back = vjp(f0, xs).pullback(us);
+  double got = 0, expected = 0;
+  for (size_t k = 0; k < us.size(); ++k) got += real(sum(conj(us[k]) * forth[k])).item<double>();
+  for (size_t k = 0; k < ts.size(); ++k) expected += real(sum(conj(ts[k]) * back[k])).item<double>();
+  std::cout << "got      " << got << "\nexpected " << expected << '\n';
 )",
                 cpp_names("x", inputs), cpp_names("t", inputs), cpp_names("u", results));
 }
@@ -232,7 +229,7 @@ Verdict chains_are_adjoint(Case& c) {
   }
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(wrong,
-                       chain.cpp() + cpp_tensors("x", chain.inputs()) + cpp_tensors("t", ts) +
+                       chain.cpp(true) + cpp_tensors("x", chain.inputs()) + cpp_tensors("t", ts) +
                            cpp_tensors("u", us) + adjoint_text(chain.inputs().size(), us.size()),
                        1);
 }

@@ -233,7 +233,7 @@ Verdict argnums_choose(Case& c) {
   const std::string list = argnums_list(chosen.argnums);
   return Verdict::fail(
       wrong,
-      chain.cpp() + cpp_tensors("x", m.args) + cpp_tensors("u", m.weights) + "  const Tensors args" +
+      chain.cpp(true) + cpp_tensors("x", m.args) + cpp_tensors("u", m.weights) + "  const Tensors args" +
           cpp_names("x", m.args.size()) + ", us" + cpp_names("u", m.weights.size()) +
           ";\n  const ScalarFunction value = [&](const Tensors& xs) {\n    Tensors ys = f0({xs.begin(), "
           "xs.begin() + " +

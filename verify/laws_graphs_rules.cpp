@@ -205,7 +205,7 @@ Verdict custom_rules_agree(Case& c) {
         disagrees(got, want, Agreement::Rounding, {256, std::max(64.0, largest_part(want)), coarsest(want)});
   if (wrong.empty()) return Verdict::pass(std::max(1, s.depth));
   return Verdict::fail(s.name + ": " + wrong,
-                       chain.cpp() + "  const Function ruled = " + functions.cpp + ";\n" +
+                       chain.cpp(true) + "  const Function ruled = " + functions.cpp + ";\n" +
                            cpp_tensors("x", s.xs) + "  // " + s.name +
                            " of both, of inputs, then directions\n  const Tensors inputs" +
                            cpp_names("x", chain.inputs().size()) +
