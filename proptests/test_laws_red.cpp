@@ -129,4 +129,76 @@ TEST(LawsRed, PromotesByTable) {
                          }),
             0);
 }
+
+// What every column and every composite shares, wrong: seen by lists, maps and definitions.
+
+TEST(LawsRed, EqualsWhereExactOfAComposite) {
+  EXPECT_GT(cases_to_red("equals_where_exact", "mean",
+                         [](Op& r) {
+                           r.composite = [](Frame& f) {
+                             right->composite(f);
+                             f.results[0] = f.results[0] * 2;
+                           };
+                         }),
+            0);
+}
+TEST(LawsRed, CompositesAsDefined) {
+  EXPECT_GT(cases_to_red("composites_as_defined", "mean",
+                         [](Op& r) {
+                           r.composite = [](Frame& f) {
+                             right->composite(f);
+                             f.results[0] = unsqueeze(f.results[0], 0);
+                           };
+                         }),
+            0);
+}
+TEST(LawsRed, MemoryAsListed) {
+  EXPECT_GT(cases_to_red("memory_as_listed", "detach",
+                         [](Op& r) {
+                           r.view = [](const Frame&, const Geometry& x) {
+                             Geometry out = x;
+                             for (int64_t& s : out.strides) s = s > 1 ? s - 1 : s;
+                             return out;
+                           };
+                         }),
+            0);
+}
+TEST(LawsRed, ViewsAsListed) {
+  EXPECT_GT(cases_to_red("views_as_listed", "view",
+                         [](Op& r) {
+                           r.view = [](const Frame& f, const Geometry& x) {
+                             Geometry dense = x;
+                             dense.strides = contiguous_strides(x.sizes);
+                             Geometry out = right->view(f, dense);
+                             out.offset = x.offset;
+                             return out;
+                           };
+                         }),
+            0);
+}
+TEST(LawsRed, ElementsAsMapped) {
+  EXPECT_GT(cases_to_red("elements_as_mapped", "flip", [](Op& r) { wrong_kernel(r, last_element_wrong); }),
+            0);
+}
+TEST(LawsRed, LinesAlone) {
+  EXPECT_GT(cases_to_red("lines_alone", "softmax",
+                         [](Op& r) {
+                           r.infer = [](const Frame& f, Inferred& out) {
+                             right->infer(f, out);
+                             if (f.tensor(0).rank() == 3) out.ints[0] = (out.ints[0] + 1) % 3;
+                           };
+                         }),
+            0);
+}
+TEST(LawsRed, DtypesAsListed) {
+  EXPECT_GT(cases_to_red("dtypes_as_listed", "sum",
+                         [](Op& r) {
+                           r.infer = [](const Frame& f, Inferred& out) {
+                             right->infer(f, out);
+                             if (f.tensor(0).dtype() == DType::U8)
+                               out.compute = out.outs[0].dtype = DType::U8;
+                           };
+                         }),
+            0);
+}
 }  // namespace
