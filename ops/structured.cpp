@@ -3,6 +3,7 @@
 #include "lamella/ops/structured.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "lamella/core/family.h"
 #include "lamella/core/thresholds.h"
@@ -148,6 +149,9 @@ inline bool sent_up(Frame& f) {
                   arg_name(f, i));
     LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as the other arguments",
                   op_name(f), arg_name(f, i), name(t.device()), name(Device(key)));
+    // A mode that lies where the wrapper's level did lets it through.
+    if (const uint64_t levels = t.keys() >> kFirstLevelKey; levels != 0 && !t.impl()->storage)
+      raise_escaped(f, kFirstLevelKey + std::countr_zero(levels));
     LAMELLA_ASSERT(t.impl()->storage || key == int(Device::Meta));  // no wrapper reaches a backend
     LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(t.dtype()), DType,
                   "{}: {} is {}, a dtype of the reference column only; expected a public one", op_name(f),
