@@ -5,8 +5,8 @@ usage: law_weights.py RUN.json MUTATE.json [REAL.json ...] > verify/law_weights.
 
 RUN is a report of `lamella verify --json` (what a case of a law costs), MUTATE one of `lamella mutate
 --json`, REAL what tools/real_mutants.py keeps. A mutant that k laws notice gives each of them 1/k, a real one
-five times that: there are fewer, and they are what is looked for. A law's weight is the root of that sum by the
-time a case takes, in units of the median law, within 1/4 and 4.
+five times that: there are fewer, and they are what is looked for. A law's weight is the root of that sum by
+the time a case takes, in units of the median law, within 1/4 and 4.
 """
 import json
 import statistics
