@@ -7,6 +7,7 @@
 
 #include "lamella/dispatch/bind.h"
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/frame_copy.h"
 
 namespace lamella {
 
@@ -38,7 +39,36 @@ void level_cell_with_functions(Frame& frame, int key) {
   transform->call_with_functions(frame, key);
 }
 
-void composite_cell(Frame& frame, int) { frame.op->composite(frame); }
+/// Which argument no backend would take: an undefined tensor, or one on another device. A body asks its
+/// tensors for sizes and dtypes before any backend sees them, and would speak of the operators that it calls.
+[[gnu::cold, gnu::noinline]] void refuse_arguments(const Frame& frame) {
+  const Op& op = *frame.op;
+  const Tensor* first = nullptr;
+  for_each_tensor(frame, [&](const Tensor& t, int i, int) {
+    const Param& p = op.schema.params[size_t(i)];
+    LAMELLA_CHECK(t.defined() || p.optional, Undefined,
+                  "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
+                  p.name);
+    if (!t.defined()) return;
+    LAMELLA_CHECK(!first || t.device() == first->device(), Device,
+                  "{}: {} is on {}, expected {} as the other arguments", op.base->name, p.name,
+                  name(t.device()), name(first->device()));
+    first = &t;
+  });
+}
+
+void composite_cell(Frame& frame, int) {
+  const TensorImpl* first = nullptr;
+  bool usual = frame.op->simple;
+  for (const uint8_t i : frame.op->tensor_params) {
+    const TensorImpl* const t = usual && frame.args[i] ? frame.arg<Tensor>(i).impl() : nullptr;
+    usual = t && (!first || first->device == t->device);
+    first = t;
+  }
+  if (!usual) [[unlikely]]
+    refuse_arguments(frame);
+  frame.op->composite(frame);
+}
 void body_cell(Frame& frame, int) { frame.op->body(frame); }
 
 void autograd_thunk(Frame& frame, int key) {

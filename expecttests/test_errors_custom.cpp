@@ -191,9 +191,9 @@ TEST(SavedHookErrors, Values) {
                   return of({2, 3}, DType::F32);
                 }),
                 R"(
-      [shape] backward: a saved-tensor hook gave f32[2,3] for a value that sin saved; expected f64[2,3])");
+      [dtype] backward: a saved-tensor hook gave f32[2,3] for a value that sin saved; expected f64[2,3])");
   EXPECT_INLINE(with([] { return Tensor(); }), R"(
-      [shape] backward: a saved-tensor hook gave an undefined tensor for a value that sin saved; \
+      [undefined] backward: a saved-tensor hook gave an undefined tensor for a value that sin saved; \
       expected f64[2,3])");
 }
 

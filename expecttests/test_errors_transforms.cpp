@@ -18,6 +18,8 @@ TEST(VmapErrors, Lanes) {
   EXPECT_INLINE(mapped(added, {{0, 1}}, {x, x}), R"(
       [mapped_size] vmap: argument 1 (f64[2,3]) has 3 lanes, argument 0 (f64[2,3]) has 2; expected \
       equal sizes)");
+  EXPECT_INLINE(mapped(same, {{0}, {0}, Randomness::Error, 3}, {x}), R"(
+      [mapped_size] vmap: argument 0 (f64[2,3]) has 2 lanes, size = 3; expected equal sizes)");
   EXPECT_INLINE(mapped(same, {{kNone}}, {x}), R"(
       [mapped_size] vmap: no argument is mapped and no size is given; expected one of them)");
   EXPECT_INLINE(mapped(same, {{0, 0}}, {x}), R"(
@@ -325,7 +327,7 @@ TEST(GradErrors, Cotangents) {
                   r.pullback({of({2, 3}, DType::F32)});
                 }),
                 R"(
-      [shape] pullback: cotangent 0 is f32[2,3], expected f64[2,3])");
+      [dtype] pullback: cotangent 0 is f32[2,3], expected f64[2,3])");
 }
 
 TEST(BackwardErrors, Tapes) {
@@ -420,6 +422,10 @@ TEST(ExpressionErrors, NameThePosition) {
       [usage] shapes: got "x", expected NAME=2x3)");
   EXPECT_INLINE(refused([] { verify::parse_shapes({"x=2x-1"}, DType::F32); }), R"(
       [usage] shapes: got "x=2x-1", expected sizes like 2x3)");
+  EXPECT_INLINE(refused([] { verify::parse_shapes({"x=2y3"}, DType::F32); }), R"(
+      [usage] shapes: got "x=2y3", expected sizes like 2x3)");
+  EXPECT_INLINE(refused([] { verify::parse_shapes({"x=2x"}, DType::F32); }), R"(
+      [usage] shapes: got "x=2x", expected sizes like 2x3)");
   EXPECT_EQ(verify::evaluate("grad(sum(x * x))", x).to_vector(), (std::vector<double>{2, 2, 2}));
 }
 }  // namespace

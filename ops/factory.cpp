@@ -163,7 +163,7 @@ void launch_arange(const Launch& l) {
 void infer_eye(const Frame& f, Inferred& out) {
   const int64_t n = f.arg<int64_t>(0), m = f.arg_or<int64_t>(1, n);
   LAMELLA_CHECK(n >= 0 && m >= 0, Shape, "{}: n = {}, m = {}; expected sizes >= 0", op_name(f), n, m);
-  LAMELLA_CHECK(double(n) * double(m) <= 0x1p58, Overflow,
+  LAMELLA_CHECK(double(std::max<int64_t>(n, 1)) * double(std::max<int64_t>(m, 1)) <= 0x1p58, Overflow,
                 "{}: n = {}, m = {} are more elements than memory can hold; expected at most 2^58",
                 op_name(f), n, m);
   out.compute = dtype_or(f, dispatch_state().default_dtype);

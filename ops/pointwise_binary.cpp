@@ -24,7 +24,8 @@ void check_no_bool(const Frame& f, const Inferred& inferred) {
 void infer_add(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   const Scalar& alpha = f.arg<Scalar>(2);
-  LAMELLA_CHECK(alpha == Scalar(1) || category(alpha.kind()) <= category(out.compute), DType,
+  const bool whole_for_bool = is_bool(out.compute) && alpha.is_integral();  // as PyTorch: 0 or not
+  LAMELLA_CHECK(whole_for_bool || category(alpha.kind()) <= category(out.compute), DType,
                 "{}: alpha = {} does not fit a result of {}; expected a number of its kind", op_name(f),
                 alpha.str(), out.compute);
   if (op_name(f) == "sub") check_no_bool(f, out);
@@ -35,7 +36,9 @@ bool alpha_is_one(const Frame& f) { return f.arg<Scalar>(2) == Scalar(1); }
 void launch_add(const Launch& l) {
   const Scalar& alpha = l.frame.arg<Scalar>(2);
   Tensor b = l.frame.tensor(1);
-  if (!(alpha == Scalar(1))) b = mul(b.dtype() == l.inferred.compute ? b : to(b, l.inferred.compute), alpha);
+  if (is_bool(l.inferred.compute)) b = alpha.to<bool>() ? b : zeros_like(b);
+  else if (!(alpha == Scalar(1)))
+    b = mul(b.dtype() == l.inferred.compute ? b : to(b, l.inferred.compute), alpha);
   Dims strides[2];
   const View out = l.outs[0].view_of();
   const View ins[] = {broadcast_view(l.frame.tensor(0), l.outs[0].sizes(), strides[0]),

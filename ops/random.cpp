@@ -56,6 +56,7 @@ void split_key_of(Frame& f) {
   const int64_t num = f.arg<int64_t>(1);
   check_key(f, key);
   LAMELLA_CHECK(num >= 0, Value, "{}: num = {}, expected num >= 0", op_name(f), num);
+  checked_numel(Dims{num}, op_name(f).c_str());
   const Tensor which =
       make_tensor(Dims{num}, DType::U64, key.device());  // where the key is, also inside a transform
   if (key.device() != Device::Meta) {

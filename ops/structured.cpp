@@ -311,7 +311,7 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
   if (base.op->composite) {
     Tensor result;
     base.results = &result;
-    base.op->composite(base);
+    base.op->cells[key](base, key);
     check_written(base, arg, target, {result.sizes(), result.dtype()});
     copy_(target, result);
     return;

@@ -18,7 +18,9 @@ Tensor own_dense(const Tensor& t) {
 
 Tensor replaced(const Tensor& given, const Tensor& ct, std::string_view who) {
   if (!given.defined()) return ct;
-  LAMELLA_CHECK(std::ranges::equal(given.sizes(), ct.sizes()) && given.dtype() == ct.dtype(), Shape,
+  LAMELLA_CHECK(given.dtype() == ct.dtype(), DType, "backward: {} returned {}, expected {}, or nothing", who,
+                given, ct);
+  LAMELLA_CHECK(std::ranges::equal(given.sizes(), ct.sizes()), Shape,
                 "backward: {} returned {}, expected {}, or nothing", who, given, ct);
   return given;
 }
@@ -149,8 +151,9 @@ struct Roots {
       const Below below(kAutogradKey);
       ct = ones_like(root);
     }
-    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), root.sizes()) && ct.dtype() == root.dtype(), Shape,
-                  "{}: the cotangent is {}, expected {}", what, ct, root);
+    LAMELLA_CHECK(ct.dtype() == root.dtype(), DType, "{}: the cotangent is {}, expected {}", what, ct, root);
+    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), root.sizes()), Shape, "{}: the cotangent is {}, expected {}",
+                  what, ct, root);
     cotangents.push_back(std::move(ct));
   }
 };

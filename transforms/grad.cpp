@@ -189,7 +189,8 @@ Tensors Pullback::operator()(const Tensors& cotangents) const {
   for (size_t i = 0; i < cotangents.size(); ++i) {
     const Tensor &ct = cotangents[i], &y = s.like_outputs[i];
     if (!ct.defined()) continue;
-    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), y.sizes()) && ct.dtype() == y.dtype(), Shape,
+    LAMELLA_CHECK(ct.dtype() == y.dtype(), DType, "pullback: cotangent {} is {}, expected {}", i, ct, y);
+    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), y.sizes()), Shape,
                   "pullback: cotangent {} is {}, expected {}", i, ct, y);
   }
   Tensors grads = run_backward(s.outputs, cotangents, s.inputs);

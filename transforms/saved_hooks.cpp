@@ -14,13 +14,17 @@ class Hooked final : public Packed {
       : saver_(saver), sizes_(value.sizes()), dtype_(value.dtype()), unpack_(std::move(unpack)) {}
   Tensor unpack() override {
     Tensor t = unpack_();
-    LAMELLA_CHECK(t.defined() && std::ranges::equal(t.sizes(), Ints(sizes_)) && t.dtype() == dtype_, Shape,
-                  "backward: a saved-tensor hook gave {} for a value that {} saved; expected {}{}",
-                  t.defined() ? type_str(t) : "an undefined tensor", saver_, lamella::name(dtype_), sizes_);
+    if (!t.defined()) refuse(ErrorCode::Undefined, "an undefined tensor");
+    if (t.dtype() != dtype_) refuse(ErrorCode::DType, type_str(t));
+    if (!std::ranges::equal(t.sizes(), Ints(sizes_))) refuse(ErrorCode::Shape, type_str(t));
     return t;
   }
 
  private:
+  [[noreturn]] void refuse(ErrorCode code, const std::string& got) const {
+    fail(code, "backward: a saved-tensor hook gave {} for a value that {} saved; expected {}{}", got, saver_,
+         lamella::name(dtype_), sizes_);
+  }
   std::string saver_;
   Dims sizes_;
   DType dtype_;

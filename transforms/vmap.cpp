@@ -182,6 +182,10 @@ class Vmap final : public Interpreter {
     std::vector<int> list_dims[kMaxArity];
     for_each_tensor(f, [&](const Tensor& t, int i, int element) {
       const VmapWrapper* w = wrapper(f, t);
+      // Shape functions, which come first, ask every tensor for its sizes.
+      LAMELLA_CHECK(t.defined() || op.schema.params[size_t(i)].optional, Undefined,
+                    "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
+                    op.schema.params[size_t(i)].name);
       if (w) values.set(i, element, w->value);
       if (is_list(op, i)) list_dims[i].push_back(w ? w->dim : kNotMapped);
       else if (w) dims[i] = w->dim;
@@ -332,6 +336,9 @@ int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
     const int d = mapped_dim(o, xs, i);
     if (d == kNone) continue;
     const int64_t n = xs[i].size(d);
+    LAMELLA_CHECK(o.size < 0 || n == o.size, MappedSize,
+                  "vmap: argument {} ({}) has {} lanes, size = {}; expected equal sizes", i, xs[i], n,
+                  o.size);
     LAMELLA_CHECK(size < 0 || n == size, MappedSize,
                   "vmap: argument {} ({}) has {} lanes, argument {} ({}) has {}; expected equal sizes", i,
                   xs[i], n, first, xs[first], size);

@@ -350,7 +350,11 @@ Bindings parse_shapes(const std::vector<std::string>& shapes, DType dtype) {
       const auto [end, error] = std::from_chars(s.data() + at, s.data() + s.size(), n);
       LAMELLA_CHECK(error == std::errc{} && n >= 0, Usage, "shapes: got \"{}\", expected sizes like 2x3", s);
       sizes.push_back(n);
-      at = size_t(end - s.data()) + 1;
+      at = size_t(end - s.data());
+      if (at == s.size()) break;
+      LAMELLA_CHECK(s[at] == 'x' && at + 1 < s.size(), Usage, "shapes: got \"{}\", expected sizes like 2x3",
+                    s);
+      ++at;
     }
     const int64_t numel = checked_numel(sizes, "shapes");
     LAMELLA_CHECK(numel <= kMostElements, Usage, "shapes: \"{}\" has {} elements, expected at most {}", s,
