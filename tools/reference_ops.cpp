@@ -197,6 +197,8 @@ PackOperator::Named PackOperator::bind(const PackArguments& args) const {
   return named;
 }
 
+Values PackOperator::arguments(const PackArguments& args) const { return canonical(*op_, {}, bind(args)); }
+
 Tensors PackOperator::operator()(const PackArguments& args) const {
   Named named = bind(args);
   const Op* op = op_;

@@ -18,6 +18,8 @@ class PackOperator {
   /// Calls it, or its out= form when there is an argument "out". Errors: NotExpressible, and whatever the
   /// operator raises.
   Tensors operator()(const PackArguments& args) const;
+  /// At full arity, without "out". Errors likewise, and those of boxed calls.
+  Values arguments(const PackArguments& args) const;
 
  private:
   using Named = std::vector<std::pair<std::string, Value>>;

@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "lamella/transforms/grad.h"
+#include "lamella/verify/constraints.h"
 
 #include "reference_compare.h"
 #include "reference_ops.h"
@@ -55,9 +56,32 @@ std::string check_vjp(const PackOperator& op, const PackCase& c, const Safetenso
   return compare_all("gradient", result.pullback(cotangents), c.grads, file, written);
 }
 
+/// What the specification of arguments (verify/constraints.h) says otherwise than PyTorch: it must accept
+/// what has outputs, and refuse what must raise. Empty where both agree.
+std::string specification_differs(const PackOperator& op, const PackCase& c) {
+  Values args;
+  try {
+    args = op.arguments(c.args);
+  } catch (const Error& e) {  // an argument of a kind that the schema has not
+    return c.must_raise ? "" : format("raised {}: {}", name(e.code()), e.what());
+  }
+  verify::Ruling r = verify::ruling(*op.op(), args);
+  for (const PackArgument& a : c.args) {
+    const Tensor* const out = a.name == "out" ? std::get_if<Tensor>(&a.value) : nullptr;
+    if (!out || !out->defined() || r.refuses()) continue;
+    const Tensor y = call_boxed(*op.op(), args)[0];
+    r = verify::writing(*op.op(), *out, "out", {Dims(y.sizes()), y.dtype()}, args);
+  }
+  if (c.must_raise && !r.refuses())
+    return "the specification of arguments does not refuse it; must be refused";
+  if (!c.must_raise && !r.accepts()) return "the specification of arguments does not accept it: " + r.str();
+  return "";
+}
+
 Verdict check_case(const json& text, const PackOperator& op, const SafetensorsReader& file,
                    Written& written) {
   const PackCase c = parse_case(text, file);
+  if (std::string d = specification_differs(op, c); !d.empty()) return {Verdict::Failed, "ok", d};
   const Tensors got = op(c.args);
   if (c.must_raise) return {Verdict::Failed, "ok", "was accepted; must be refused"};
   const std::vector<std::optional<std::string>> names(c.outputs.begin(), c.outputs.end());

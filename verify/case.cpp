@@ -15,6 +15,12 @@ namespace lamella::verify {
 Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
     : op(o), draw(choices, options), args(canonical(o, o.samples(draw))) {
   draw.end_arguments();
+  find_tensors();
+  note_dtype();
+}
+
+void Case::find_tensors() {
+  tensors_.clear(), inexact_.clear();
   for (const uint8_t p : op.tensor_params) {
     const Value& v = args[p];
     if (is_none(v)) continue;
@@ -27,7 +33,6 @@ Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
       if (is_inexact(t.dtype())) inexact_.push_back(slot);
     }
   }
-  note_dtype();
 }
 
 /// Conditions and indices stand beside what the case is about: the first inexact tensor names its dtype, else

@@ -32,6 +32,8 @@ class Case {
   const std::vector<Slot>& inexact() const { return inexact_; }
   /// Positions of all tensors.
   const std::vector<Slot>& tensors() const { return tensors_; }
+  /// Finds both anew: `args` were changed.
+  void find_tensors();
   Tensor at(const Slot& slot) const;
 
   /// The operator as a function of the tensors in `slots`, the other arguments fixed; returns all results.

@@ -266,6 +266,11 @@ double largest_part(const Tensors& ts) {
   return largest;
 }
 
+Roundings of_sums(const Tensors& xs) {
+  const double largest = std::max(1.0, largest_part(xs));
+  return {64, 16 * largest * largest};
+}
+
 std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r) {
   std::string first = differs(got, want);
   if (first.empty() || how == Agreement::Bitwise || !is_inexact(want.dtype())) return first;

@@ -56,6 +56,8 @@ struct Roundings {
   double count = 64, least = 0;
   double unit = 0;  ///< roundoff of the coarsest dtype in play; 0: of the result
 };
+/// How far sums of a few products of these numbers may differ when they are added in another order.
+Roundings of_sums(const Tensors& xs);
 /// The largest roundoff of these, for Roundings::unit. A gradient of a wider dtype than the result's has the
 /// result's roundings: those of its directions, where a dtype= argument made the result the narrowest.
 double coarsest(const Tensors& ts);

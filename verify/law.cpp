@@ -54,6 +54,9 @@ std::vector<Law>& all_laws() {
     add_jacobian_laws(list);
     add_registry_laws(list);
     add_refusal_laws(list);
+    add_transform_refusal_laws(list);
+    add_boxed_refusal_laws(list);
+    add_memory_refusal_laws(list);
     add_captured_laws(list);
     add_tape_laws(list);
     add_listed_laws(list);

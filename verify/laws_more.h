@@ -8,36 +8,39 @@
 
 namespace lamella::verify {
 
-void add_repeat_laws(std::vector<Law>& laws);        ///< laws_repeat.cpp: 10 14 16 64
-void add_linear_laws(std::vector<Law>& laws);        ///< laws_linear.cpp: 24 29 34 47 69 70
-void add_transpose_laws(std::vector<Law>& laws);     ///< laws_transpose.cpp: 24 35
-void add_direction_laws(std::vector<Law>& laws);     ///< laws_directions.cpp: 24
-void add_map_dim_laws(std::vector<Law>& laws);       ///< laws_map_dims.cpp: 15 17
-void add_identity_laws(std::vector<Law>& laws);      ///< laws_identities.cpp: 18 20
-void add_jet_laws(std::vector<Law>& laws);           ///< laws_jet.cpp: 27
-void add_kink_laws(std::vector<Law>& laws);          ///< laws_kinks.cpp: 30
-void add_graph_laws(std::vector<Law>& laws);         ///< laws_graphs.cpp: 86
-void add_hook_laws(std::vector<Law>& laws);          ///< laws_graphs_hooks.cpp: 87
-void add_scope_laws(std::vector<Law>& laws);         ///< laws_graphs_scopes.cpp: 88
-void add_captured_laws(std::vector<Law>& laws);      ///< laws_captured.cpp: 96
-void add_tape_laws(std::vector<Law>& laws);          ///< laws_tapes.cpp: 97
-void add_argnum_laws(std::vector<Law>& laws);        ///< laws_graphs_argnums.cpp: 89
-void add_graph_rule_laws(std::vector<Law>& laws);    ///< laws_graphs_rules.cpp: 90
-void add_thread_laws(std::vector<Law>& laws);        ///< laws_graphs_threads.cpp: 91 93
-void add_size_laws(std::vector<Law>& laws);          ///< laws_graphs_sizes.cpp: 92
-void add_overlap_laws(std::vector<Law>& laws);       ///< laws_overlap.cpp: 94
-void add_anomaly_laws(std::vector<Law>& laws);       ///< laws_anomaly.cpp: 95
-void add_hidden_laws(std::vector<Law>& laws);        ///< laws_hidden.cpp: 31
-void add_jacobian_laws(std::vector<Law>& laws);      ///< laws_jacobians.cpp: 80 81 82
-void add_random_laws(std::vector<Law>& laws);        ///< laws_random.cpp: 50
-void add_registry_laws(std::vector<Law>& laws);      ///< laws_registry.cpp: 54
-void add_program_laws(std::vector<Law>& laws);       ///< laws_programs.cpp: 74 75 76
-void add_program_lane_laws(std::vector<Law>& laws);  ///< laws_programs_lanes.cpp: 75
-void add_program_time_laws(std::vector<Law>& laws);  ///< laws_programs_more.cpp: 77 78 79
-void add_refusal_laws(std::vector<Law>& laws);       ///< laws_refusals.cpp: 62
-void add_listed_laws(std::vector<Law>& laws);        ///< laws_listed.cpp: 141 142
-void add_mapped_laws(std::vector<Law>& laws);        ///< laws_mapped.cpp: 140 143 144
-void add_replaced_laws(std::vector<Law>& laws);      ///< laws_replaced.cpp: 145
+void add_repeat_laws(std::vector<Law>& laws);             ///< laws_repeat.cpp: 10 14 16 64
+void add_linear_laws(std::vector<Law>& laws);             ///< laws_linear.cpp: 24 29 34 47 69 70
+void add_transpose_laws(std::vector<Law>& laws);          ///< laws_transpose.cpp: 24 35
+void add_direction_laws(std::vector<Law>& laws);          ///< laws_directions.cpp: 24
+void add_map_dim_laws(std::vector<Law>& laws);            ///< laws_map_dims.cpp: 15 17
+void add_identity_laws(std::vector<Law>& laws);           ///< laws_identities.cpp: 18 20
+void add_jet_laws(std::vector<Law>& laws);                ///< laws_jet.cpp: 27
+void add_kink_laws(std::vector<Law>& laws);               ///< laws_kinks.cpp: 30
+void add_graph_laws(std::vector<Law>& laws);              ///< laws_graphs.cpp: 86
+void add_hook_laws(std::vector<Law>& laws);               ///< laws_graphs_hooks.cpp: 87
+void add_scope_laws(std::vector<Law>& laws);              ///< laws_graphs_scopes.cpp: 88
+void add_captured_laws(std::vector<Law>& laws);           ///< laws_captured.cpp: 96
+void add_tape_laws(std::vector<Law>& laws);               ///< laws_tapes.cpp: 97
+void add_argnum_laws(std::vector<Law>& laws);             ///< laws_graphs_argnums.cpp: 89
+void add_graph_rule_laws(std::vector<Law>& laws);         ///< laws_graphs_rules.cpp: 90
+void add_thread_laws(std::vector<Law>& laws);             ///< laws_graphs_threads.cpp: 91 93
+void add_size_laws(std::vector<Law>& laws);               ///< laws_graphs_sizes.cpp: 92
+void add_overlap_laws(std::vector<Law>& laws);            ///< laws_overlap.cpp: 94
+void add_anomaly_laws(std::vector<Law>& laws);            ///< laws_anomaly.cpp: 95
+void add_hidden_laws(std::vector<Law>& laws);             ///< laws_hidden.cpp: 31
+void add_jacobian_laws(std::vector<Law>& laws);           ///< laws_jacobians.cpp: 80 81 82
+void add_random_laws(std::vector<Law>& laws);             ///< laws_random.cpp: 50
+void add_registry_laws(std::vector<Law>& laws);           ///< laws_registry.cpp: 54
+void add_program_laws(std::vector<Law>& laws);            ///< laws_programs.cpp: 74 75 76
+void add_program_lane_laws(std::vector<Law>& laws);       ///< laws_programs_lanes.cpp: 75
+void add_program_time_laws(std::vector<Law>& laws);       ///< laws_programs_more.cpp: 77 78 79
+void add_refusal_laws(std::vector<Law>& laws);            ///< laws_refusals.cpp: 62
+void add_listed_laws(std::vector<Law>& laws);             ///< laws_listed.cpp: 141 142
+void add_mapped_laws(std::vector<Law>& laws);             ///< laws_mapped.cpp: 140 143 144
+void add_replaced_laws(std::vector<Law>& laws);           ///< laws_replaced.cpp: 145
+void add_transform_refusal_laws(std::vector<Law>& laws);  ///< laws_refused_transforms.cpp: 110
+void add_boxed_refusal_laws(std::vector<Law>& laws);      ///< laws_refused_boxed.cpp: 111
+void add_memory_refusal_laws(std::vector<Law>& laws);     ///< laws_refused_memory.cpp: 112 113
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
@@ -56,8 +59,13 @@ class AskedOnce {
   std::mutex guard_;
   std::map<std::string, bool> known_;
 };
-/// One argument changed into something the operator may have to refuse.
-void spoil(Case& c);
+/// One argument changed into something the operator may have to refuse: sizes, dtypes, numbers at and beyond
+/// the ends of what they may be. `anything`: also another device, or an undefined tensor.
+void spoil(Case& c, bool anything = false);
+/// One element changed: an index that is none, a divisor 0, a matrix that has no factor.
+void spoil_values(Case& c);
+/// Law 1 for one case, whatever its arguments: results against the Reference column's.
+Verdict agrees_with_reference(Case& c);
 /// A random operator that is given no key: another call gives other numbers.
 bool draws_anew(const Case& c);
 /// Of an operator that takes its dims by `Dim` parameters: whether each of the `rank` dims is among them. A

@@ -1,156 +1,325 @@
-// Arguments that an operator has to refuse, and the law of refusals.
+// The law of spoiled calls: the specification says who is refused and how; who is accepted is compared.
+#include <algorithm>
+#include <cstring>
+#include <memory>
+
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/grad.h"
+#include "lamella/transforms/jvp.h"
 #include "lamella/verify/compare.h"
+#include "lamella/verify/constraints_call.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
+#include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
 
 namespace {
 
-Tensor spoiled_tensor(Case& c, const Tensor& t) {
-  Dims sizes(t.sizes());
-  DType dtype = t.dtype();
-  const uint32_t w = c.draw.word();
-  const int d = sizes.empty() ? 0 : int(w / 8 % uint32_t(sizes.size()));
-  switch (w % 5) {
-    case 0:
-      if (!sizes.empty()) sizes[d] += 1;
-      else sizes.push_back(2);
-      break;
-    case 1: sizes.push_back(2); break;
-    case 2:
-      if (!sizes.empty()) sizes.erase(d);
-      break;
-    case 3:
-      if (!sizes.empty()) sizes[d] = 0;
-      break;
-    default: dtype = DType(w / 8 % uint32_t(DType::F128)); break;
-  }
-  if (is_integer(t.dtype()) && dtype == t.dtype()) return c.draw.index(sizes, 1);  // indices stay valid
-  return c.draw.tensor(sizes, dtype);
-}
-
-}  // namespace
-
-void spoil(Case& c) {
-  const size_t i = c.draw.below(uint32_t(c.args.size()));
-  Value& v = c.args[i];
-  const uint32_t w = c.draw.word();
-  constexpr int64_t kSteps[] = {1, -1, 3, -3, 7, -7};
-  if (Tensor* t = std::get_if<Tensor>(&v)) {
-    if (t->defined()) *t = spoiled_tensor(c, *t);
-  } else if (Tensors* ts = std::get_if<Tensors>(&v)) {
-    if (w % 3 == 0) ts->clear();
-    else if (!ts->empty()) ts->back() = spoiled_tensor(c, ts->back());
-  } else if (int64_t* n = std::get_if<int64_t>(&v)) {
-    *n += kSteps[w % 6];
-  } else if (Dims* dims = std::get_if<Dims>(&v)) {
-    if (w % 4 == 0 || dims->empty()) dims->push_back(w / 4 % 3);
-    else if (w % 4 == 1) dims->erase(0);
-    else (*dims)[int(w / 64 % uint32_t(dims->size()))] += kSteps[w / 4 % 6];
-  } else if (DType* d = std::get_if<DType>(&v)) {
-    *d = DType(w % uint32_t(DType::F128));
-  } else if (std::string* s = std::get_if<std::string>(&v)) {
-    *s += "?";
-  }
-}
-
-namespace {
-
 const Op* form_of(const Case& c, const char* ending) { return OpTable::current().find(c.op.name + ending); }
 
-/// The tensors that are still there: a list may have become shorter.
-std::vector<Case::Slot> present(const Case& c) {
-  std::vector<Case::Slot> out;
-  for (const Case::Slot& s : c.tensors()) {
-    const Tensors* const list = std::get_if<Tensors>(&c.args[size_t(s.param)]);
-    if ((!list || size_t(s.element) < list->size()) && c.at(s).defined()) out.push_back(s);
-  }
+/// A way to call the operator with the arguments of the case, what the specification says of it, and what it
+/// gives where it is accepted.
+struct Way {
+  std::string name;
+  std::function<Tensors()> call;
+  Ruling ruling;
+  Tensor written = {};  ///< what it would write to
+  std::function<std::string(const Tensors&)> compare =
+      {};  ///< with the plain call; none: it is the plain call
+  int depth = 0;
+};
+
+void join(Ruling& all, const Ruling& more) {
+  all.objections.insert(all.objections.end(), more.objections.begin(), more.objections.end());
+  if (!more.open.empty()) all.open = more.open;
+}
+
+Values with_front(const Values& args, const Tensor& front) {
+  Values out = args;
+  out.insert(out.begin(), front);
   return out;
 }
 
-/// A way to call the operator with the arguments of the case.
-struct Way {
-  std::string name;
-  std::function<void()> call;
-  const Tensor* written = nullptr;  ///< what it would write to
-};
-
-/// Plainly; in place and with out= where there are such forms; under a vmap of one argument.
-Way draw_way(Case& c, Tensor& target, Batch& lanes) {
-  const Op *in_place = form_of(c, "_"), *out = form_of(c, "_out");
-  switch (c.draw.below(4)) {
-    case 1:
-      if (!in_place || !std::holds_alternative<Tensor>(c.args[0])) break;
-      target = std::get<Tensor>(c.args[0]);
-      return {in_place->name, [&c, in_place] { call_boxed(*in_place, c.args); }, &target};
-    case 2: {
-      if (!out) break;
-      target = zeros({2}, DType::F64);
-      Values args = c.args;
-      args.insert(args.begin(), target);
-      return {out->name, [out, args] { call_boxed(*out, args); }, &target};
-    }
-    case 3: {
-      const std::vector<Case::Slot> slots = present(c);
-      if (slots.empty()) break;
-      lanes = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), 1 + c.draw.below(3));
-      return {"vmap(" + c.op.name + ")", [&c, &lanes, slots] {
-                vmap(c.function(slots), {lanes.in_dims, {0}, Randomness::Same, lanes.size})(lanes.xs);
-              }};
-    }
-    default: break;
-  }
-  return {c.op.name, [&c] { call_boxed(c.op, c.args); }};
+/// Whether another call gives other elements.
+bool is_open(const Case& c) { return draws_anew(c) || c.op.has(kUnspecified); }
+bool on_cpu(const Case& c) {
+  return std::ranges::all_of(c.tensors(),
+                             [&](const Case::Slot& s) { return c.at(s).device() == Device::CPU; });
 }
 
-/// What is wrong with how `way` refuses; sets `refuses`.
-std::string wrong_refusal(const Case& c, const Way& way, bool& refuses) {
-  const Snapshot before;
-  Status s = status_of(way.call);
-  refuses = s.raised;
-  if (!refuses) return "";
-  if (s.code == ErrorCode::Internal) return "raises " + str(s) + "; expected an error of the arguments";
-  if (s.text.find(c.op.name) == std::string::npos)
-    return "raises " + str(s) + "; expected the operator's name in it";
-  s = {};
-  const std::string left = before.changed();
-  return left.empty() ? "" : "after a refusal: " + left;
-}
-
-Verdict bad_input_is_refused(Case& c) {
-  for (uint32_t k = 1 + c.draw.below(2); k > 0; --k) spoil(c);
-  Tensor target;
-  Batch lanes;
-  Tensors kept;
-  bool refuses = false;
-  const Way way = draw_way(c, target, lanes);
-  const std::vector<Case::Slot> slots = present(c);
-  for (const Case::Slot& s : slots) kept.push_back(strided_copy(c.at(s)));
-  const Tensor held = target.defined() ? strided_copy(target) : Tensor();
-  wrong_refusal(c, way, refuses);  // what is made once for the process is there now
-  if (!refuses) return Verdict::discard();
-  std::string wrong = wrong_refusal(c, way, refuses);
-  if (!refuses) wrong = "raises the first time only";
-  for (size_t k = 0; k < kept.size() && wrong.empty(); ++k) wrong = differs(c.at(slots[k]), kept[k]);
-  if (wrong.empty() && held.defined()) wrong = differs(target, held);
-  if (wrong.empty()) return Verdict::pass(way.name[0] == 'v' ? 1 : 0);
-  return Verdict::fail(way.name + ": " + wrong, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) +
-                                                    ";  // as " + way.name + "\n");
-}
-
-/// Refuses something: clone and its like take whatever a tensor is.
-bool is_particular(const Op& op) {
-  static AskedOnce asked;
-  return asked(op, [&] {
-    return some_case(op, {.max_numel = 16}, 256, [](Case& c) {
-      for (int n = 0; n < 2; ++n) spoil(c);
-      return status_of([&] { call_boxed(c.op, c.args); }).raised;
-    });
+/// Whether a form may look at its target before it sees what is wrong: elements, not sizes or dtypes.
+bool by_values(const Ruling& r) {
+  return std::ranges::all_of(r.objections, [](const Objection& o) {
+    return o.codes[0] == ErrorCode::Value || o.codes[0] == ErrorCode::IndexOutOfRange;
   });
 }
+
+/// The plain result, where there is one.
+Tensors plain_result(const Case& c) {
+  Tensors out;
+  (void)status_of([&] { out = call_boxed(c.op, c.args); });
+  return out;
+}
+
+std::string same(const Case& c, const Tensors& got) {
+  return is_open(c) ? "" : differs(got, call_boxed(c.op, c.args));
+}
+
+/// The forms that write: on a target that fits the plain result, or does not quite.
+std::optional<Way> in_place(Case& c, const Ruling& plain) {
+  const Op* const form = form_of(c, "_");
+  if (!form || !on_cpu(c) || c.op.tensor_params.empty() || c.op.tensor_params[0] != 0 || is_none(c.args[0]))
+    return {};
+  const Tensor target = std::get<Tensor>(c.args[0]);
+  if (!target.defined() || target.device() != Device::CPU) return {};
+  Way way{form->name, [&c, form] { return call_boxed(*form, c.args); }, plain, target};
+  const Tensors want = plain.refuses() ? Tensors() : plain_result(c);
+  if (plain.refuses() && by_values(plain))
+    way.ruling.objections.push_back(
+        {{ErrorCode::Shape, ErrorCode::DType, ErrorCode::Overlap}, {c.op.schema.params[0].name}});
+  if (!want.empty()) {
+    const Tensor y = plain_copy(want[0]);
+    join(way.ruling, writing(c.op, target, c.op.schema.params[0].name, {Dims(y.sizes()), y.dtype()}, c.args));
+    way.compare = [&c, y](const Tensors& got) {
+      return is_open(c) || got[0].dtype() != y.dtype() ? "" : differs(got[0], y);
+    };
+  }
+  return way;
+}
+
+std::optional<Way> with_out(Case& c, const Ruling& plain) {
+  const Op* const form = form_of(c, "_out");
+  if (!form || !on_cpu(c)) return {};
+  const Tensors want = plain.refuses() ? Tensors() : plain_result(c);
+  const bool known = !want.empty() && want[0].device() == Device::CPU;
+  if (!known && !plain.refuses()) return {};
+  const Tensor y = known ? plain_copy(want[0]) : zeros({2}, DType::F64);
+  Dims sizes(y.sizes());
+  DType dtype = y.dtype();
+  const uint32_t w = c.draw.word();
+  if (w % 6 == 0) sizes.push_back(1 + w / 6 % 2);
+  if (w % 6 == 1 && !sizes.empty()) sizes[int(w / 6 % uint32_t(sizes.size()))] += 1;
+  if (w % 6 == 2) dtype = DType(w / 6 % uint32_t(DType::F128));
+  Tensor target = c.draw.tensor(sizes, dtype);
+  if (w % 6 == 3 && target.rank() > 0)  // one element for all
+    target = make_view_unchecked(target, target.sizes(), Dims(target.rank()), target.impl()->offset);
+  Way way{form->name, [form, args = with_front(c.args, target)] { return call_boxed(*form, args); }, plain,
+          target};
+  if (plain.refuses() && by_values(plain))
+    way.ruling.objections.push_back({{ErrorCode::Shape, ErrorCode::DType, ErrorCode::Overlap}, {"out"}});
+  if (known) {
+    join(way.ruling, writing(c.op, target, "out", {Dims(y.sizes()), y.dtype()}, c.args));
+    if (way.ruling.accepts() && y.dtype() != dtype) way.ruling.open = "kernels may write one dtype only";
+  }
+  if (known)
+    way.compare = [&c, y](const Tensors& got) {
+      return is_open(c) || got[0].dtype() != y.dtype() ? "" : differs(got[0], y);
+    };
+  return way;
+}
+
+std::optional<Way> mapped(Case& c) {
+  const std::vector<Case::Slot> slots = c.tensors();
+  for (const Case::Slot& s : slots)
+    if (c.at(s).device() != Device::CPU) return {};
+  if (slots.empty()) return {};
+  static constexpr int64_t kLanes[] = {2, 1, 3, 0};
+  auto lanes = std::make_shared<Batch>(
+      draw_batch(c, slots, draw_mapped(c.draw, slots.size()), kLanes[c.draw.below(4)]));
+  const auto values = [&c, slots](const Tensors& xs) { return c.with(slots, xs); };
+  Ruling all;
+  if (lanes->size == 0) {  // the shapes and strides of lanes that are not there
+    Tensors examples = lanes->xs;
+    for (size_t k = 0; k < slots.size(); ++k)
+      if (lanes->in_dims[k] != kNone)
+        examples[k] = in_layout_of_lane(lanes->xs[k], lanes->in_dims[k], c.at(slots[k]));
+    all = ruling(c.op, values(examples), Seen::Shapes);
+  }
+  for (int64_t i = 0; i < lanes->size; ++i) join(all, ruling(c.op, values(lane(*lanes, i))));
+  if (c.op.shape == ShapeClass::Dynamic) all.open = "lanes may have results of different sizes";
+  const VmapOptions options{lanes->in_dims, {0}, Randomness::Same, lanes->size};
+  Way way{"vmap(" + c.op.name + ")",
+          [&c, lanes, values, options] {
+            return vmap([&](const Tensors& xs) { return call_boxed(c.op, values(xs)); }, options)(lanes->xs);
+          },
+          all};
+  way.depth = 1;
+  way.compare = [&c, lanes, values](const Tensors& got) -> std::string {
+    for (int64_t i = 0; i < lanes->size && !is_open(c); ++i) {
+      const Tensors want = call_boxed(c.op, values(lane(*lanes, i)));
+      if (got.size() != want.size()) return format("{} results, in a lane {}", got.size(), want.size());
+      for (size_t k = 0; k < got.size(); ++k)
+        if (std::string d = disagrees(lane(got[k], 0, i), want[k], agreement(c.op), of_sums(lanes->xs));
+            !d.empty())
+          return format("lane {}: {}", i, d);
+    }
+    return "";
+  };
+  return way;
+}
+
+/// As the primal of a derivative.
+std::optional<Way> differentiated(Case& c, const Ruling& plain, bool forward) {
+  const std::vector<Case::Slot> slots = c.inexact();
+  for (const Case::Slot& s : slots)
+    if (c.at(s).device() != Device::CPU) return {};
+  if (slots.empty()) return {};
+  const Function f = [&c, slots](const Tensors& xs) { return call_boxed(c.op, c.with(slots, xs)); };
+  const Tensors xs = c.values(slots);
+  Way way{forward ? "jvp(" + c.op.name + ")" : "vjp(" + c.op.name + ")",
+          [f, xs, forward] { return forward ? jvp(f, xs, xs).values : vjp(f, xs).values; }, plain};
+  way.depth = 1;
+  way.compare = [&c](const Tensors& got) { return same(c, got); };
+  return way;
+}
+
+/// By name where names are free to choose.
+Way named(Case& c, const Ruling& plain) {
+  std::vector<std::pair<std::string, Value>> by_name;
+  for (size_t i = c.args.size(); i-- > 0;) by_name.emplace_back(c.op.schema.params[i].name, c.args[i]);
+  Way way{"boxed " + c.op.name, [&c, by_name] { return call(c.op, {}, by_name); }, plain};
+  way.compare = [&c](const Tensors& got) { return same(c, got); };
+  return way;
+}
+
+Way draw_way(Case& c) {
+  const uint32_t kind = c.draw.below(7);
+  const Ruling plain = ruling(c.op, c.args);
+  std::optional<Way> way;
+  if (kind == 1) way = in_place(c, plain);
+  if (kind == 2) way = with_out(c, plain);
+  if (kind == 3) way = mapped(c);
+  if (kind == 4 || kind == 5) way = differentiated(c, plain, kind == 4);
+  if (kind == 6) way = named(c, plain);
+  if (!way) way = Way{c.op.name, [&c] { return call_boxed(c.op, c.args); }, plain};
+  return *way;
+}
+
+/// Bytes and versions of whatever the call may have touched.
+class Untouched {
+ public:
+  Untouched(const Case& c, const Tensor& written) {
+    for (const Case::Slot& s : c.tensors()) watch(c.at(s));
+    if (written.defined()) watch(written);
+  }
+  std::string changed() const {
+    for (const Watched& w : all_) {
+      const Storage& s = *w.tensor.impl()->storage;
+      if (std::memcmp(s.data, w.bytes.data(), s.nbytes) != 0) return "memory of an argument was written";
+      if (s.version.load() != w.version) return "the version of an argument changed";
+    }
+    return "";
+  }
+
+ private:
+  struct Watched {
+    Tensor tensor;
+    std::vector<char> bytes;
+    uint32_t version;
+  };
+  void watch(const Tensor& t) {
+    const Storage* const s = t.impl()->storage;
+    const char* const data = static_cast<const char*>(s->data);
+    all_.push_back({t, {data, data + s->nbytes}, s->version.load()});
+  }
+  std::vector<Watched> all_;
+};
+
+/// What is wrong with how `way` refuses.
+std::string wrong_refusal(const Case& c, const Way& way) {
+  const Untouched before(c, way.written);
+  (void)status_of([&] { way.call(); });  // what is made once for the process is there now
+  const Snapshot snapshot;
+  Status s = status_of([&] { way.call(); });
+  if (!s.raised) return way.ruling.refuses() ? "is accepted, expected " + way.ruling.str() : "";
+  if (const std::string unfit = way.ruling.unfit(c.op, s.code, s.text); !unfit.empty())
+    return "raises " + str(s) + "; " + unfit;
+  s = {};
+  if (const std::string left = snapshot.changed(); !left.empty()) return "after a refusal: " + left;
+  if (const std::string changed = before.changed(); !changed.empty()) return "after a refusal: " + changed;
+  return "";
+}
+
+/// Results of a plain call that is accepted: those of the Reference column.
+/// Systems without a solution: which of inf and NaN comes out is that of the order of substitution.
+bool has_nonfinite(const Tensors& ys) {
+  for (const f128 v : flatten(ys))
+    if (!(v - v == 0)) return true;
+  return false;
+}
+Verdict agrees_where_finite(const Tensors& got, const Tensors& want) {
+  const Reals a = flatten(got), b = flatten(want);
+  for (size_t i = 0; i < a.size(); ++i)
+    if ((a[i] - a[i] == 0) && !(b[i] - b[i] == 0))
+      return Verdict::fail("is finite where the reference is not");
+  return Verdict::pass();
+}
+
+/// Integers that bf16 may round: where they are computed with in a floating dtype, the result is that of
+/// other numbers.
+bool has_large_integers(const Case& c) {
+  for (const Case::Slot& s : c.tensors())
+    for (const int64_t v : integers_of(c.at(s)))
+      if (v < -256 || v > 256) return true;
+  return false;
+}
+
+/// The matrices whose given triangle is x's, as their other triangle says too.
+Tensor from_triangle(const Tensor& x, bool upper) {
+  const Tensor part = upper ? triu(x) : tril(x), strict = upper ? triu(x, 1) : tril(x, -1);
+  const Tensor diagonal = to(real(part - strict), x.dtype());
+  return strict + conj(transpose(strict, -1, -2)) + diagonal;
+}
+
+/// An operator on Hermitian matrices reads one triangle: the other one does not show, bit by bit.
+std::string reads_one_triangle(Case& c) {
+  Tensor& x = std::get<Tensor>(c.args[0]);
+  if (x.numel() == 0) return "";
+  const Tensors with_both = call_boxed(c.op, c.args);
+  x = from_triangle(x, std::get<bool>(c.args[size_t(c.op.schema.find("upper"))]));
+  return differs(with_both[0], call_boxed(c.op, c.args)[0], false);
+}
+
+Verdict agrees(Case& c) {
+  if (!stays_on_device(c.op) || is_open(c) || !on_cpu(c)) return Verdict::pass();
+  if (c.op.has(kSymmetricInput))
+    if (const std::string d = reads_one_triangle(c); !d.empty())
+      return Verdict::fail("the triangle that is not read shows: " + d);
+  if (has_large_integers(c)) return Verdict::pass();
+  if (c.op.shape == ShapeClass::Linalg && !c.inexact().empty())
+    if (const Tensors want = reference_forward(c.op, to_reference(c.args)); has_nonfinite(want))
+      return agrees_where_finite(call_boxed(c.op, c.args), want);
+  const Verdict v = agrees_with_reference(c);
+  return v.kind == Verdict::Discard ? Verdict::pass() : v;
+}
+
+Verdict spoiled_calls_are_judged(Case& c) {
+  const uint32_t kind = c.draw.below(4);
+  if (kind == 3) spoil_values(c);
+  else spoil(c, true);
+  if (kind == 2) spoil(c, true);
+  const Way way = draw_way(c);
+  const auto fail = [&](const std::string& what) {
+    return Verdict::fail(way.name + ": " + what, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) +
+                                                     ";  // as " + way.name + "\n");
+  };
+  Tensors got;
+  Status s = status_of([&] { got = way.call(); });
+  if (s.raised || way.ruling.refuses()) {
+    got.clear(), s = {};
+    const std::string wrong = wrong_refusal(c, way);
+    return wrong.empty() ? Verdict::pass(way.depth) : fail(wrong);
+  }
+  if (way.compare) {
+    const std::string d = way.compare(got);
+    return d.empty() ? Verdict::pass(way.depth) : fail("is accepted: " + d);
+  }
+  return way.ruling.accepts() ? agrees(c) : Verdict::pass();
+}
+
+bool has_arguments(const Op& op) { return !op.schema.params.empty(); }
 
 }  // namespace
 
@@ -159,12 +328,14 @@ void add_refusal_laws(std::vector<Law>& laws) {
       {62,
        "bad_input_is_refused",
        "forms",
-       "Arguments out of an operator's range raise a typed error that names it, in every form and under "
-       "vmap; nothing is written, leaked or left behind.",
-       {.max_numel = 16},
+       "A call with changed arguments raises the error that the specification (verify/constraints.cpp) "
+       "names, "
+       "in every form and under vmap, vjp and jvp, and nothing is written, leaked or left behind; where the "
+       "specification accepts it, its results are those of the Reference column.",
+       {.tame = true, .max_numel = 16},
        false,
-       is_particular,
-       bad_input_is_refused});
+       has_arguments,
+       spoiled_calls_are_judged});
 }
 
 }  // namespace lamella::verify

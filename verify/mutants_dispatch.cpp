@@ -136,6 +136,13 @@ void code_forgotten(Frame& f, int key) {
   } catch (const Error& e) { fail(ErrorCode::Value, "{}", e.what()); }
 }
 
+/// What is to be refused is accepted: the first argument comes back.
+void refusal_swallowed(Frame& f, int key) {
+  try {
+    right_cell(f, key);
+  } catch (const Error&) { f.results[0] = f.tensor(f.op->tensor_params[0]); }
+}
+
 /// Another operator of the same form, whose kernel a wrong alternative would be.
 const Op* alternative_of(const Op& op) {
   for (const Op* other : OpTable::current().rows()) {
@@ -290,6 +297,8 @@ std::vector<Mutant> dispatch_mutants() {
       {"result_kept", "dispatch", "Results are never freed.", computes, on_cpu<result_kept>},
       {"code_forgotten", "dispatch", "All errors of a kernel are value errors.", computes,
        on_cpu<code_forgotten>},
+      {"refusal_swallowed", "dispatch", "Arguments that a kernel or its shape function refuses are accepted.",
+       [](const Op& op) { return computes(op) && op.simple; }, on_cpu<refusal_swallowed>},
       {"view_strides_swapped", "dispatch", "A view of a square reads columns for rows.", is_view,
        [](Op& r) { r.view = strides_swapped; }},
       {"view_strides_forgotten", "dispatch", "A view takes its base for a dense one.", is_view,

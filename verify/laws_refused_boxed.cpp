@@ -1,0 +1,199 @@
+// The law of boxed calls: which arguments may be left out, named, converted; all others are refused.
+#include "lamella/verify/compare.h"
+#include "lamella/verify/drawn.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
+
+namespace lamella::verify {
+
+namespace {
+
+using Named = std::vector<std::pair<std::string, Value>>;
+
+/// A boxed call, some of its arguments by name.
+struct Boxed {
+  Values first;
+  Named named;
+  std::vector<std::string> changes;
+};
+
+/// Wrong kinds of values, and kinds that docs/schema.md converts.
+Value of_another_kind(uint32_t w) {
+  const Value all[] = {std::string("0"), Value(),           Dims{0},    int64_t{1}, 0.5,      true,
+                       Tensor(),         Tensors{Tensor()}, DType::F32, Scalar(2),  Tensors{}};
+  return all[w % std::size(all)];
+}
+
+void change(Draw& d, Boxed& b) {
+  const uint32_t w = d.word();
+  const size_t n = b.first.size(), m = b.named.size();
+  const auto say = [&](const std::string& what) { b.changes.push_back(what); };
+  switch (w % 8) {
+    case 0:
+      if (m > 0) say("left out " + b.named[w / 8 % m].first), b.named.erase(b.named.begin() + w / 8 % m);
+      else if (n > 0) say("left out the last"), b.first.pop_back();
+      break;
+    case 1: b.first.push_back(of_another_kind(w / 8)), say("one more"); break;
+    case 2: b.named.emplace_back(w & 8 ? "no_such_argument" : "", int64_t{1}), say("an unknown name"); break;
+    case 3:
+      if (m > 0) say(b.named[w / 8 % m].first + " twice"), b.named.push_back(b.named[w / 8 % m]);
+      break;
+    case 4:
+      if (n > 0 && m > 0) say("a name moved"), b.named[w / 8 % m].first = b.named[w / 64 % m].first;
+      break;
+    case 5:
+      if (m > 0)
+        b.named[w / 8 % m].second = of_another_kind(w / 64), say("kind of " + b.named[w / 8 % m].first);
+      break;
+    case 6:
+      if (n > 0) b.first[w / 8 % n] = of_another_kind(w / 64), say(format("kind of argument {}", w / 8 % n));
+      break;
+    default:
+      if (m > 1) std::swap(b.named.front(), b.named.back()), say("another order");
+      break;
+  }
+}
+
+enum class Fits : uint8_t { Yes, No, Undefined };
+
+/// docs/schema.md's table of kinds, once more: int takes a bool, int[] one int, float an int, a Scalar an
+/// int, float or bool; None where there is a question mark. `v` becomes what the operator gets.
+Fits fits(const Param& p, Value& v) {
+  const auto is = [&]<class T>(std::type_identity<T>) { return std::holds_alternative<T>(v); };
+  const auto yes = [](bool b) { return b ? Fits::Yes : Fits::No; };
+  if (is_none(v)) return yes(p.optional);
+  const int64_t* const integer = std::get_if<int64_t>(&v);
+  const bool* const truth = std::get_if<bool>(&v);
+  const double* const real = std::get_if<double>(&v);
+  switch (p.kind) {
+    case ParamKind::Tensor:
+      if (!is(std::type_identity<Tensor>())) return Fits::No;
+      return std::get<Tensor>(v).defined() || p.optional ? Fits::Yes : Fits::Undefined;
+    case ParamKind::TensorList:
+      if (!is(std::type_identity<Tensors>())) return Fits::No;
+      for (const Tensor& t : std::get<Tensors>(v))
+        if (!t.defined()) return Fits::Undefined;
+      return Fits::Yes;
+    case ParamKind::Int:
+      if (truth) v = int64_t{*truth};
+      return yes(is(std::type_identity<int64_t>()));
+    case ParamKind::Ints:
+      if (integer) v = Dims{*integer};
+      return yes(is(std::type_identity<Dims>()));
+    case ParamKind::Float:
+      if (integer) v = double(*integer);
+      return yes(is(std::type_identity<double>()));
+    case ParamKind::Scalar:
+      if (integer) v = Scalar(*integer);
+      else if (truth) v = Scalar(*truth);
+      else if (real) v = Scalar(*real);
+      return yes(is(std::type_identity<Scalar>()));
+    case ParamKind::Bool: return yes(truth);
+    case ParamKind::DType: return yes(is(std::type_identity<DType>()));
+    case ParamKind::String: return yes(is(std::type_identity<std::string>()));
+    default: return Fits::No;
+  }
+}
+
+/// What the call means, or why it means nothing: each with a word that the text must have.
+struct Meaning {
+  Values full;
+  std::vector<std::pair<ErrorCode, std::string>> objections;
+};
+
+Meaning meaning(const Op& op, const Boxed& b) {
+  Meaning out;
+  const auto& params = lamella::detail::published_table.load()->row(op.id).schema.params;
+  std::vector<int> given(params.size(), 0);
+  out.full.resize(params.size());
+  const auto object = [&](const std::string& word, ErrorCode code = ErrorCode::Schema) {
+    out.objections.emplace_back(code, word);
+  };
+  if (b.first.size() > params.size()) object(format("{} arguments", b.first.size()));
+  for (size_t i = 0; i < std::min(b.first.size(), params.size()); ++i) {
+    out.full[i] = b.first[i], given[i] = 1;
+  }
+  for (const auto& [name, value] : b.named) {
+    size_t i = 0;
+    while (i < params.size() && params[i].name != name) ++i;
+    if (i == params.size()) object("\"" + name + "\"");
+    else if (++given[i] > 1) object("\"" + name + "\" is given twice");
+    else out.full[i] = value;
+  }
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (!given[i] && params[i].has_default) out.full[i] = params[i].default_value;
+    else if (!given[i]) object("\"" + params[i].name + "\" is missing");
+    if (!given[i]) continue;
+    const Fits f = fits(params[i], out.full[i]);
+    if (f == Fits::No) object("\"" + params[i].name + "\"");
+    if (f == Fits::Undefined) object("\"" + params[i].name + "\"", ErrorCode::Undefined);
+  }
+  return out;
+}
+
+std::string text_of(const Op& op, const Boxed& b) {
+  std::string out = "  // " + op.name + " with";
+  for (const Value& v : b.first) out += " " + str(v) + ",";
+  for (const auto& [name, v] : b.named) out += " " + name + "=" + str(v) + ",";
+  for (const std::string& change : b.changes) out += "  " + change + ";";
+  return out + "\n";
+}
+
+std::string wrong(const Case& c, const Boxed& b, const Meaning& m) {
+  const auto ask = [&](Tensors& got) { return status_of([&] { got = call(c.op, b.first, b.named); }); };
+  Tensors got;
+  (void)ask(got);
+  got.clear();
+  const Snapshot before;
+  Status s = ask(got);
+  if (m.objections.empty()) {
+    Tensors want;
+    const Status direct = status_of([&] { want = call_boxed(c.op, m.full); });
+    if (s.raised != direct.raised || s.code != direct.code)
+      return "gives " + str(s) + "; all arguments in their places " + str(direct);
+    return s.raised || c.op.has(kRandom) || c.op.has(kUnspecified) ? "" : differs(got, want);
+  }
+  if (!s.raised) return format("is accepted, expected an error about {}", m.objections[0].second);
+  const Status raised = s;
+  s = {};
+  if (const std::string left = before.changed(); !left.empty()) return "after a refusal: " + left;
+  for (const auto& [code, word] : m.objections)
+    if (code == raised.code && raised.text.rfind(c.op.name + ": ", 0) == 0 &&
+        raised.text.find(word) != std::string::npos)
+      return "";
+  return "raises " + str(raised) +
+         format("; expected [{}] about {}", name(m.objections[0].first), m.objections[0].second);
+}
+
+Verdict boxed_calls_are_judged(Case& c) {
+  const size_t positional = c.args.empty() ? 0 : c.draw.below(uint32_t(c.args.size() + 1));
+  Boxed b;
+  for (size_t i = 0; i < c.args.size(); ++i) {
+    if (i < positional && !c.op.schema.params[i].keyword_only && b.named.empty())
+      b.first.push_back(c.args[i]);
+    else b.named.emplace_back(c.op.schema.params[i].name, c.args[i]);
+  }
+  for (uint32_t k = 1 + c.draw.below(2); k > 0; --k) change(c.draw, b);
+  const std::string what = wrong(c, b, meaning(c.op, b));
+  if (what.empty()) return Verdict::pass();
+  return Verdict::fail(what, cpp_declarations(c.args) + text_of(c.op, b));
+}
+
+bool every(const Op&) { return true; }
+
+}  // namespace
+
+void add_boxed_refusal_laws(std::vector<Law>& laws) {
+  laws.push_back(
+      {111,
+       "boxed_calls_are_judged",
+       "dispatch",
+       "A boxed call with arguments missing, left over, named twice or by no parameter's name, or of "
+       "another kind, is refused with the parameter's name, or means what docs/schema.md says.",
+       {.tame = true, .max_numel = 4},
+       false,
+       every,
+       boxed_calls_are_judged});
+}
+
+}  // namespace lamella::verify
