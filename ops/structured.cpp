@@ -210,10 +210,9 @@ bool run_line(Frame& f) {
   const Op& op = *f.op;
   const size_t n = op.straight;
   if (n == 0 || op.infer != op.kernel.line_rule) return false;
-  if (op.kernel.line_ok && !op.kernel.line_ok(f)) return false;
   const TensorImpl* first = f.tensor(0).impl();
-  if (!first || !first->contiguous || !first->storage || first->numel > kUsualThresholds.straight)
-    return false;
+  if (!first || (op.kernel.line_ok && !op.kernel.line_ok(f))) return false;  // who is undefined has no dtype
+  if (!first->contiguous || !first->storage || first->numel > kUsualThresholds.straight) return false;
   if (first->family() && comes_late(*first)) return false;
   const auto line = op.kernel.lines[size_t(first->dtype)];
   if (!line) return false;

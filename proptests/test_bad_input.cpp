@@ -101,6 +101,24 @@ std::vector<Bad> cases() {
       {"mixed devices", ErrorCode::Device, "is on cpu, expected reference",
        [=] { add(x, to_device(x, "reference")); }},
       {"undefined tensor", ErrorCode::Undefined, "exp", [] { exp(Tensor()); }},
+      {"undefined tensor in a composite", ErrorCode::Undefined, "matmul: argument \"b\"",
+       [=] { matmul(x, Tensor()); }},
+      {"undefined first operand", ErrorCode::Undefined, "sub: argument \"a\"", [=] { sub(Tensor(), x); }},
+      {"undefined dividend", ErrorCode::Undefined, "div: argument \"a\"", [=] { div(Tensor(), x); }},
+      {"undefined tensor in a list", ErrorCode::Undefined, "stack: argument \"tensors\"",
+       [=] {
+         stack(Tensors{x, Tensor()}, 0);
+       }},
+      {"undefined tensor beside lanes", ErrorCode::Undefined, "gather: argument \"index\"",
+       [=] { vmap(UnaryFunction([](const Tensor& t) { return gather(t, 0, Tensor()); }))(x); }},
+      {"devices in a composite", ErrorCode::Device, "matmul: b is on reference",
+       [=] {
+         matmul(x, to_device(ones({3, 2}, DType::F64), "reference"));
+       }},
+      {"cotangent of another dtype", ErrorCode::DType, "cotangent 0",
+       [=] {
+         vjp([](const Tensors& v) { return v; }, {x}).pullback({ones({2, 3}, DType::F32)});
+       }},
       {"moved-from tensor", ErrorCode::Undefined, "mul",
        [=] {
          Tensor a = clone(x);
@@ -111,6 +129,10 @@ std::vector<Bad> cases() {
       {"batch sizes differ", ErrorCode::MappedSize, "lanes",
        [=] {
          vmap(Function([](const Tensors& v) { return Tensors{v[0] + v[1]}; }), InDims{0, 1})({x, x});
+       }},
+      {"lanes and size differ", ErrorCode::MappedSize, "size = 3",
+       [=] {
+         vmap(Function([](const Tensors& v) { return v; }), {{0}, {0}, Randomness::Error, 3})({x});
        }},
       {"in_dim out of range", ErrorCode::DimOutOfRange, "in_dims", [=] { vmap(escaping(), 2)(x); }},
       {"vmap over nothing", ErrorCode::MappedSize, "mapped",

@@ -263,7 +263,15 @@ bool has_large_integers(const Case& c) {
   for (const Case::Slot& s : c.tensors())
     for (const int64_t v : integers_of(c.at(s)))
       if (v < -256 || v > 256) return true;
+  for (const Value& v : c.args)
+    if (const Scalar* s = std::get_if<Scalar>(&v); s && s->kind() == DType::U64) return true;
   return false;
+}
+
+/// Arguments that are rounded to the result's dtype before anything is computed: the oracle does not.
+bool rounds_arguments(const Case& c, const Tensors& got) {
+  const double u = coarsest(got);
+  return std::ranges::any_of(c.inexact(), [&](const Case::Slot& s) { return coarsest({c.at(s)}) < u; });
 }
 
 /// The matrices whose given triangle is x's, as their other triangle says too.
@@ -287,7 +295,7 @@ Verdict agrees(Case& c) {
   if (c.op.has(kSymmetricInput))
     if (const std::string d = reads_one_triangle(c); !d.empty())
       return Verdict::fail("the triangle that is not read shows: " + d);
-  if (has_large_integers(c)) return Verdict::pass();
+  if (has_large_integers(c) || rounds_arguments(c, call_boxed(c.op, c.args))) return Verdict::pass();
   if (c.op.shape == ShapeClass::Linalg && !c.inexact().empty())
     if (const Tensors want = reference_forward(c.op, to_reference(c.args)); has_nonfinite(want))
       return agrees_where_finite(call_boxed(c.op, c.args), want);
