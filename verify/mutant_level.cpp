@@ -167,8 +167,11 @@ void wrong_batch(BatchCall& b) {
   const size_t n = list || !b.results ? 0 : size_t(b.frame.op->schema.n_results);
   open.transform.finish(list && b.list ? TensorSpan(*b.list) : TensorSpan(b.results, n));
 }
-/// What a composite makes is made where it was called: not in this level, which no program opened.
+/// What a composite makes is made where it was called: not in this level, which no program opened. A wrapper
+/// of a level that has ended may have the key that this one would take, and would be taken for its own.
 void wrong_composite(Frame& f) {
+  const int free = kFirstLevelKey + dispatch_state().depth;
+  if (free < kKeyCount && keys_of(f).bits >> free) return right_row().composite(f);
   const uint64_t birth = detail::birth_serial;
   OpenRule open;
   detail::birth_serial = birth;
