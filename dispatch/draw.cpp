@@ -1,155 +1,16 @@
 // Drawing arguments: a few words choose shape, class of values, seed and layout; a hash makes the elements.
 #include "lamella/dispatch/draw.h"
 
-#include <algorithm>
 #include <bit>
-#include <cmath>
-#include <cstring>
-#include <limits>
 #include <numeric>
+
+#include "lamella/dispatch/draw_values.h"
 
 namespace lamella {
 
+using namespace drawn;
+
 namespace {
-
-uint64_t hash(uint64_t seed, uint64_t i) {
-  uint64_t z = seed * 0x9E3779B97F4A7C15u + i * 0xD1B54A32D192ED03u + 0x8CB92BA72F3D8DD7u;
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-/// In [0, 1), with all 53 bits.
-double uniform(uint64_t bits) { return double(bits >> 11) * 0x1p-53; }
-/// Bell-shaped, variance 1, always within 3.5.
-double bell(uint64_t bits) {
-  return (uniform(bits) + uniform(hash(bits, 1)) + uniform(hash(bits, 2)) + uniform(hash(bits, 3)) - 2) *
-         1.7320508075688772;
-}
-
-enum class Kind : uint8_t {
-  Iota,
-  Bell,
-  Small,
-  Special,
-  Powers,
-  Wide,
-  NearOne,
-  Equal,
-  Sorted,
-  OneHot,
-  Tiny,
-  Extreme
-};
-constexpr Kind kMixture[] = {Kind::Iota,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Bell,
-                             Kind::Bell,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Small,
-                             Kind::Small,   Kind::Special, Kind::Special, Kind::Powers, Kind::Wide,
-                             Kind::NearOne, Kind::Equal,   Kind::Sorted,  Kind::OneHot, Kind::Tiny};
-
-constexpr double kInfinity = std::numeric_limits<double>::infinity();
-/// Beside the dtype's largest number, for which 1e300 stands.
-constexpr double kExtremes[] = {kInfinity, std::numeric_limits<double>::quiet_NaN(), -kInfinity, 1e300, 0, 1,
-                                -1e300,    std::numeric_limits<double>::quiet_NaN()};
-
-constexpr double kSpecials[] = {0, 1, -1, 0.5, -0.5, 2, -2, -0.0};
-
-/// Exponents that keep products of a few elements within the dtype.
-int largest_exponent(DType d) {
-  switch (to_real(d)) {
-    case DType::F64: return 60;
-    case DType::F16: return 4;
-    default: return 20;
-  }
-}
-
-double extreme_value(uint64_t bits, DType d) {
-  const double v = kExtremes[bits % 8];
-  if (std::fabs(v) != 1e300) return v;
-  const DType real = to_real(d);
-  const double largest = real == DType::F16    ? 65504
-                         : real == DType::BF16 ? 0x1.fep127
-                         : real == DType::F32  ? double(std::numeric_limits<float>::max())
-                                               : std::numeric_limits<double>::max();
-  return std::copysign(largest, v);
-}
-
-/// `v` rounded to a floating dtype.
-double rounded(double v, DType d) {
-  switch (to_real(d)) {
-    case DType::F16: return double(float(f16(float(v))));
-    case DType::BF16: return double(float(bf16(float(v))));
-    case DType::F32: return double(float(v));
-    default: return v;
-  }
-}
-
-/// One real number of a class; `i` of `n`.
-double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, int e, int tiny, bool tame) {
-  const uint64_t bits = hash(seed, uint64_t(i));
-  switch (kind) {
-    case Kind::Iota: return double(i % 5 + 1) / (tame ? 4 : 1);
-    case Kind::Bell: return bell(bits);
-    case Kind::Small: return double(int64_t(bits % 7) - 3);
-    case Kind::Special: return kSpecials[bits % 8];
-    case Kind::Powers: return std::ldexp(bits & 1 ? 1.0 : -1.0, int((bits >> 8) % uint64_t(2 * e + 1)) - e);
-    case Kind::Wide: return std::ldexp(2 * uniform(bits) - 1, int(hash(bits, 5) % uint64_t(2 * e + 1)) - e);
-    case Kind::NearOne: return (bits & 1 ? 1.0 : -1.0) * (1 - std::ldexp(1.0, -int(1 + (bits >> 8) % 40)));
-    case Kind::Equal: return bell(hash(seed, 77));
-    case Kind::Sorted:
-      return (double(i) - double(n) / 2 + uniform(bits) / 2) / double(std::max<int64_t>(n, 4)) * 4 *
-             (seed & 1 ? -1 : 1);
-    case Kind::OneHot: return i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))) ? 1 : 0;
-    case Kind::Extreme: return extreme_value(bits, dtype);
-    default: return std::ldexp(bell(bits), tiny);
-  }
-}
-
-double into_domain(double v, Domain domain) {
-  if (domain == Domain::Positive) return std::max(std::fabs(v), 0.125);
-  if (domain == Domain::NonZero && std::fabs(v) < 0.125) return std::signbit(v) ? v - 0.125 : v + 0.125;
-  return v;
-}
-
-/// Whole numbers: small ones mostly, the dtype's whole range in two classes.
-int64_t integer_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, Domain domain,
-                      bool narrow) {
-  const uint64_t bits = hash(seed, uint64_t(i));
-  int64_t v;
-  if (!narrow && (kind == Kind::Wide || kind == Kind::Powers)) {
-    v = kind == Kind::Wide ? int64_t(bits) : int64_t((uint64_t{1} << bits % 64) - (bits >> 8 & 1));
-    const int unused = 64 - 8 * int(itemsize(dtype));
-    v = is_signed_integer(dtype) ? v << unused >> unused : int64_t(uint64_t(v) << unused >> unused);
-    if (domain == Domain::Positive) v = v < 0 ? v & 0x7f : v;
-  } else {
-    switch (kind) {
-      case Kind::Iota: v = i % 5 + 1; break;
-      case Kind::Equal: v = int64_t(seed % 5); break;
-      case Kind::Sorted: v = seed & 1 ? n - i : i; break;
-      case Kind::OneHot: v = i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))); break;
-      default: v = int64_t(bits % 9) - (is_signed_integer(dtype) ? 4 : 0);
-    }
-    if (domain == Domain::Positive) v = std::abs(v);
-  }
-  return v == 0 && (domain == Domain::Positive || domain == Domain::NonZero) ? 1 : v;
-}
-
-void store(Tensor& t, int64_t i, double re, double im) {
-  void* const p = t.raw_data();
-  switch (t.dtype()) {
-    case DType::F16: static_cast<f16*>(p)[i] = f16(float(re)); return;
-    case DType::BF16: static_cast<bf16*>(p)[i] = bf16(float(re)); return;
-    case DType::F32: static_cast<float*>(p)[i] = float(re); return;
-    case DType::F64: static_cast<double*>(p)[i] = re; return;
-    case DType::C64: static_cast<c64*>(p)[i] = c64(float(re), float(im)); return;
-    case DType::C128: static_cast<c128*>(p)[i] = c128(re, im); return;
-    default: LAMELLA_ASSERT(false);
-  }
-}
-
-void store_integer(Tensor& t, int64_t i, int64_t v) {
-  char* const p = static_cast<char*>(t.raw_data()) + i * itemsize(t.dtype());
-  if (is_bool(t.dtype())) *p = v & 1;
-  else std::memcpy(p, &v, size_t(itemsize(t.dtype())));  // little-endian: the low bytes
-}
 
 /// Element i of a shuffle of 0..n-1: an affine map modulo n followed by a reflection.
 int64_t shuffled(uint64_t seed, int64_t i, int64_t n) {
@@ -276,6 +137,17 @@ int64_t Draw::dim(int rank) {
   return w / 64 & 1 ? d - r : d;
 }
 
+int64_t Draw::anywhere(int64_t usual, int64_t size) {
+  if (!from(7)) return usual;
+  const uint32_t w = word("attribute");
+  return w % 8 == 7 ? end_attribute(w / 8, size) : usual;
+}
+
+int64_t Draw::positive(int64_t usual, int64_t size) {
+  const int64_t v = anywhere(usual, size);
+  return v > 0 ? v : usual;
+}
+
 Dims Draw::dims(int rank, int least) {
   Dims out;
   if (rank == 0) return out;
@@ -299,9 +171,44 @@ int Draw::wide_exponent(DType d) const {
 /// A scalar of a wider dtype is rounded to that of the tensor beside it: these need no rounding, so that the
 /// oracle sees the same number.
 double Draw::fitting(double v) const {
+  // Kernels compute halves in f32: numbers that halves cannot hold keep their digits there.
+  if (from(7) && options_.ends) return in_play_ & (mask(DType::F32) | kHalfTypes) ? double(float(v)) : v;
   for (const DType d : {DType::F32, DType::F16, DType::BF16})
     if (in_play_ & mask(d)) v = rounded(v, d);
   return v;
+}
+
+/// Elements of an earlier argument once more, one after the other: rows and numbers with equal bits.
+bool Draw::repeat_earlier(Tensor& t, Domain domain) const {
+  if (made_.empty() || !sharing_ || made_.back().domain != domain) return false;
+  const Tensor& from = made_.back().tensor;
+  if (from.dtype() != t.dtype() || from.numel() == 0) return false;
+  const size_t bytes = size_t(itemsize(t.dtype()));
+  const char* const source = static_cast<const char*>(from.raw_data());
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    int64_t rest = i % from.numel(), offset = 0;
+    for (int d = from.rank() - 1; d >= 0; rest /= from.size(d), --d)
+      offset += rest % from.size(d) * from.stride(d);
+    std::memcpy(static_cast<char*>(t.raw_data()) + size_t(i) * bytes, source + size_t(offset) * bytes, bytes);
+  }
+  return true;
+}
+
+/// In all elements, in one of four, or in about one of all.
+void Draw::put_ends(Tensor& t, uint32_t w, uint64_t seed) const {
+  const int64_t n = t.numel();
+  const uint64_t apart = w >> 16 & 1 ? 1 : w >> 17 & 1 ? 4 : uint64_t(std::max<int64_t>(n, 1));
+  const DType real = to_real(t.dtype());
+  for (int64_t i = 0; i < n; ++i)
+    for (int part = 0; part < (is_complex(t.dtype()) ? 2 : 1); ++part)
+      if (const uint64_t h = hash(seed, uint64_t(i) + 4096 + 8192 * uint64_t(part)); (h >> 32) % apart == 0)
+        store_bits(t, i, part, end_bits(real, h));
+}
+
+/// Rank-0 operands of a wider dtype, beyond the range of f16; bf16 and f32 hold them.
+static double beyond_halves(uint32_t w) {
+  static constexpr double kBeyond[] = {0x1p16, -0x1p17, 0x1.8p16, 0x1p-26};
+  return kBeyond[w % std::size(kBeyond)];
 }
 
 Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
@@ -315,6 +222,9 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   const int tiny = options_.tame || e < 20 ? -6 : named_ & (kHalfTypes | mask(DType::F32)) ? -e : -3 * e;
   if (from(2) && options_.nonfinite && kind == Kind::Bell && (w >> 12 & 7) == 7) kind = Kind::Extreme;
   if (options_.exact && kind != Kind::Iota && kind < Kind::Equal) kind = Kind::Small;
+  if (from(7) && domain != Domain::Distinct && (w >> 19 & 15) == 15 && repeat_earlier(t, domain)) return t;
+  const bool at_ends = from(7) && options_.ends && domain != Domain::Distinct && w >> 15 & 1;
+  if (at_ends && is_inexact(dtype) && w >> 23 & 1) domain = Domain::Any;
   if (domain == Domain::Distinct) {
     const double step = options_.exact ? 1 : options_.tame ? 0.125 : std::ldexp(1.0, int(w >> 8 & 7) - 4);
     for (int64_t i = 0; i < n; ++i) {
@@ -326,7 +236,10 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   }
   for (int64_t i = 0; i < n; ++i) {
     if (!is_inexact(dtype)) {
-      store_integer(t, i, integer_value(kind, seed, i, n, dtype, domain, narrow));
+      int64_t v = integer_value(kind, seed, i, n, dtype, domain, narrow);
+      if (from(7) && kind == Kind::Special && domain == Domain::Any && !narrow && !is_bool(dtype))
+        v = end_integer(dtype, hash(seed, uint64_t(i)));
+      store_integer(t, i, v);
       continue;
     }
     double parts[2];
@@ -342,6 +255,13 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     else if (options_.exact && domain == Domain::NonZero && parts[0] == 0) re = 1;
     store(t, i, re, parts[1]);
   }
+  // Numbers beside a narrower dtype are converted to it: those have to fit.
+  if (is_inexact(dtype) && !(mixed_ && sizes.empty()))
+    if (at_ends || (from(7) && kind == Kind::Extreme && w >> 18 & 1)) return put_ends(t, w, seed), t;
+  const bool beside_half = from(7) && mixed_ && sizes.empty() && in_play_ & kHalfTypes && !is_half(dtype);
+  if (beside_half && is_floating(dtype) && !options_.exact && !options_.tame && domain == Domain::Any &&
+      (w >> 24 & 7) == 7)
+    return store(t, 0, beyond_halves(w >> 27), 0), t;
   const uint32_t patches = w / 32 % 8;
   for (uint32_t p = 0; p < patches && p < 4 && n > 0; ++p) {
     const uint32_t v = word("values of");
@@ -437,6 +357,10 @@ Tensor Draw::boolean(const Dims& sizes) {
 Scalar Draw::scalar(DType dtype) {
   static constexpr double kNumbers[] = {1, 2, -1, 3, 0.5, -2, 2.5, -0.75};
   const uint32_t w = word("number");
+  if (from(7) && !options_.exact && !options_.tame && (w >> 20 & 7) == 7) {
+    if (is_integer(dtype)) return Scalar(wide_integer(w >> 23));
+    if (options_.ends && is_floating(dtype)) return Scalar(wide_number(w >> 23));
+  }
   if (dtype == DType::U64 && !options_.exact && w % 8 == 7) return Scalar(~uint64_t{0} - w / 8 % 4);
   if (!is_inexact(dtype)) return Scalar(int64_t(is_signed_integer(dtype) ? kNumbers[w % 4] : w % 4 + 1));
   const double re = kNumbers[w % (options_.exact ? 4 : 8)];

@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 6;
+inline constexpr int kDecoderVersion = 7;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -45,7 +45,8 @@ struct DrawOptions {
   int max_exponent = 60;   ///< wide values lie within 2^±this, less in narrow dtypes
   bool mixed = true;       ///< further operands may have another dtype, or share another's storage
   bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
-  int depth = 4;           ///< deepest stack of transforms
+  bool ends = false;  ///< half of the tensors hold numbers of the dtype's whole range, whatever their domain
+  int depth = 4;      ///< deepest stack of transforms
   int version = kDecoderVersion;
   std::vector<std::string>* parts = nullptr;  ///< if set: what each word chose, in order
 };
@@ -106,6 +107,11 @@ class Draw {
   Dims broadcastable(const Dims& s, DType d);
   /// A logical dim of a tensor of this rank, negative half of the time; rank 0 counts as rank 1 (0 or -1).
   int64_t dim(int rank);
+  /// An attribute that may be any integer: `usual`, and one time in eight INT64_MIN, INT64_MAX, about `size`
+  /// or -size, or 0.
+  int64_t anywhere(int64_t usual, int64_t size);
+  /// Likewise of those that are at least 1.
+  int64_t positive(int64_t usual, int64_t size);
   /// Up to `rank` distinct dims, at least `least`.
   Dims dims(int rank, int least = 0);
 
@@ -133,6 +139,8 @@ class Draw {
   int64_t most_elements(int64_t size) const;
   int wide_exponent(DType d) const;
   double fitting(double v) const;
+  bool repeat_earlier(Tensor& t, Domain domain) const;
+  void put_ends(Tensor& t, uint32_t w, uint64_t seed) const;
   void name_part(std::string_view what);
   Tensor finished(Tensor t) { return ++tensors_, t; }
   Value dtype_argument(DType of, DTypeMask supported, bool always);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 
 #include "lamella/core/view.h"
 #include "lamella/dispatch/rule.h"
@@ -107,6 +108,41 @@ enum class AtKinks : uint8_t {
   Interval   ///< of (x, low, high): x's at a bound, high's where the bounds meet or cross
 };
 
+/// NOTE: [promises] What an operator's `doc` says of its values, as data: laws 99 to 104 hold it to them.
+/// They are about real tensors, and about arguments that are no tensors at their defaults, except `range` and
+/// `whole`.
+struct Promises {
+  /// From `low` to `high`, NaN aside; an open end is no value, in no dtype.
+  struct Range {
+    double low = -std::numeric_limits<double>::infinity(), high = std::numeric_limits<double>::infinity();
+    bool low_open = false, high_open = false;
+  };
+  Range range = {};
+  /// Whole numbers, infinities and NaN aside: "always", or when this argument is given.
+  std::string_view whole = {};
+  bool once = false;       ///< the exact result, rounded once to its dtype: all bits but a NaN's
+  bool odd = false;        ///< f(-x) = -f(x), bit by bit
+  bool even = false;       ///< f(-x) = f(x), bit by bit
+  bool rising = false;     ///< a greater number in any one tensor gives no smaller result
+  bool falling = false;    ///< and no greater one
+  bool symmetric = false;  ///< of two tensors: either order gives the same bits
+};
+
+/// What an operator computes on the way to its results that may overflow although they do not, and lead to
+/// infinity or NaN there: law 14 excuses it where numbers are so large, and nowhere else.
+struct Inside {
+  enum Size : uint8_t {
+    Nothing,
+    Sums,      ///< of all elements
+    Products,  ///< sums of products of two elements
+    Powers     ///< more: excused where any number, or its reciprocal, is beyond the root of the range
+  };
+  Size size = Nothing;
+  std::string_view what = {};  ///< "the sum, before it is divided"
+  bool complex = false;        ///< of complex numbers alone
+  int argument = -1;           ///< only where the argument at this position is not its default
+};
+
 /// A field that has no default: forgetting it does not compile.
 template <class T> struct Required {
   T value;
@@ -127,6 +163,8 @@ struct OpDef {
   BatchFn batch = nullptr;  ///< only where the class cannot give it
   uint32_t properties = 0;
   AtKinks at_kinks = AtKinks::Unstated;  ///< with kKinks, and only then
+  Promises promises = {};
+  Inside overflows_in = {};
   Required<SampleFn> samples;
   Required<std::string_view> doc;
 };
@@ -172,6 +210,8 @@ struct Op {
   uint32_t properties = 0;
   SampleFn samples = nullptr;
   std::string_view doc;
+  Promises promises;
+  Inside overflows_in;
   std::vector<uint8_t> tensor_params;  ///< positions of Tensor and TensorList parameters
   uint8_t arity = 0;                   ///< parameters
   bool simple = true;                  ///< every tensor parameter is a plain Tensor, and none is a function

@@ -184,6 +184,8 @@ std::unique_ptr<Op> build_row(const OpDef& def) {
   op->at_kinks = def.at_kinks;
   op->samples = def.samples.value;
   op->doc = def.doc.value;
+  op->promises = def.promises;
+  op->overflows_in = def.overflows_in;
   op->no_jvp = def.jvp.absent;
   op->no_vjp = def.vjp.absent;
   LAMELLA_CHECK(op->has(kKinks) == (op->at_kinks != AtKinks::Unstated), Schema,

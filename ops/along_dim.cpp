@@ -52,19 +52,21 @@ void infer_flip(const Frame& f, Inferred& out) {
 }
 
 void define_softmax() {
-  OpTable::add({.schema = "softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::AlongDim,
-                .infer = infer_softmax,
-                .kernel = kernel(kernels::softmax),
-                .launch = launch_softmax,
-                .jvp = {wrt("x", saves("result", "dim"),
-                            [](Tensor t, Tensor y, int64_t dim) { return softmax_derivative(t, y, dim); })},
-                .vjp = {wrt("x", saves("result", "dim"),
-                            [](Tensor dy, Tensor y, int64_t dim) { return softmax_derivative(dy, y, dim); })},
-                .properties = kNoInPlace,
-                .samples = softmax_samples,
-                .doc = "exp(x) over its sum along dim, computed from x - max x, after x is converted to "
-                       "dtype if given. Half dtypes compute in f32. Error dtype unless floating."});
+  OpTable::add(
+      {.schema = "softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::AlongDim,
+       .infer = infer_softmax,
+       .kernel = kernel(kernels::softmax),
+       .launch = launch_softmax,
+       .jvp = {wrt("x", saves("result", "dim"),
+                   [](Tensor t, Tensor y, int64_t dim) { return softmax_derivative(t, y, dim); })},
+       .vjp = {wrt("x", saves("result", "dim"),
+                   [](Tensor dy, Tensor y, int64_t dim) { return softmax_derivative(dy, y, dim); })},
+       .properties = kNoInPlace,
+       .promises = {.range = {0, 1}},
+       .samples = softmax_samples,
+       .doc = "exp(x) over its sum along dim, in [0, 1], computed from x - max x, after x is converted to "
+              "dtype if given. Half dtypes compute in f32. Error dtype unless floating."});
   OpTable::add({.schema = "log_softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::AlongDim,
                 .infer = infer_softmax,
@@ -80,8 +82,10 @@ void define_softmax() {
                               return dy - exp(y) * sum(dy, IntArg{dim}, true);
                             })},
                 .properties = kNoInPlace,
+                .promises = {.range = {.high = 0}},
                 .samples = softmax_samples,
-                .doc = "log(softmax(x, dim)) without overflow or cancellation, after x is converted to dtype "
+                .doc = "log(softmax(x, dim)), never above 0, without overflow or cancellation, after x is "
+                       "converted to dtype "
                        "if given. Half dtypes compute in f32. Error dtype unless floating."});
 }
 }  // namespace
@@ -102,6 +106,7 @@ void define_along_dim() {
            [](Tensor dy, Tensor order, int64_t dim) { return scatter_add(zeros_like(dy), dim, order, dy); })},
        .properties = kKinks | kNoInPlace,
        .at_kinks = AtKinks::Chosen,
+       .promises = {.once = true, .rising = true},
        .samples =
            [](Draw& d) {
              const DType t = d.dtype(kRealTypes | kBoolType);
@@ -118,6 +123,7 @@ void define_along_dim() {
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return flip(dy, dims); })},
                 .properties = kLinear | kNoInPlace,
+                .promises = {.once = true},
                 .samples =
                     [](Draw& d) {
                       const DType t = d.dtype(kAllTypes);

@@ -19,6 +19,7 @@ struct Comparison {
   InferFn infer;
   const kernels::Kernel& kernel;
   uint32_t properties;
+  Promises promises = {};
   SampleFn samples;
   std::string_view doc;
 };
@@ -31,6 +32,7 @@ void define(const Comparison& c) {
                 .jvp = not_differentiable(kPiecewise),
                 .vjp = not_differentiable(kPiecewise),
                 .properties = c.properties,
+                .promises = c.promises,
                 .samples = c.samples,
                 .doc = c.doc});
 }
@@ -46,6 +48,7 @@ void define_compare() {
           .infer = infer_compare,
           .kernel = kernels::eq,
           .properties = kDiscontinuous | kNoInPlace,
+          .promises = {.symmetric = true},
           .samples = any_two,
           .doc = "a == b after promotion, as bool; false where either is NaN."});
   define({.schema = "ne(Tensor a, Tensor b) -> Tensor",
@@ -53,6 +56,7 @@ void define_compare() {
           .infer = infer_compare,
           .kernel = kernels::ne,
           .properties = kDiscontinuous | kNoInPlace,
+          .promises = {.symmetric = true},
           .samples = any_two,
           .doc = "a != b after promotion, as bool; true where either is NaN."});
   define({.schema = "lt(Tensor a, Tensor b) -> Tensor",
@@ -88,6 +92,7 @@ void define_compare() {
           .infer = infer_compare,
           .kernel = kernels::logical_and,
           .properties = kDiscontinuous | kNoInPlace,
+          .promises = {.symmetric = true},
           .samples = any_two,
           .doc = "Both not zero, as bool; NaN is not zero."});
   define({.schema = "logical_or(Tensor a, Tensor b) -> Tensor",
@@ -95,6 +100,7 @@ void define_compare() {
           .infer = infer_compare,
           .kernel = kernels::logical_or,
           .properties = kDiscontinuous | kNoInPlace,
+          .promises = {.symmetric = true},
           .samples = any_two,
           .doc = "Either not zero, as bool; NaN is not zero."});
   define({.schema = "logical_not(Tensor x) -> Tensor",

@@ -58,6 +58,7 @@ void define_parts() {
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", [](Tensor dy) { return conj(dy); })},
                 .properties = kLinear,
+                .promises = {.once = true},
                 .samples = [](Draw& d) { return unary(d, kAllTypes); },
                 .doc = "The complex conjugate as a new tensor; a copy of a real x."});
   OpTable::add({.schema = "real_part(Tensor x) -> Tensor(a)",
@@ -113,6 +114,7 @@ void define_complex() {
        .vjp = {wrt("real", [](Tensor dy) { return real(dy); }),
                wrt("imag", [](Tensor dy) { return imag(dy); })},
        .properties = kLinear | kNoInPlace | kExactOut,
+       .promises = {.once = true},
        .samples =
            [](Draw& d) {
              const DType t = d.dtype(kFloat32And64);

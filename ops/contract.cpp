@@ -213,6 +213,7 @@ void define_contract() {
                         wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
                 .batch = batch_matrices,
                 .properties = kNoInPlace,
+                .overflows_in = {Inside::Products, "partial sums of products"},
                 .samples = mm_samples,
                 .doc =
                     "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. "
@@ -227,6 +228,7 @@ void define_contract() {
                         wrt("b", saves("a"), [](Tensor dy, Tensor a) { return bmm(adjoint(a), dy); })},
                 .batch = batch_matrices,
                 .properties = kNoInPlace,
+                .overflows_in = {Inside::Products, "partial sums of products"},
                 .samples = bmm_samples,
                 .doc = "Products of two batches of matrices [B,n,k] and [B,k,m]; otherwise as mm."});
   OpTable::add({.schema = "mv(Tensor a, Tensor v) -> Tensor",
@@ -240,6 +242,7 @@ void define_contract() {
                         wrt("v", saves("a"), [](Tensor dy, Tensor a) { return mv(adjoint(a), dy); })},
                 .batch = batch_mv,
                 .properties = kNoInPlace,
+                .overflows_in = {Inside::Products, "partial sums of products"},
                 .samples = mv_samples,
                 .doc = "Product of a matrix [n,k] and a vector [k]; otherwise as mm."});
   OpTable::add({.schema = "matmul(Tensor a, Tensor b) -> Tensor",
@@ -250,6 +253,7 @@ void define_contract() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
+                .overflows_in = {Inside::Products, "partial sums of products"},
                 .samples = matmul_samples,
                 .doc = "Product over the last dim of a and the second to last of b; a vector counts as one "
                        "row or column, which the result drops; leading dims broadcast. Otherwise as mm."});

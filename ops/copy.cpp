@@ -99,9 +99,13 @@ Values fill_samples(Draw& d) {
   return {d.tensor(d.shape(), t), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)};
 }
 
-/// A dtype that holds x's values: conversions that lose values are covered by their own tests.
+/// A dtype that holds x's values, any where numbers of the whole range are asked for.
 Values to_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
+  if (d.options().version >= 7 && d.options().ends && d.flag()) {
+    const DType any = DType(d.below(uint32_t(DType::F128), "dtype argument"));
+    return {d.tensor(d.shape(), t), any};
+  }
   constexpr DType kWider[] = {DType::F64, DType::F32, DType::C128, DType::F16, DType::BF16, DType::C64};
   DType to = d.flag() ? t : kWider[d.below(is_complex(t) ? 3 : 6)];
   if (is_complex(t) && !is_complex(to)) to = DType::C128;
@@ -145,31 +149,37 @@ void define_copy() {
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", [](Tensor dy) { return dy; })},
                 .properties = kLinear | kNoInPlace | kNoOut,
+                .promises = {.once = true},
                 .samples = [](Draw& d) { return unary(d, kAllTypes); },
                 .doc = "A contiguous copy that shares no memory with x."});
-  OpTable::add({.schema = "copy(Tensor self, Tensor src) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_copy,
-                .kernel = kernel(kernels::copy),
-                .launch = launch_copy,
-                .jvp = {wrt("src", [](Tensor t) { return t; })},
-                .vjp = {wrt("src", [](Tensor dy) { return dy; })},
-                .batch = batch_copy,
-                .samples = copy_samples,
-                .doc = "src's elements in self's shape and dtype; src broadcasts to self, self's values do "
-                       "not matter. copy_ "
-                       "overwrites self. Error broadcast when src does not fit."});
-  OpTable::add({.schema = "fill(Tensor x, Scalar value) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_fill,
-                .kernel = kernel(kernels::fill),
-                .launch = launch_fill,
-                .jvp = {wrt("x", [](Tensor t) { return zeros_like(t); })},
-                .vjp = {wrt("x", [](Tensor dy) { return zeros_like(dy); })},
-                .samples = fill_samples,
-                .doc = "value in x's shape and dtype; the derivative is zero. fill_ overwrites x. Error "
-                       "dtype for a complex number "
-                       "in a real x."});
+  OpTable::add(
+      {.schema = "copy(Tensor self, Tensor src) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_copy,
+       .kernel = kernel(kernels::copy),
+       .launch = launch_copy,
+       .jvp = {wrt("src", [](Tensor t) { return t; })},
+       .vjp = {wrt("src", [](Tensor dy) { return dy; })},
+       .batch = batch_copy,
+       .promises = {.once = true},
+       .samples = copy_samples,
+       .doc =
+           "src's elements in self's shape and dtype, rounded once; src broadcasts to self, self's values do "
+           "not matter. copy_ "
+           "overwrites self. Error broadcast when src does not fit."});
+  OpTable::add(
+      {.schema = "fill(Tensor x, Scalar value) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_fill,
+       .kernel = kernel(kernels::fill),
+       .launch = launch_fill,
+       .jvp = {wrt("x", [](Tensor t) { return zeros_like(t); })},
+       .vjp = {wrt("x", [](Tensor dy) { return zeros_like(dy); })},
+       .promises = {.once = true},
+       .samples = fill_samples,
+       .doc = "value in x's shape and dtype, rounded once; the derivative is zero. fill_ overwrites x. Error "
+              "dtype for a complex number "
+              "in a real x."});
   OpTable::add({.schema = "to(Tensor x, DType dtype) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_to,
@@ -177,6 +187,7 @@ void define_copy() {
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", [](Tensor dy) { return dy; })},
                 .properties = kNoInPlace | kNoOut,
+                .promises = {.once = true},
                 .samples = to_samples,
                 .doc = "A copy of x in another dtype, rounded once; a real dtype drops the imaginary part. "
                        "No derivative through "

@@ -235,6 +235,10 @@ Values new_full_samples(Draw& d) {
 Values arange_samples(Draw& d) {
   const DType t = d.dtype(kRealTypes);
   const int64_t n = d.range(0, 6);
+  if (const int64_t last = d.anywhere(0, n); t == DType::I64 && std::abs(last / 2) > INT64_MAX / 4) {
+    const int64_t step = last > 0 ? 3 : -3;  // up to an end of i64, or down to the other one
+    return {Scalar(last - n * step), Scalar(last), Scalar(step)};
+  }
   if (d.flag()) return {Scalar(n), {}, {}, t};
   const bool down = !(is_integer(t) && !is_signed_integer(t)) && d.flag();
   const int64_t start = down ? 3 : d.range(0, 3), step = (down ? -1 : 1) * d.range(1, 3),
@@ -355,6 +359,7 @@ void define_like() {
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .properties = kNoInPlace | kNoOut,
+                .promises = {.once = true},
                 .samples = full_like_samples,
                 .doc = "One number everywhere in x's shape, device and (unless given) dtype. Error dtype for "
                        "a complex number in "
@@ -382,6 +387,7 @@ void define_new() {
                 .vjp = not_differentiable(kConstant),
                 .batch = batch_new,
                 .properties = kNoInPlace | kNoOut,
+                .promises = {.once = true},
                 .samples = new_full_samples,
                 .doc = "One number everywhere in the given shape, with x's device and (unless given) dtype. "
                        "Error dtype for a "

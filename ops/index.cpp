@@ -127,12 +127,17 @@ Tensor scaled(const Tensor& src, const Scalar& alpha) {
   return mul(src, alpha);
 }
 
+/// Likewise, of half dtypes in f32, where they are added up.
+Tensor scaled_to_add(const Tensor& src, const Scalar& alpha) {
+  return scaled(is_half(src.dtype()) && !(alpha == Scalar(1)) ? to(src, DType::F32) : src, alpha);
+}
+
 Scalar conjugate(const Scalar& s) { return is_complex(s.kind()) ? Scalar(std::conj(s.to_complex())) : s; }
 
 /// scatter_add with the index repeated along all other dims.
 void launch_index_add(const Launch& l) {
   const Tensor& index = l.frame.tensor(2);
-  const Tensor src = scaled(l.frame.tensor(3), l.frame.arg<Scalar>(4));
+  const Tensor src = scaled_to_add(l.frame.tensor(3), l.frame.arg<Scalar>(4));
   copy_view(l, l.outs[0].view_of(), l.frame.tensor(0).view_of());
   if (src.numel() == 0) return;
   const View out = at_least_1d(l.outs[0].view_of());
@@ -181,10 +186,12 @@ void batch_index_add(BatchCall& b) {
   const Scalar& alpha = b.frame.arg<Scalar>(4);
   Tensor src = b.front(3);
   if (b.logical_rank(0) == 0) src = unsqueeze(src, 1);
+  const auto with_lanes_index = [&] {
+    const Tensor terms = scaled_to_add(src, alpha), index = repeated_index(b, lanes.dim, src.sizes());
+    return in_dtype(scatter_add(in_dtype(lanes.x, terms.dtype()), lanes.dim, index, terms), src.dtype());
+  };
   const Tensor out =
-      b.is_mapped(2)
-          ? scatter_add(lanes.x, lanes.dim, repeated_index(b, lanes.dim, src.sizes()), scaled(src, alpha))
-          : index_add(lanes.x, lanes.dim, b.frame.tensor(2), src, alpha);
+      b.is_mapped(2) ? with_lanes_index() : index_add(lanes.x, lanes.dim, b.frame.tensor(2), src, alpha);
   b.results[0] = b.logical_rank(0) == 0 ? squeeze(out, IntArg({1})) : out;
 }
 
@@ -268,6 +275,7 @@ void define_by_element() {
                      return scatter_add(new_zeros(dy, sizes), dim, index, dy);
                    })},
        .properties = kLinear | kNoInPlace | kValueErrors | kExactOut,
+       .promises = {.once = true},
        .samples = gather_samples,
        .doc = "x with its index along dim taken from `index`, in index's shape; index has x's rank and is no "
               "larger than "
@@ -288,6 +296,7 @@ void define_by_element() {
                               return scatter_add_wrt_src(dy, dim, index, sizes);
                             })},
                 .properties = kLinear | kValueErrors,
+                .overflows_in = {Inside::Sums, "partial sums"},
                 .samples = scatter_add_samples,
                 .doc = "x plus src's elements at the places gather would take them from; repeated places add "
                        "up in index order, half dtypes in f32 and rounded once. "
@@ -309,6 +318,7 @@ void define_index() {
                             })},
                 .batch = batch_index_select,
                 .properties = kLinear | kNoInPlace | kValueErrors,
+                .promises = {.once = true},
                 .samples = index_select_samples,
                 .doc = "x's slices at the entries of a rank-1 index along dim, in that order. Errors: dtype "
                        "unless index is i64, "
@@ -331,6 +341,7 @@ void define_index() {
                    })},
        .batch = batch_index_add,
        .properties = kLinear | kValueErrors,
+       .overflows_in = {Inside::Products, "alpha times src, and partial sums"},
        .samples = index_add_samples,
        .doc = "x plus alpha times src's slices, each added at its entry of a rank-1 index along dim; "
               "repeated entries add "

@@ -189,7 +189,7 @@ Values stack_samples(Draw& d) {
 Values split_samples(Draw& d) {
   const Dims s = d.shape(1);
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
-  const int64_t step = d.range(1, 4);
+  const int64_t step = d.positive(d.range(1, 4), s[0]);
   if (d.flag()) return {x, step};
   return {x, step, d.dim(s.size())};
 }
@@ -220,6 +220,7 @@ void define_join() {
                             })},
                 .batch = batch_cat,
                 .properties = kLinear,
+                .promises = {.once = true},
                 .samples = cat_samples,
                 .doc = "Tensors one after the other along a dim, promoted; all other sizes are equal. Rank-1 "
                        "tensors without "

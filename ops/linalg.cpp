@@ -155,7 +155,8 @@ constexpr DTypeMask kFactorable = kFloat32And64 | kComplex;
 
 Values triangle_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
-  return {d.tensor(d.shape(2, 3), t), d.range(0, 4) - 2};
+  const Tensor x = d.tensor(d.shape(2, 3), t);
+  return {x, d.anywhere(d.range(0, 4) - 2, std::max(x.size(-1), x.size(-2)))};
 }
 
 Values cholesky_samples(Draw& d) {
@@ -196,6 +197,7 @@ void define_triangle(const Triangle& t) {
                 .jvp = linear_in({"x"}),
                 .vjp = t.vjp,
                 .properties = kLinear,
+                .promises = {.once = true},
                 .samples = triangle_samples,
                 .doc = t.doc});
 }
@@ -225,6 +227,7 @@ void define_cholesky() {
                 .vjp = {wrt("x", saves("result", "upper"),
                             [](Tensor dy, Tensor y, bool upper) { return cholesky_vjp(dy, y, upper); })},
                 .properties = kNoInPlace | kValueErrors | kSymmetricInput,
+                .overflows_in = {Inside::Powers, "the elimination"},
                 .samples = cholesky_samples,
                 .doc = "Lower (or upper) triangular L with L L^H = x (or L^H L = x) for Hermitian positive "
                        "definite x [.., n, n]; reads one triangle. Derivatives are over Hermitian matrices: "
@@ -242,6 +245,7 @@ void define_cholesky() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kNoInPlace | kValueErrors | kSymmetricInput,
+                .overflows_in = {Inside::Powers, "the elimination"},
                 .samples = cholesky_samples,
                 .doc = "linalg_cholesky under its older name."});
 }
@@ -274,6 +278,7 @@ void define_linalg() {
                             })},
                 .batch = batch_solve,
                 .properties = kNoInPlace,
+                .overflows_in = {Inside::Powers, "the elimination"},
                 .samples = solve_samples,
                 .doc = "X with A X = B (X A = B unless left) for triangular A [.., n, n], of which only the "
                        "named triangle is read, without the diagonal when unitriangular; batch dims "

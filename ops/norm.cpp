@@ -78,6 +78,7 @@ void define_norm() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
+                .overflows_in = {Inside::Powers, "the variance, or an infinite weight of what cancels,"},
                 .samples = samples,
                 .doc = "(x - mean) / sqrt(var + eps) over the last dims, which must be normalized_shape, "
                        "times weight plus bias, both of that shape; var divides by n. Half dtypes compute in "
@@ -98,6 +99,7 @@ void define_norm() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
+                .overflows_in = {Inside::Powers, "the variance, or an infinite weight of what cancels,"},
                 .samples = samples,
                 .doc = "layer_norm's result, and the mean and 1 / sqrt(var + eps) of each normalised block "
                        "with its dims kept as 1."});

@@ -70,9 +70,11 @@ Values add_samples(Draw& d) {
 Values div_samples(Draw& d) {
   if (d.options().version < 2) return binary(d, kInexact, Domain::Any, Domain::NonZero);
   const DType t = d.dtype(kInexact | kIntegers);
-  const bool rounds = is_integer(t) && d.flag();
-  Values v = two_tensors(d, t, d.partner(t, rounds ? kIntegers : kInexact | kIntegers), Domain::Any,
-                         Domain::NonZero);
+  // Of floating numbers where nobody asks for derivatives: those have kinks at all whole quotients.
+  const bool steps = d.options().version >= 7 && d.options().nonfinite && is_floating(t) && d.one_in(4);
+  const bool rounds = (is_integer(t) && d.flag()) || steps;
+  const DTypeMask others = steps ? kFloating : rounds ? kIntegers : kInexact | kIntegers;
+  Values v = two_tensors(d, t, d.partner(t, others), Domain::Any, Domain::NonZero);
   if (rounds) v.push_back(std::string(d.flag() ? "trunc" : "floor"));
   return v;
 }
@@ -92,6 +94,8 @@ void define_pointwise_binary() {
                wrt("b", saves("alpha"),
                    [](Tensor dy, Scalar alpha) { return alpha == Scalar(1) ? dy : conj(conj(dy) * alpha); })},
        .properties = kLinear,
+       .promises = {.once = true, .rising = true, .symmetric = true},
+       .overflows_in = {Inside::Products, "alpha * b", false, 2},
        .samples = add_samples,
        .doc = "a + alpha * b, element by element. Correctly rounded when alpha = 1 (one rounding more "
               "otherwise)."});
@@ -107,6 +111,8 @@ void define_pointwise_binary() {
        .vjp = {wrt("a", [](Tensor dy) { return dy; }),
                wrt("b", saves("alpha"), [](Tensor dy, Scalar alpha) { return -conj(conj(dy) * alpha); })},
        .properties = kLinear,
+       .promises = {.once = true},
+       .overflows_in = {Inside::Products, "alpha * b", false, 2},
        .samples = add_samples,
        .doc = "a - alpha * b, element by element. Correctly rounded when alpha = 1. Error dtype for two bool "
               "tensors."});
@@ -117,6 +123,8 @@ void define_pointwise_binary() {
                         wrt("b", saves("a"), [](Tensor t, Tensor a) { return t * a; })},
                 .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return dy * conj(b); }),
                         wrt("b", saves("a"), [](Tensor dy, Tensor a) { return dy * conj(a); })},
+                .promises = {.once = true, .symmetric = true},
+                .overflows_in = {Inside::Products, "products of the parts of complex numbers", true},
                 .samples = [](Draw& d) { return binary(d, kAllTypes); },
                 .doc = "a * b, element by element; bool is `and`. Real: correctly rounded."});
   OpTable::add({.schema = "div(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor",
@@ -141,8 +149,11 @@ void define_pointwise_binary() {
                             [](Tensor dy, Tensor b, Tensor y, std::string_view m) {
                               return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
                             })},
+                .promises = {.whole = "rounding_mode", .once = true},
+                .overflows_in = {Inside::Powers, "quotients of the parts of complex numbers", true},
                 .samples = div_samples,
-                .doc = "a / b in floating point; rounding_mode \"floor\" or \"trunc\" rounds the quotient "
+                .doc = "a / b in floating point, of real numbers correctly rounded; rounding_mode \"floor\" "
+                       "or \"trunc\" rounds the quotient "
                        "and keeps integers "
                        "(error value for an integer b = 0; derivative zero)."});
 }

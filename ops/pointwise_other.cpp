@@ -177,6 +177,7 @@ void define_extrema() {
                 .vjp = extremum_rules(true),
                 .properties = kKinks,
                 .at_kinks = AtKinks::Shared,
+                .promises = {.once = true, .rising = true, .symmetric = true},
                 .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
                 .doc = "The larger of a and b; NaN if either is NaN. At ties the derivative goes to both by "
                        "halves. Exact. Error "
@@ -189,6 +190,7 @@ void define_extrema() {
                 .vjp = extremum_rules(false),
                 .properties = kKinks,
                 .at_kinks = AtKinks::Shared,
+                .promises = {.once = true, .rising = true, .symmetric = true},
                 .samples = [](Draw& d) { return binary(d, kRealTypes | kBoolType); },
                 .doc = "The smaller of a and b; NaN if either is NaN. At ties the derivative goes to both by "
                        "halves. Exact. Error "
@@ -207,6 +209,7 @@ void define_pointwise_other() {
                 .kernel = kernel(kernels::pow),
                 .jvp = std::vector<Formula>{base.jvp[0], exponent.jvp[0]},
                 .vjp = std::vector<Formula>{base.vjp[0], exponent.vjp[0]},
+                .overflows_in = {Inside::Powers, "the logarithm and exponential of complex numbers", true},
                 .samples = pow_samples,
                 .doc =
                     "a^b; integers stay integers (wrapping). a^0 = 1, also for a = 0 and NaN; NaN for a < "
@@ -226,6 +229,7 @@ void define_pointwise_other() {
                wrt("y", saves("condition"), [](Tensor dy, Tensor c) { return where(c, zeros_like(dy), dy); })
                    .hides([](Tensor, Tensor c) { return c; })},
        .properties = kLinear | kNoInPlace,
+       .promises = {.once = true},
        .samples = where_samples,
        .doc = "x where condition holds, else y; the three broadcast, x and y promote. Error dtype unless "
               "condition is "
@@ -239,6 +243,7 @@ void define_pointwise_other() {
                 .vjp = clamp_rules(),
                 .properties = kKinks,
                 .at_kinks = AtKinks::Interval,
+                .promises = {.once = true, .rising = true},
                 .samples = clamp_samples,
                 .doc =
                     "min(max(x, min), max) with the bounds given, broadcast and promoted; NaN in any gives "

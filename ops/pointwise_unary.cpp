@@ -52,6 +52,7 @@ struct Smooth {
   const kernels::Kernel& kernel;
   Derivative derivative;
   Domain domain;
+  Promises promises = {};
   std::string_view doc;
 };
 
@@ -62,6 +63,8 @@ void define_smooth(const Smooth& s) {
                 .kernel = kernel(s.kernel),
                 .jvp = s.derivative.jvp,
                 .vjp = s.derivative.vjp,
+                .promises = s.promises,
+                .overflows_in = {Inside::Powers, "the complex function's formula", true},
                 .samples = s.domain == Domain::Positive
                                ? SampleFn([](Draw& d) { return smooth_samples(d, Domain::Positive); })
                                : SampleFn([](Draw& d) { return smooth_samples(d, Domain::Any); }),
@@ -70,11 +73,13 @@ void define_smooth(const Smooth& s) {
 }  // namespace
 
 void define_pointwise_unary() {
-  define_smooth({.schema = "exp(Tensor x) -> Tensor",
-                 .kernel = kernels::exp,
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }),
-                 .domain = Domain::Any,
-                 .doc = "e^x. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "exp(Tensor x) -> Tensor",
+       .kernel = kernels::exp,
+       .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }),
+       .domain = Domain::Any,
+       .promises = {.range = {.low = 0}},
+       .doc = "e^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
                  .kernel = kernels::log,
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),
@@ -84,26 +89,31 @@ void define_pointwise_unary() {
                  .kernel = kernels::sin,
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }),
                  .domain = Domain::Any,
-                 .doc = "Sine of x in radians. At most 4 ULP (f32, f64)."});
+                 .promises = {.range = {-1, 1}, .odd = true},
+                 .doc = "Sine of x in radians, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "cos(Tensor x) -> Tensor",
                  .kernel = kernels::cos,
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return -sin(x); }),
                  .domain = Domain::Any,
-                 .doc = "Cosine of x in radians. At most 4 ULP (f32, f64)."});
+                 .promises = {.range = {-1, 1}, .even = true},
+                 .doc = "Cosine of x in radians, in [-1, 1] and even bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "tanh(Tensor x) -> Tensor",
                  .kernel = kernels::tanh,
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
                  .domain = Domain::Any,
-                 .doc = "Hyperbolic tangent. At most 4 ULP (f32, f64)."});
+                 .promises = {.range = {-1, 1}, .odd = true},
+                 .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
                  .kernel = kernels::sqrt,
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
                  .domain = Domain::Positive,
+                 .promises = {.range = {.low = 0}, .once = true, .rising = true},
                  .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
   define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
                  .kernel = kernels::reciprocal,
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
                  .domain = Domain::Positive,
+                 .promises = {.once = true, .odd = true},
                  .doc = "1 / x. Real: correctly rounded."});
   OpTable::add({.schema = "neg(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -112,6 +122,7 @@ void define_pointwise_unary() {
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", [](Tensor dy) { return -dy; })},
                 .properties = kLinear,
+                .promises = {.once = true, .odd = true, .falling = true},
                 .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex); },
                 .doc = "-x, exact; unsigned integers wrap. Error dtype for bool."});
   OpTable::add({.schema = "abs(Tensor x) -> Tensor",
@@ -122,6 +133,7 @@ void define_pointwise_unary() {
                 .vjp = {wrt("x", saves("x"), [](Tensor dy, Tensor x) { return dy * sign(x); })},
                 .properties = kKinks,
                 .at_kinks = AtKinks::Zero,
+                .promises = {.range = {.low = 0}, .once = true, .even = true},
                 .samples = kinked_at_zero,
                 .doc = "|x|; real for complex x. The derivative at 0 is 0. Real: exact."});
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
@@ -137,6 +149,8 @@ void define_pointwise_unary() {
                             })},
                 .properties = kKinks,
                 .at_kinks = AtKinks::Zero,
+                .promises = {.range = {-1, 1}, .whole = "always", .rising = true},
+                .overflows_in = {Inside::Powers, "the modulus", true},
                 .samples = kinked_at_zero,
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});
 }

@@ -113,21 +113,25 @@ void define_random() {
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .properties = kRandom,
+                .promises = {.range = {.low = 0, .high = 1, .high_open = true}},
                 .samples = [](Draw& d) { return draw_samples(d, kFloating); },
                 .doc = "Uniform in [0, 1), of shape key.sizes ++ size: one stream a key. Without a key the "
                        "thread's generator "
                        "gives one. Floating dtypes. Equal keys give equal numbers on every machine."});
-  OpTable::add({.schema = "randn(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Random,
-                .infer = infer_draw,
-                .kernel = kernel(kernels::rand_normal),
-                .launch = launch_draw,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .properties = kRandom,
-                .samples = [](Draw& d) { return draw_samples(d, kInexact); },
-                .doc = "Standard normal, of shape key.sizes ++ size as rand; complex numbers have variance 1 "
-                       "over both parts."});
+  OpTable::add(
+      {.schema = "randn(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
+       .shape = ShapeClass::Random,
+       .infer = infer_draw,
+       .kernel = kernel(kernels::rand_normal),
+       .launch = launch_draw,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .properties = kRandom,
+       .promises = {.range = {-8.6, 8.6}},
+       .samples = [](Draw& d) { return draw_samples(d, kInexact); },
+       .doc =
+           "Standard normal, within 8.6, of shape key.sizes ++ size as rand; complex numbers have variance 1 "
+           "over both parts."});
   OpTable::add({.schema = "fold_in(Tensor key, Tensor data) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_fold_in,

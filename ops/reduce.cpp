@@ -230,6 +230,7 @@ void define_sums() {
                      return spread(dy, sizes, dim, keepdim);
                    })},
        .properties = kLinear | kNoInPlace,
+       .overflows_in = {Inside::Sums, "partial sums"},
        .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
        .doc = "Sum over dims `dim` (all when None or empty), 0 over nothing; integers and bool sum in i64 "
               "(wrapping) unless dtype is given: elements are converted to it first, and bool sums are `or`. "
@@ -252,6 +253,7 @@ void define_sums() {
                     conj(prod_weights(converted(x, dtype), dim));
            })},
        .properties = kNoInPlace,
+       .overflows_in = {Inside::Powers, "partial products"},
        .samples = [](Draw& d) { return accumulate_samples(d, kAllTypes); },
        .doc =
            "Product over dims `dim` (all when None or empty), 1 over nothing; integers and bool multiply "
@@ -266,6 +268,7 @@ void define_sums() {
        .jvp = by_composition(),
        .vjp = by_composition(),
        .properties = kLinear | kNoInPlace,
+       .overflows_in = {Inside::Sums, "the sum, before it is divided"},
        .samples = [](Draw& d) { return accumulate_samples(d, kInexact); },
        .doc = "Sum over `dim` (all when None or empty) by the number of elements, NaN over nothing; elements "
               "are converted to dtype first. Error dtype when the result would be integer or bool."});
@@ -277,6 +280,7 @@ void define_sums() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kLinear | kNoInPlace,
+                .overflows_in = {Inside::Sums, "partial sums"},
                 .samples = sum_to_size_samples,
                 .doc = "The transpose of broadcasting from `size` to x's sizes: sums the dims that were "
                        "added or widened. Error shape when size does not broadcast to x."});
@@ -304,6 +308,7 @@ void define_extreme(const Extreme& e) {
                             })},
                 .properties = e.properties,
                 .at_kinks = AtKinks::Shared,
+                .promises = {.once = true, .rising = true},
                 .samples = extreme_samples,
                 .doc = e.doc});
 }

@@ -76,6 +76,7 @@ void define_scan() {
        .vjp = {wrt("x", saves("dim"),
                    [](Tensor dy, int64_t dim) { return flip(cumsum(flip(dy, {dim}), dim), {dim}); })},
        .properties = kLinear,
+       .overflows_in = {Inside::Sums, "the running sum"},
        .samples = scan_samples,
        .doc = "Sums of the elements up to and including each, along dim. Integers and bool sum in i64 "
               "(wrapping) unless dtype, not bool, is given: elements are converted to it first. Error about "
@@ -90,6 +91,7 @@ void define_scan() {
                    [](Tensor t, Tensor x, Tensor y, int64_t dim) { return cumprod_jvp(t, x, y, dim); })},
        .vjp = {wrt("x", saves("x", "result", "dim"),
                    [](Tensor dy, Tensor x, Tensor y, int64_t dim) { return cumprod_vjp(dy, x, y, dim); })},
+       .overflows_in = {Inside::Powers, "the running product"},
        .samples = scan_samples,
        .doc = "Products of the elements up to and including each, along dim. Integers and bool multiply in "
               "i64 (wrapping) unless dtype, not bool, is given: elements are converted to it first. The "

@@ -336,18 +336,20 @@ Values slice_samples(Draw& d) {
   const Dims s = d.shape(1);
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
   const int64_t dim = d.dim(s.size()), size = s[int(dim < 0 ? dim + s.size() : dim)];
-  const auto bound = [&]() -> Value { return d.flag() ? Value(d.range(-size - 1, size + 1)) : Value(); };
+  const auto bound = [&]() -> Value {
+    return d.flag() ? Value(d.anywhere(d.range(-size - 1, size + 1), size)) : Value();
+  };
   Values v{x, dim};
   v.push_back(bound());
   v.push_back(bound());
-  if (d.flag()) v.push_back(d.range(1, 3));
+  if (d.flag()) v.push_back(d.positive(d.range(1, 3), size));
   return v;
 }
 
 Values diagonal_samples(Draw& d) {
   const Dims s = d.shape(2);
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
-  const int64_t offset = d.flag() ? d.range(-3, 3) : 0;
+  const int64_t offset = d.flag() ? d.anywhere(d.range(-3, 3), s[0]) : 0;
   if (d.flag()) return {x, offset};
   const Dims dims = d.dims(s.size(), 2);
   return {x, offset, dims[0], dims[1]};

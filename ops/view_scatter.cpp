@@ -68,8 +68,12 @@ Values slice_scatter_samples(Draw& d) {
   if (d.flag()) return with_src(d, x, s, {dim});
   const int64_t start = d.range(0, size), end = d.range(start, size), step = d.range(1, 3);
   const int64_t from = start - size;  // the same place, counted from the end
+  // What lies beyond an end means that end.
+  const int64_t low = start == 0 ? d.anywhere(0, size) : start,
+                high = end == size ? d.anywhere(end, size) : end;
+  const int64_t first = low <= -size ? low : from < 0 && d.flag() ? from : start, last = std::max(high, end);
   size = (end - start + step - 1) / step;
-  return with_src(d, x, s, {dim, from < 0 && d.flag() ? from : start, end, step});
+  return with_src(d, x, s, {dim, first, last, step});
 }
 
 Values diagonal_scatter_samples(Draw& d) {
@@ -77,7 +81,7 @@ Values diagonal_scatter_samples(Draw& d) {
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
   const Dims dims = d.dims(s.size(), 2);
   const int row = wrapped(dims[0], s.size()), column = wrapped(dims[1], s.size());
-  const int64_t offset = d.range(-2, 2);
+  const int64_t offset = d.anywhere(d.range(-2, 2), s[row]);
   const int64_t length =
       offset >= 0 ? std::min(s[row], s[column] - offset) : std::min(s[row] + offset, s[column]);
   s.erase(std::max(row, column));
@@ -113,6 +117,7 @@ void define_slice_scatter() {
                               return slice(dy, dim, start, end, step);
                             })},
                 .properties = kLinear,
+                .promises = {.once = true},
                 .samples = slice_scatter_samples,
                 .doc = "A copy of x whose slice (as slice takes it) is src. Error shape unless src has the "
                        "slice's sizes."});
@@ -141,6 +146,7 @@ void define_view_scatter() {
                wrt("src", saves("dim", "index"),
                    [](Tensor dy, Int dim, Int index) { return select(dy, dim, index); })},
        .properties = kLinear,
+       .promises = {.once = true},
        .samples = select_scatter_samples,
        .doc = "A copy of x with src at one index of a dim. Error shape unless src has the sizes of select."});
   define_slice_scatter();
@@ -167,6 +173,7 @@ void define_view_scatter() {
                      return diagonal(dy, offset, dim1, dim2);
                    })},
        .properties = kLinear,
+       .promises = {.once = true},
        .samples = diagonal_scatter_samples,
        .doc = "A copy of x with src on a diagonal (as diagonal takes it). Error shape unless src has its "
               "sizes."});

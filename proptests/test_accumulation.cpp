@@ -101,6 +101,18 @@ TEST(Accumulation, ScansKeepInfinitiesAndNaN) {
             "f64[3] [1.5e+308, inf, inf]");
 }
 
+/// alpha times src was rounded to the half dtype before it was added: 2 * 53120 is infinite in f16.
+TEST(Accumulation, TermsOfHalvesTimesANumberRoundOnce) {
+  const Tensor x = tensor_of({2}, {-65504, 1}, DType::F16), index = tensor_of({2}, {0, 1}, DType::I64),
+               src = tensor_of({2}, {53120, 1 + 0x1p-10}, DType::F16);
+  const std::vector<double> wanted = {2.0 * 53120 - 65504, 4 + 0x1p-8};
+  EXPECT_EQ(index_add(x, 0, index, src, 2).to_vector()[0], wanted[0]);
+  EXPECT_EQ(index_add(x, 0, index, src, 3).to_vector()[1], wanted[1]);
+  const Tensor lanes_index = tensor_of({1, 2}, {0, 1}, DType::I64);
+  const Function lane = [&](const Tensors& in) { return Tensors{index_add(x, 0, in[0], src, 2)}; };
+  EXPECT_EQ(vmap(lane)(Tensors{lanes_index})[0].to_vector(), index_add(x, 0, index, src, 2).to_vector());
+}
+
 TEST(Accumulation, ManyAdditionsToOneElementRoundOnce) {
   for (const DType d : {DType::F16, DType::BF16, DType::F32}) {
     const int64_t n = 4096;

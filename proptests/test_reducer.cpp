@@ -173,6 +173,26 @@ TEST(Decoder, StacksOfTwoVersions) {
             "vmap(grad(vmap(mul))) f64[2,1,2,2,1]; grad(grad(mul)) f64[2] f64[]; ");
 }
 
+/// The sixth drew attributes within sizes, and no numbers from the ends of dtypes.
+TEST(Decoder, SixthVersionStillDecodes) {
+  const auto drawn = [](const char* name, uint32_t first) {
+    DrawOptions options{.nonfinite = true};
+    options.version = 6;
+    const Choices words = words_from(first);
+    const Case c(op(name), words, options);
+    return cpp_declarations(c.args) + cpp_call(c.op, c.args);
+  };
+  EXPECT_EQ(drawn("tril", 7),
+            "  Tensor a0 = tensor_of({3, 1, 8}, {0, 1, 4, 4, 0, 7, 0, 4, 5, 1, 8, 4, 1, 5, 5, 7, 0, 8, 4, 2, "
+            "4, 8, 5, 1}, "
+            "DType::U8);\ncall(\"tril\", Values{a0, int64_t{-1}})");
+  EXPECT_EQ(drawn("slice", 107),
+            R"(  Tensor a0_memory = complex(tensor_of({8}, {1, 2, NAN, NAN, NAN, NAN, 0, -1}, DType::F32),
+      tensor_of({8}, {0, 0, NAN, NAN, NAN, NAN, 0, -0x1.f8p-1}, DType::F32));
+  Tensor a0 = make_view(a0_memory, Dims({2, 2}), Dims({1, 6}), 0);
+call("slice", Values{a0, int64_t{1}, {}, int64_t{-2}}))");
+}
+
 /// A recorded chain names its operators: others that are registered do not change it.
 TEST(Decoder, FifthVersionOfChains) {
   std::string calls;

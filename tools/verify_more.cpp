@@ -98,6 +98,7 @@ std::string dtypes_text(DTypeMask m) {
 const char* values_text(const DrawOptions& o) {
   if (o.exact) return "small integers, so that results are exact";
   if (o.tame) return "of order 1";
+  if (o.ends) return "the whole mixture, half of the tensors of the ends of their dtype";
   return o.nonfinite ? "the whole mixture, NaN and infinities too" : "the whole mixture";
 }
 }  // namespace

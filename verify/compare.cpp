@@ -186,6 +186,14 @@ double unit_roundoff(DType d) {
   }
 }
 
+f128 rounded_to(f128 x, DType d) {
+  const Range range = range_of(d);
+  if (!finite(x) || x == 0 || range.smallest == 0) return x;
+  const f128 unit = fmaxq(scalbnq(1, ilogbq(x)) * f128(2 * unit_roundoff(d)), range.smallest);
+  const f128 nearest = rintq(x / unit) * unit;  // both exact: unit is a power of two
+  return copysignq(fabsq(nearest) > range.max ? kInfinity : nearest, x);
+}
+
 DType coarsest_dtype(const Tensors& ts) {
   DType out = DType::I64;
   for (const Tensor& t : ts)

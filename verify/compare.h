@@ -46,6 +46,9 @@ class Recording {
 
 /// Unit roundoff of a dtype's arithmetic plus one output rounding: 2^-53, 2^-24, 2^-11, 2^-8; 0 for integers.
 double unit_roundoff(DType d);
+/// x rounded once to a floating dtype, to nearest, ties to even, by the definition of its numbers (IEEE
+/// 754-2019, 4.3.1).
+f128 rounded_to(f128 x, DType d);
 /// The dtype of the largest unit roundoff among these.
 DType coarsest_dtype(const Tensors& ts);
 /// The smallest positive number of a floating or complex dtype, and the largest one.

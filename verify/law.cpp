@@ -63,6 +63,7 @@ std::vector<Law>& all_laws() {
     add_mapped_laws(list);
     add_replaced_laws(list);
     add_harness_laws(list);
+    add_nonfinite_laws(list);
     by_number(list);
     return list;
   }();

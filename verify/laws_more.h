@@ -41,6 +41,8 @@ void add_replaced_laws(std::vector<Law>& laws);           ///< laws_replaced.cpp
 void add_transform_refusal_laws(std::vector<Law>& laws);  ///< laws_refused_transforms.cpp: 110
 void add_boxed_refusal_laws(std::vector<Law>& laws);      ///< laws_refused_boxed.cpp: 111
 void add_memory_refusal_laws(std::vector<Law>& laws);     ///< laws_refused_memory.cpp: 112 113
+void add_repeat_laws(std::vector<Law>& laws);             ///< laws_repeat.cpp: 10 16 64
+void add_nonfinite_laws(std::vector<Law>& laws);          ///< laws_nonfinite.cpp: 14
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,

@@ -179,7 +179,7 @@ Verdict boxed_calls_are_judged(Case& c) {
   return Verdict::fail(what, cpp_declarations(c.args) + text_of(c.op, b));
 }
 
-bool every(const Op&) { return true; }
+bool takes_boxes(const Op&) { return true; }
 
 }  // namespace
 
@@ -192,7 +192,7 @@ void add_boxed_refusal_laws(std::vector<Law>& laws) {
        "another kind, is refused with the parameter's name, or means what docs/schema.md says.",
        {.tame = true, .max_numel = 4},
        false,
-       every,
+       takes_boxes,
        boxed_calls_are_judged});
 }
 

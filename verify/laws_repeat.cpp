@@ -1,11 +1,8 @@
-// Laws of plain calls: they repeat, elements stand for themselves, what is not finite comes out where it
-// must, schemas read back.
-#include <cmath>
+// Laws of plain calls: they repeat, elements stand for themselves, schemas read back.
 #include <cstring>
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/laws_more.h"
-#include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
 
@@ -53,36 +50,6 @@ Verdict elements_alone(Case& c) {
                            cpp_call(c.op, c.args) + "[0]) << \"\\nalone \" << str(w) << '\\n';\n");
 }
 
-/// 0 finite, 1 NaN, 2 and 3 the infinities.
-int class_of(f128 v) {
-  const double d = double(v);
-  return std::isnan(d) ? 1 : std::isinf(d) ? (d > 0 ? 2 : 3) : 0;
-}
-
-/// Numbers so large that a step on the way may overflow although the result does not.
-bool has_huge(const Tensors& ts) {
-  for (const f128 v : flatten(ts))
-    if (const double d = std::fabs(double(v)); std::isfinite(d) && d > 1000) return true;
-  return false;
-}
-
-Verdict nonfinite_as_reference(Case& c) {
-  if (has_huge(c.values(c.inexact()))) return Verdict::discard();
-  const Tensors got = call_boxed(c.op, c.args), want = reference_forward(c.op, to_reference(c.args));
-  for (size_t k = 0; k < got.size(); ++k) {
-    if (!is_inexact(got[k].dtype())) continue;
-    const Tensor narrowed = narrow(want[k], got[k].dtype());
-    const Reals g = flatten({got[k]}), w = flatten({narrowed});
-    for (size_t i = 0; i < g.size(); ++i)
-      if (class_of(g[i]) != class_of(w[i]))
-        return Verdict::fail(
-            format("part {}: got {}, expected {}", i, double(g[i]), double(w[i])),
-            cpp_got_want(c, cpp_tensor("w", narrowed),
-                         "{" + cpp_call(c.op, c.args) + "[" + std::to_string(k) + "]}", "{w}"));
-  }
-  return Verdict::pass();
-}
-
 /// The row itself: its schema reads back, and every question about it has an answer.
 Verdict schema_reads_back(Case& c) {
   const Op& op = c.op;
@@ -102,7 +69,6 @@ Verdict schema_reads_back(Case& c) {
 bool pointwise(const Op& op) {
   return op.shape == ShapeClass::Broadcast && takes_tensors(op) && !op.has(kRandom) && !op.has(kUnspecified);
 }
-bool pointwise_on_device(const Op& op) { return pointwise(op) && stays_on_device(op); }
 bool every(const Op&) { return true; }
 
 }  // namespace
@@ -116,14 +82,6 @@ void add_repeat_laws(std::vector<Law>& laws) {
                   false,
                   every,
                   calls_repeat});
-  laws.push_back({14,
-                  "nonfinite_as_reference",
-                  "value",
-                  "NaN and infinities come out of pointwise operators where the f128 reference has them.",
-                  {.dtypes = kFloating, .nonfinite = true},
-                  true,
-                  pointwise_on_device,
-                  nonfinite_as_reference});
   laws.push_back({16,
                   "elements_alone",
                   "layout",

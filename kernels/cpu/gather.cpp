@@ -157,8 +157,9 @@ void gather(const KernelCall& call) {
 void scatter_add(const KernelCall& call) {
   const View &out = call.outs[0], &index = call.ins[0], &src = call.ins[1];
   const int64_t dim = call.ints[0];
-  const AddFn add = find_add(out.dtype);
-  if (!add || src.dtype != out.dtype) fail_dtype("scatter_add", add ? src.dtype : out.dtype);
+  const bool wide = is_half(out.dtype) && src.dtype == DType::F32;  // what halves were multiplied by
+  const AddFn add = find_add(src.dtype);
+  if (!add || (src.dtype != out.dtype && !wide)) fail_dtype("scatter_add", add ? src.dtype : out.dtype);
   if (index.numel() == 0) return;
   check_rank(out);
   check_indices(index, dim, line_size(out, dim));
