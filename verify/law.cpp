@@ -64,6 +64,8 @@ std::vector<Law>& all_laws() {
     add_replaced_laws(list);
     add_harness_laws(list);
     add_nonfinite_laws(list);
+    add_promise_laws(list);
+    add_attribute_laws(list);
     by_number(list);
     return list;
   }();

@@ -43,6 +43,8 @@ void add_boxed_refusal_laws(std::vector<Law>& laws);      ///< laws_refused_boxe
 void add_memory_refusal_laws(std::vector<Law>& laws);     ///< laws_refused_memory.cpp: 112 113
 void add_repeat_laws(std::vector<Law>& laws);             ///< laws_repeat.cpp: 10 16 64
 void add_nonfinite_laws(std::vector<Law>& laws);          ///< laws_nonfinite.cpp: 14
+void add_promise_laws(std::vector<Law>& laws);            ///< laws_promises.cpp: 99 to 104
+void add_attribute_laws(std::vector<Law>& laws);          ///< laws_attributes.cpp: 105
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
