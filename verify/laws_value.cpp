@@ -92,7 +92,8 @@ Tensor exact_parts(const Tensor& wide, const Tensor& got) {
   const Reals exact = flatten({wide});
   const size_t bytes = size_t(itemsize(to_real(got.dtype())));
   for (size_t i = 0; i < exact.size(); ++i)
-    if (!few_bits(exact[i], got.dtype()))
+    if (!few_bits(exact[i], got.dtype()) ||
+        (is_complex(got.dtype()) && !few_bits(exact[i ^ 1], got.dtype())))  // parts are made together
       std::memcpy(static_cast<char*>(want.raw_data()) + i * bytes,
                   static_cast<char*>(mine.raw_data()) + i * bytes, bytes);
   return want;
