@@ -108,7 +108,7 @@ std::string shows(const Tensor& view, const Tensor& base, const Strided& s, DTyp
   if (!view.shares_storage(base)) return "the view has memory of its own";
   const size_t bytes = size_t(itemsize(dtype));
   const char* const memory = static_cast<const char*>(base.impl()->storage->data);
-  if (view.numel() > 4096) return "";  // 2^32 times one element
+  if (view.numel() == 0 || view.numel() > 4096) return "";  // nothing, or 2^32 times one element
   const Tensor copy = plain_copy(view);
   const char* got = static_cast<const char*>(copy.raw_data());
   std::vector<int64_t> places{s.offset};
