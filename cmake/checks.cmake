@@ -73,8 +73,6 @@ if(TARGET lamella_program)
   set_tests_properties(interrupt PROPERTIES TIMEOUT 300)
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
   if(NOT LAMELLA_SANITIZE)   # a bug that only a sanitizer sees says nothing about the laws
-    add_test(NAME answers COMMAND lamella_program answers --check ${PROJECT_SOURCE_DIR}/docs/answers.md)
-    set_tests_properties(answers PROPERTIES TIMEOUT 600)
     add_test(NAME mutants.sample COMMAND lamella_program mutate --sample 120 --seed 20261121)
     add_test(NAME mutants.laws_shown_red
       COMMAND lamella_program mutate --check-laws ${PROJECT_SOURCE_DIR}/docs/laws.md)

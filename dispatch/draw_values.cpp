@@ -31,7 +31,8 @@ uint64_t limit_bits(DType real, uint64_t h) {
 }  // namespace
 
 uint64_t end_bits(DType real, uint64_t h) {
-  const auto [fraction, exponent] = bits_of(real);
+  const auto widths = bits_of(real);
+  const auto fraction = widths.fraction, exponent = widths.exponent;  // no bindings: lambdas use them
   const uint64_t ones = (uint64_t{1} << fraction) - 1, top = (uint64_t{1} << exponent) - 1,
                  quiet = ones / 2 + 1;
   const uint64_t sign = (h >> 8 & 1) << (fraction + exponent), r = hash(h, 3), few = h >> 10 & 3;

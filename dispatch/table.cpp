@@ -50,25 +50,29 @@ void level_cell_with_functions(Frame& frame, int key) {
                   "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
                   p.name);
     if (!t.defined()) return;
-    LAMELLA_CHECK(!first || t.device() == first->device(), Device,
+    // A mode may move what the body hands it: then it has the say.
+    LAMELLA_CHECK(!first || t.device() == first->device() || lamella::dispatch_state().modes, Device,
                   "{}: {} is on {}, expected {} as the other arguments", op.base->name, p.name,
                   name(t.device()), name(first->device()));
     first = &t;
   });
 }
 
-void composite_cell(Frame& frame, int) {
-  const TensorImpl* first = nullptr;
+/// Of rows that say what they are about: those are asked for undefined tensors first.
+void defined_composite_cell(Frame& frame, int) {
   bool usual = frame.op->simple;
-  for (const uint8_t i : frame.op->tensor_params) {
-    const TensorImpl* const t = usual && frame.args[i] ? frame.arg<Tensor>(i).impl() : nullptr;
-    usual = t && (!first || first->device == t->device);
-    first = t;
-  }
+  for (const uint8_t i : frame.op->tensor_params)
+    usual = usual && frame.args[i] && frame.arg<Tensor>(i).defined();
   if (!usual) [[unlikely]]
     refuse_arguments(frame);
-  frame.op->composite(frame);
+  try {
+    frame.op->composite(frame);
+  } catch (const Error& e) {
+    if (e.code() == ErrorCode::Device) refuse_arguments(frame);
+    throw;
+  }
 }
+void composite_cell(Frame& frame, int) { frame.op->composite(frame); }
 void body_cell(Frame& frame, int) { frame.op->body(frame); }
 
 void autograd_thunk(Frame& frame, int key) {
@@ -93,7 +97,8 @@ void missing_cell(Frame& frame, int key) {
 void fill_cells(Op& op) {
   for (int key = 0; key < kKeyCount; ++key) op.cells[key] = is_level_key(key) ? level_cell : missing_cell;
   if (op.form == OpForm::Functional && op.composite) {
-    for (Cell& cell : op.cells) cell = composite_cell;
+    const bool asked = op.infer && !op.tensor_params.empty();
+    for (Cell& cell : op.cells) cell = asked ? defined_composite_cell : composite_cell;
     // A definition's results lie in memory of their own, a view's may not.
     if (op.kernel.reference && !op.schema.returns_alias)
       op.cells[int(Device::Reference)] = class_hooks.backend;

@@ -257,24 +257,24 @@ TEST(Formulas, View) {
 }
 TEST(Formulas, Index) {
   EXPECT_INLINE(formulas_of({ShapeClass::Index}), R"(
-    gather (linear)
-      jvp x: gather(t, dim, index)
-      vjp x: scatter_add(new_zeros(ct, x.sizes), dim, index, ct)
-    scatter_add (linear)
-      jvp x: t
-      jvp src: scatter_add(new_zeros(t, x.sizes), dim, index, t)
-      vjp x: ct
-      vjp src: slice_scatter(new_zeros(gather(ct, dim, index), src.sizes), gather(ct, dim, index), 1, \
-    0, 1)
-    index_select (linear)
-      jvp x: index_select(t, dim, index)
-      vjp x: index_add(new_zeros(ct, x.sizes), dim, index, ct)
-    index_add (linear)
-      jvp x: t
-      jvp src: index_add(new_zeros(t, x.sizes), dim, index, t, alpha)
-      vjp x: ct
-      vjp src: reshape(mul(index_select(ct, dim, index), 1-0j), src.sizes)
-    )");
+      gather (linear)
+        jvp x: gather(t, dim, index)
+        vjp x: scatter_add(new_zeros(ct, x.sizes), dim, index, ct)
+      scatter_add (linear)
+        jvp x: t
+        jvp src: scatter_add(new_zeros(t, x.sizes), dim, index, t)
+        vjp x: ct
+        vjp src: slice_scatter(new_zeros(gather(ct, dim, index), src.sizes), gather(ct, dim, index), 1, \
+      0, 1)
+      index_select (linear)
+        jvp x: index_select(t, dim, index)
+        vjp x: index_add(new_zeros(ct, x.sizes), dim, index, ct)
+      index_add (linear)
+        jvp x: t
+        jvp src: index_add(new_zeros(t, x.sizes), dim, index, t, alpha)
+        vjp x: ct
+        vjp src: reshape(mul(index_select(ct, dim, index), 2.5-1j), src.sizes)
+      )");
 }
 TEST(Formulas, Linalg) {
   EXPECT_INLINE(formulas_of({ShapeClass::Linalg}), R"(

@@ -267,8 +267,8 @@ void run_definition(Frame& f) {
 void definition_cell(Frame& f) {
   try {
     run_definition(f);
-  } catch (const Error&) {
-    f.op->composite(f);
+  } catch (const Error& e) {
+    if (e.code() != ErrorCode::Device) f.op->composite(f);
     throw;
   }
 }

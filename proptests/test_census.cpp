@@ -34,7 +34,7 @@ TEST(Census, EveryFeatureHasItsFloor) {
 
 TEST(Census, EveryFloorIsOfSomethingThatIsCounted) {
   const Census c = census_of(1);
-  for (const FeatureFloor& f : feature_floors()) EXPECT_GE(c.of(f.of), 1000u) << f.of;
+  for (const FeatureFloor& f : feature_floors()) EXPECT_GE(c.of(f.of), 400u) << f.of;
 }
 
 /// Small cases are met again by chance, the simplest ones often: most differ.
@@ -57,7 +57,7 @@ TEST(Census, SeesWhatIsNotDrawn) {
       none.add(c);
     }
   const std::vector<std::string> missed = missed_floors(none);
-  EXPECT_GT(missed.size(), feature_floors().size() / 2) << "the simplest case, again and again";
+  EXPECT_GT(missed.size(), feature_floors().size() / 4) << "the simplest case, again and again";
 }
 
 TEST(Calibrations, Hold) {

@@ -174,6 +174,13 @@ class Vmap final : public Interpreter {
     return true;
   }
 
+  /// Shape functions, which come first, ask every tensor for its sizes.
+  [[gnu::cold, gnu::noinline]] static void refuse_undefined(const Op& op, int i) {
+    LAMELLA_CHECK(op.schema.params[size_t(i)].optional, Undefined,
+                  "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
+                  op.schema.params[size_t(i)].name);
+  }
+
   [[gnu::noinline]] void batch(Frame& f) {
     const Op& op = *f.op;
     FrameCopy values(f);
@@ -182,10 +189,8 @@ class Vmap final : public Interpreter {
     std::vector<int> list_dims[kMaxArity];
     for_each_tensor(f, [&](const Tensor& t, int i, int element) {
       const VmapWrapper* w = wrapper(f, t);
-      // Shape functions, which come first, ask every tensor for its sizes.
-      LAMELLA_CHECK(t.defined() || op.schema.params[size_t(i)].optional, Undefined,
-                    "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
-                    op.schema.params[size_t(i)].name);
+      if (!w && !t.defined()) [[unlikely]]
+        refuse_undefined(op, i);
       if (w) values.set(i, element, w->value);
       if (is_list(op, i)) list_dims[i].push_back(w ? w->dim : kNotMapped);
       else if (w) dims[i] = w->dim;

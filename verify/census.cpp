@@ -270,7 +270,7 @@ std::vector<std::string> missed_floors(const Census& census) {
   for (const FeatureFloor& f : feature_floors()) {
     const uint64_t hits = census.of(f.what), n = census.of(f.of);
     const double due = f.share * double(n);
-    if (n >= 1000 && double(hits) < due - 3 * std::sqrt(due))  // by more than chance
+    if (n >= 400 && double(hits) < due - 3 * std::sqrt(due))  // by more than chance
       out.push_back(
           format("{}: {} of {} ({}), at least {} % required", f.what, hits, n, f.of, 100 * f.share));
   }

@@ -122,7 +122,8 @@ std::string accepts_other(const Ownership& o, uint32_t word) {
       dtype ? zeros(y.sizes(), y.dtype() == DType::F32 ? DType::F64 : DType::F32) : zeros(sizes, y.dtype());
   for (const bool create_graph : {false, true}) {
     const Status s = status_of([&] { backward(o.live.ys, us, {create_graph}); });
-    if (!s.raised || s.code != ErrorCode::Shape) return format("a cotangent {} of {}: {}", us[k], y, str(s));
+    if (!s.raised || s.code != (dtype ? ErrorCode::DType : ErrorCode::Shape))
+      return format("a cotangent {} of {}: {}", us[k], y, str(s));
   }
   for (const Tensor& leaf : o.leaves)
     if (grad_of(leaf).defined()) return "a refused backward changed a gradient";
