@@ -138,7 +138,7 @@ Verdict vjp_is_adjoint(Case& c) {
   if (gap <= f128(tol.derivative * s.u) * (left_size + right_size)) return Verdict::pass(1);
   Oracle oracle(c, s.slots);  // terms cancelled: how far may they be off?
   const Reals t = flatten(ts), u = flatten(us);
-  const auto text = [&] {
+  const auto text = [&, left = left, right = right] {
     return cpp_declarations(c.args) + cpp_tensors("t", ts) + cpp_tensors("u", us) +
            "  const Tensors jt = " + jvp_text(c, s) + ".tangents;\n  const Tensors ju = " + vjp_text(c, s) +
            ".pullback(" + cpp_names("u", us.size()) + ");\n" +
