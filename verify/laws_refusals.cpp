@@ -207,7 +207,8 @@ class Untouched {
   std::string changed() const {
     for (const Watched& w : all_) {
       const Storage& s = *w.tensor.impl()->storage;
-      if (std::memcmp(s.data, w.bytes.data(), s.nbytes) != 0) return "memory of an argument was written";
+      if (s.nbytes > 0 && std::memcmp(s.data, w.bytes.data(), s.nbytes) != 0)
+        return "memory of an argument was written";
       if (s.version.load() != w.version) return "the version of an argument changed";
     }
     return "";
