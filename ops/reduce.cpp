@@ -43,6 +43,13 @@ void launch_accumulate(const Launch& l) {
   launch_reduce(l, as_accumulated(l.frame.tensor(0), l.inferred.compute));
 }
 
+/// x / count, each part of a complex number by itself: a complex quotient would let the NaN of one part reach
+/// the other.
+Tensor divided_by_count(const Tensor& x, int64_t count) {
+  const Scalar n(count);
+  return is_complex(x.dtype()) ? complex(real(x) / n, imag(x) / n) : x / n;
+}
+
 /// mean: sum / count; half dtypes are summed and divided in f32.
 void mean_composite(Frame& f) {
   const Tensor& x = f.tensor(0);
@@ -55,9 +62,9 @@ void mean_composite(Frame& f) {
   const Dims dims = wrap_dims(f, "dim", dim, x);
   for (const int64_t d : dims) count *= x.size(int(d));
   const bool half = result == DType::F16 || result == DType::BF16;
-  const Tensor mean =
-      sum(half ? in_dtype(x, result) : x, Ints(dims), f.arg<bool>(2), half ? DType::F32 : result) /
-      Scalar(count);
+  const Tensor total =
+      sum(half ? in_dtype(x, result) : x, Ints(dims), f.arg<bool>(2), half ? DType::F32 : result);
+  const Tensor mean = divided_by_count(total, count);
   f.results[0] = half ? to(mean, result) : mean;
 }
 
