@@ -131,7 +131,8 @@ std::vector<int64_t> taken(const Asked& a) {
   };
   std::vector<int64_t> out;
   const int64_t from = std::max<int64_t>(bound("start", 0), 0), to = bound("end", size);
-  for (int64_t i = from; i < to && i < size; i += a.get<int64_t>("step")) out.push_back(i);
+  const int64_t step = std::min(a.get<int64_t>("step"), size);  // a longer one could overflow
+  for (int64_t i = from; i < to && i < size; i += step) out.push_back(i);
   return out;
 }
 Sizes sliced_sizes(const Asked& a) {
