@@ -46,6 +46,13 @@ struct Report {
   void merge(const Report& other);
 };
 
+/// Of processor time, for one check: most take a thousandth of a second, and none of two million took one.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr double kSecondsOfACheck = 20;
+#else
+inline constexpr double kSecondsOfACheck = 5;
+#endif
+
 struct RunOptions {
   std::vector<const Op*> ops;
   std::vector<const Law*> laws;
@@ -58,7 +65,7 @@ struct RunOptions {
   uint64_t cases = 0;
   /// Seconds of processor time until a check counts as one that does not end; likewise on the clock for one
   /// whose threads all wait.
-  double patience = 20;
+  double patience = kSecondsOfACheck;
   /// Until when, in seconds of the run: years if cases are counted.
   double deadline() const { return cases ? 1e9 : seconds; }
 };
