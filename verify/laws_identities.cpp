@@ -135,7 +135,11 @@ Verdict identities_hold(Case& c) {
   const Identity& id = *all[c.draw.below(uint32_t(all.size()))];
   const XYZ v = draw_letters(c.draw, id);
   const Tensor left = id.lhs(v.x, v.y, v.z), right = id.rhs(v.x, v.y, v.z);
-  if (!finite({left}) || !finite({right})) return Verdict::discard();
+  if (!finite({left}) || !finite({right})) {
+    const bool alike = finite({left}) == finite({right});
+    if (alike || !far_from_overflow({v.x, v.y, v.z})) return Verdict::discard();
+    return broken(id, v, format("one side is not finite: got {}, expected {}", str(left), str(right)));
+  }
   Reals left_values, right_values;
   const Reals a = condition_of(id.lhs, v, left_values), b = condition_of(id.rhs, v, right_values);
   const double unit = kDefaultTolerance.value * unit_roundoff(left.dtype());

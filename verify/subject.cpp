@@ -17,6 +17,15 @@ bool finite(const Tensors& ts) {
   return true;
 }
 
+bool far_from_overflow(const Tensors& ts) {
+  for (const Tensor& t : ts) {
+    if (is_inexact(t.dtype()) && to_real(t.dtype()) != DType::F64) return false;
+    for (const f128 v : flatten({t}))
+      if (v != 0 && !(std::fabs(double(v)) >= 0.125 && std::fabs(double(v)) <= 8)) return false;
+  }
+  return true;
+}
+
 bool prepare(Case& c, Subject& s) {
   s.slots = c.subset(c.inexact());
   if (s.slots.empty()) return false;
