@@ -69,7 +69,7 @@ Value Draw::dtype_argument(DType of, DTypeMask supported, bool always) {
   const DType wide = is_complex(of) ? DType::C128 : DType::F64;
   if (w % 2 == 0 && supported & mask(wide)) return wide;
   const DType named = chosen(supported, w / 2);
-  if (from(3)) named_ = mask(to_real(named));
+  if (from(3)) named_type_ = mask(to_real(named));
   return named;
 }
 
@@ -84,59 +84,6 @@ DType Draw::partner(DType first, DTypeMask supported) {
   return second;
 }
 
-/// Lengths about the widths of vectors may exceed the limit where it is no small one.
-int64_t Draw::most_elements(int64_t size) const {
-  return from(2) && size >= 7 && options_.max_numel >= 32 ? 3 * options_.max_numel : options_.max_numel;
-}
-
-int64_t Draw::size(bool nonzero) {
-  static constexpr int8_t kSizes[] = {2, 3, 2, 1, 3, 2, 5, 3, 2, 1, 3, 4,
-                                      2, 5, 3, 2, 1, 3, 2, 0, 3, 5, 2, -1};
-  static constexpr int8_t kEdges[] = {7, 8, 9, 15, 16, 17, 31, 32};
-  static constexpr int8_t kMoreEdges[] = {7, 8, 9, 11, 13, 15, 16, 17, 31, 32, 33, 64, 65};
-  const uint32_t w = word("size");
-  if (options_.empty && !nonzero && (w >> 8 & 1)) return 0;
-  int64_t s = kSizes[w % 24];
-  if (s < 0) s = from(2) ? kMoreEdges[w / 24 % 13] : kEdges[w / 24 % 8];
-  if (s == 5 && from(2) && w / 24 % 4 == 3) s = kMoreEdges[w / 96 % 5];
-  s = std::min(s, most_elements(s));
-  return s == 0 && nonzero ? 1 : s;
-}
-
-Dims Draw::shape(int min_rank, int max_rank) {
-  const int rank = int(range(min_rank, max_rank, "rank"));
-  Dims out;
-  int64_t numel = 1;
-  for (int d = 0; d < rank; ++d) {
-    int64_t s = size();
-    if (s > 1 && numel * s > most_elements(s)) s = numel * 2 <= options_.max_numel ? 2 : 1;
-    out.push_back(s);
-    numel *= std::max<int64_t>(s, 1);
-  }
-  return out;
-}
-
-Dims Draw::broadcastable(const Dims& s) {
-  const uint32_t w = word("broadcast");
-  if (w % 2 == 0 || s.empty()) return s;
-  const int dropped = int(w / 2 % uint32_t(s.size() + 1));
-  Dims out;
-  for (int d = dropped; d < s.size(); ++d) out.push_back((w >> 8 >> d) & 1 ? 1 : s[d]);
-  return out;
-}
-
-Dims Draw::broadcastable(const Dims& s, DType d) {
-  if (mixed_ && d != dtype_ && one_in(2)) return {};
-  return broadcastable(s);
-}
-
-int64_t Draw::dim(int rank) {
-  const int64_t r = std::max(rank, 1);
-  const uint32_t w = word("dim");
-  const int64_t d = int64_t(w % 64) % r;
-  return w / 64 & 1 ? d - r : d;
-}
-
 int64_t Draw::anywhere(int64_t usual, int64_t size) {
   if (!from(7)) return usual;
   const uint32_t w = word("attribute");
@@ -148,23 +95,11 @@ int64_t Draw::positive(int64_t usual, int64_t size) {
   return v > 0 ? v : usual;
 }
 
-Dims Draw::dims(int rank, int least) {
-  Dims out;
-  if (rank == 0) return out;
-  const uint32_t w = word("dims");
-  const int count = std::min(rank, least + int(w % uint32_t(rank - least + 1)));
-  for (int k = 0; k < count; ++k) {
-    const int64_t d = (int64_t(w / 16 % uint32_t(rank)) + k * (w >> 12 & 1 && rank % 2 ? 2 : 1)) % rank;
-    out.push_back(w >> (16 + k) & 1 ? d - rank : d);
-  }
-  return out;
-}
-
 int Draw::wide_exponent(DType d) const {
   if (options_.tame) return 1;
   int e = std::min(options_.max_exponent, largest_exponent(d));
   for (const DType other : {DType::F16, DType::BF16, DType::F32})
-    if ((in_play_ | named_) & mask(other)) e = std::min(e, largest_exponent(other));
+    if ((in_play_ | named_type_) & mask(other)) e = std::min(e, largest_exponent(other));
   return e;
 }
 
@@ -219,7 +154,7 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   const bool narrow = options_.exact || options_.tame || mixed_;
   Kind kind = kMixture[w % std::size(kMixture)];
   const int e = wide_exponent(dtype);
-  const int tiny = options_.tame || e < 20 ? -6 : named_ & (kHalfTypes | mask(DType::F32)) ? -e : -3 * e;
+  const int tiny = options_.tame || e < 20 ? -6 : named_type_ & (kHalfTypes | mask(DType::F32)) ? -e : -3 * e;
   if (from(2) && options_.nonfinite && kind == Kind::Bell && (w >> 12 & 7) == 7) kind = Kind::Extreme;
   if (options_.exact && kind != Kind::Iota && kind < Kind::Equal) kind = Kind::Small;
   if (from(7) && domain != Domain::Distinct && (w >> 19 & 15) == 15 && repeat_earlier(t, domain)) return t;

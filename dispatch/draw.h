@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 7;
+inline constexpr int kDecoderVersion = 8;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -46,10 +46,22 @@ struct DrawOptions {
   bool mixed = true;       ///< further operands may have another dtype, or share another's storage
   bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
   bool ends = false;  ///< half of the tensors hold numbers of the dtype's whole range, whatever their domain
-  int depth = 4;      ///< deepest stack of transforms
+  int64_t largest = 0;  ///< elements by NOTE: [named sizes]; 0: kMostNamed if max_numel is 32 or more
+  int depth = 4;        ///< deepest stack of transforms
   int version = kDecoderVersion;
   std::vector<std::string>* parts = nullptr;  ///< if set: what each word chose, in order
 };
+
+/// NOTE: [named sizes] Words hardly ever give sizes of some hundreds, where blocks end and other code begins.
+/// From version 8 on, a word with kNamedSize in its upper half gives a size, a rank or a number of entries by
+/// the lower half. One word in 65536 is such; runs write them, to draw near thresholds. No tensor has more
+/// than kMostNamed elements by them.
+inline constexpr uint32_t kNamedSize = 0x51E5;
+inline constexpr int64_t kMostNamed = 4200;
+inline constexpr int64_t largest_named(const DrawOptions& o) {
+  return o.largest ? o.largest : o.max_numel >= 32 ? kMostNamed : 0;
+}
+inline constexpr uint32_t named_size(int64_t n) { return kNamedSize << 16 | uint32_t(n); }
 
 class Draw {
  public:
@@ -101,6 +113,15 @@ class Draw {
   Dims shape(int min_rank = 0, int max_rank = 3);
   /// A single size; never 0 when `nonzero`.
   int64_t size(bool nonzero = false);
+  /// Likewise, but less than `limit` unless a word named it.
+  int64_t size_below(int64_t limit) {
+    const int64_t s = size();
+    return named_ ? s : s % limit;
+  }
+  /// The number of tensors in a list.
+  int64_t entries(int64_t low, int64_t high);
+  /// The most elements of a tensor that has `size`, which was drawn last, among its sizes; 0: of any.
+  int64_t most_elements(int64_t size) const;
   /// A shape that broadcasts with `s` to `s`: leading dims dropped, some sizes made 1.
   Dims broadcastable(const Dims& s);
   /// Likewise for an operand of dtype `d`: rank 0 more often when another operand has another dtype.
@@ -136,7 +157,8 @@ class Draw {
   Tensor fill(const Dims& sizes, DType dtype, Domain domain);
   Tensor relayout(const Tensor& t, bool may_repeat);
   Tensor shared(const Dims& sizes, DType dtype, Domain domain);
-  int64_t most_elements(int64_t size) const;
+  int rank(int least, int most);
+  int64_t named(uint32_t word) const;
   int wide_exponent(DType d) const;
   double fitting(double v) const;
   bool repeat_earlier(Tensor& t, Domain domain) const;
@@ -152,13 +174,15 @@ class Draw {
   std::span<const uint32_t> choices_;
   DrawOptions options_;
   size_t at_ = 0;
-  int tensors_ = 0;  ///< drawn so far
+  int tensors_ = 0;     ///< drawn so far
+  bool named_ = false;  ///< the size drawn last was
+  int64_t room_ = 0;    ///< elements that named sizes ask for
   bool has_dtype_ = false;
   DType dtype_ = DType::F64;
   bool mixed_ = false;  ///< operands of this case differ in dtype
   bool sharing_ = true;
-  DTypeMask in_play_ = 0;  ///< dtypes of the operands of a mixed case
-  DTypeMask named_ = 0;    ///< the dtype that an argument asks the operator to compute in
+  DTypeMask in_play_ = 0;     ///< dtypes of the operands of a mixed case
+  DTypeMask named_type_ = 0;  ///< the dtype that an argument asks the operator to compute in
   std::vector<Made> made_;
 };
 

@@ -163,7 +163,7 @@ constexpr DTypeMask kNumbers = kAllTypes & ~kBoolType;
 /// A size for the free dim of b, such that b and the product stay within the limit.
 int64_t free_size(Draw& d, int64_t rows, int64_t lanes_and_inner) {
   const int64_t m = d.size();
-  return m * std::max(rows, lanes_and_inner) > d.options().max_numel ? 1 : m;
+  return m * std::max(rows, lanes_and_inner) > d.most_elements(0) ? 1 : m;
 }
 
 Values mm_samples(Draw& d) {

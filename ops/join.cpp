@@ -165,7 +165,7 @@ Values cat_samples(Draw& d) {
   Dims s = d.shape(1, 2);
   const int64_t dim = d.dim(s.size());
   Tensors list;
-  const int64_t n = d.range(1, 3);
+  const int64_t n = d.entries(1, 3);
   for (int64_t i = 0; i < n; ++i) {
     const DType type = i == 1 ? other : t;
     list.push_back(d.one_in(6) ? d.tensor(Dims{0}, type) : d.tensor(s, type));
@@ -180,7 +180,7 @@ Values stack_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes), other = d.partner(t, kAllTypes);
   const Dims s = d.shape(0, 2);
   Tensors list;
-  const int64_t n = d.range(1, 3);
+  const int64_t n = d.entries(1, 3);
   for (int64_t i = 0; i < n; ++i) list.push_back(d.tensor(s, i == 1 ? other : t));
   if (d.flag()) return {list};
   return {list, d.dim(s.size() + 1)};

@@ -161,7 +161,7 @@ Values triangle_samples(Draw& d) {
 
 Values cholesky_samples(Draw& d) {
   const DType t = d.dtype(kFactorable);
-  const int64_t n = d.size() % 4;
+  const int64_t n = std::min<int64_t>(d.size_below(4), 9);
   Dims batch = d.one_in(2) ? Dims{d.size()} : Dims{};
   if (!batch.empty() && batch[0] * n * n > d.options().max_numel) batch[0] = 1;
   const Tensor x = d.positive_definite(batch, n, t);

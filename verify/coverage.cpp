@@ -75,6 +75,7 @@ void observe_arguments(const Case& c) {
     observe_values(t, values, *o);
     if (!is_condition_or_index(c.op, s.param)) types.insert(t.dtype());
   }
+  o->sides = sides_of(c);
   if (types.size() > 1) o->note(Feature::MixedTypes);
 }
 
@@ -103,6 +104,12 @@ void Coverage::add_depth(int depth) {
   ++deep_cases, ++depths[std::min(size_t(depth), kDepths - 1)];
 }
 
+void Coverage::add_sides(const Observation& o) {
+  ++sized;
+  for (size_t k = 0; k < kThresholds; ++k)
+    sides[k][0] += o.sides.below >> k & 1, sides[k][1] += o.sides.above >> k & 1;
+}
+
 void Coverage::add(const Observation& o) {
   ++cases;
   constexpr uint32_t kOfElements = 1u << int(Feature::RankZero) | 1u << int(Feature::Strided) |
@@ -123,6 +130,9 @@ template <class C, class F> void each_count(C& c, F&& f) {
   for (auto* subsets : {&c.mapped, &c.traced})
     for (auto& row : *subsets)
       for (auto& n : row) f(n);
+  f(c.sized);
+  for (auto& row : c.sides)
+    for (auto& n : row) f(n);
 }
 }  // namespace
 
@@ -265,6 +275,29 @@ std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int 
 bool falls_short(const Shortfall& s) {
   const bool none = s.hits == 0 && double(s.cases) * s.required >= kExpectedHits;
   return none || upper_share(s.hits, s.cases) < s.required;
+}
+
+std::vector<Shortfall> threshold_requirements(const std::map<std::string, Coverage>& by_op,
+                                              const std::vector<const Op*>& ops) {
+  const std::span<const Threshold> rows = all_thresholds();
+  LAMELLA_ASSERT(rows.size() <= Coverage::kThresholds);
+  std::vector<double> aimed(rows.size());
+  std::vector<std::array<uint64_t, 2>> hits(rows.size());
+  for (const Op* op : ops) {
+    const auto at = by_op.find(op->name);
+    if (at == by_op.end()) continue;
+    const std::vector<size_t> have = thresholds_of(*op);
+    for (const size_t k : have) {
+      aimed[k] += double(at->second.sized) / double(have.size());
+      for (size_t above = 0; above < 2; ++above) hits[k][above] += at->second.sides[k][above];
+    }
+  }
+  std::vector<Shortfall> out;
+  for (size_t k = 0; k < rows.size(); ++k)
+    for (size_t above = 0; above < 2 && aimed[k] >= 1; ++above)
+      out.push_back({format("{} threshold {}", above ? "above" : "below", rows[k].name), hits[k][above],
+                     uint64_t(aimed[k]), 0.05});
+  return out;
 }
 
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth) {

@@ -3,8 +3,10 @@
 #pragma once
 
 #include <array>
+#include <map>
 
 #include "lamella/verify/case.h"
+#include "lamella/verify/near_threshold.h"
 
 namespace lamella::verify {
 
@@ -32,6 +34,7 @@ std::string_view name(Feature f);
 struct Observation {
   uint32_t features = 0;
   uint8_t mapped = 0, mapped_of = 0, traced = 0, traced_of = 0;
+  NearSides sides;
   void note(Feature f) { features |= 1u << int(f); }
 };
 /// The case that is being counted on this thread; none when nobody counts.
@@ -45,15 +48,19 @@ void observe_traced(const std::vector<Case::Slot>& of, const std::vector<Case::S
 
 /// Counts of one operator.
 struct Coverage {
-  static constexpr size_t kDepths = 6;
+  static constexpr size_t kDepths = 6, kThresholds = 48;
   using Subsets = std::array<std::array<uint64_t, 8>, 4>;  ///< by number of tensors, by bits
   uint64_t cases = 0, deep_cases = 0;                      ///< deep: under a transform at least
   std::array<uint64_t, kFeatures> features{};
   std::array<uint64_t, kDepths> depths{};
   Subsets mapped{}, traced{};
+  /// Of cases that were drawn near thresholds: how many, and how many lay just below and just above each.
+  uint64_t sized = 0;
+  std::array<std::array<uint64_t, 2>, kThresholds> sides{};
 
   void add(const Observation& o);
   void add_depth(int depth);
+  void add_sides(const Observation& o);
   void merge(const Coverage& other);
   std::string text() const;  ///< numbers, for the wire
   static Coverage parse(const std::string& text);
@@ -70,6 +77,10 @@ struct Shortfall {
 bool falls_short(const Shortfall& s);
 /// Requirements that `coverage` fails.
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth);
+/// How many cases of these operators were to lie near each threshold, and how many lay just below and just
+/// above it: one in twenty has to, on each side.
+std::vector<Shortfall> threshold_requirements(const std::map<std::string, Coverage>& by_op,
+                                              const std::vector<const Op*>& ops);
 /// Every share an operator needs, met or not.
 std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int depth);
 

@@ -24,12 +24,22 @@ uint64_t mix(uint64_t seed, std::string_view text) {
   for (const char c : text) seed = scrambled(seed ^ uint64_t(uint8_t(c)) * 0x9E3779B97F4A7C15u);
   return seed;
 }
+
+/// see NOTE: [sizes near thresholds]
+Sized sized(const Law& law, uint64_t index, uint64_t bits) {
+  if (index == 0 || largest_named(law.options) <= 0) return Sized::No;
+  if (!draws_large(law)) return bits % kMediumEvery == 0 ? Sized::Medium : Sized::No;
+  if (index == 1) return Sized::Large;
+  return bits % kNearThresholdEvery == 0 ? Sized::NearThreshold : Sized::No;
+}
 }  // namespace
 
-Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index) {
+Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, Sized* how) {
   if (index == 0 || faulty(Fault::GeneratorConstant)) return {};  // the simplest case
   uint64_t state =
       scrambled(mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name) + index * 0xD1B54A32D192ED03u);
+  const uint64_t bits = scrambled(state);
+  const Sized is = sized(law, index, bits);
   const size_t length = 48 + size_t(index % 8 == 7) * (state % 208);
   Choices out(length);
   for (size_t i = 0; i < length; i += 2) {
@@ -37,6 +47,8 @@ Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index) 
     out[i] = uint32_t(w);
     if (i + 1 < length) out[i + 1] = uint32_t(w >> 32);
   }
+  name_sizes(law, op, is, scrambled(bits), out);
+  if (how) *how = is;
   return out;
 }
 

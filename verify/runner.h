@@ -8,6 +8,7 @@
 #include "lamella/verify/census.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/law.h"
+#include "lamella/verify/near_threshold.h"
 #include "lamella/verify/strata.h"
 
 namespace lamella::verify {
@@ -70,8 +71,9 @@ struct RunOptions {
   double deadline() const { return cases ? 1e9 : seconds; }
 };
 
-/// The choices of case `index`: reproducible from these four alone.
-Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index);
+/// The choices of case `index`: reproducible from these four alone. `how`: whether it is one near a
+/// threshold, or a large one.
+Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, Sized* how = nullptr);
 
 /// Whether a pair belongs to shard `shard` of `shards`. It depends on nothing else, neither the seed nor what
 /// else was chosen, so that the shards are disjoint and together complete.

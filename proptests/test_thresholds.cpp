@@ -1,0 +1,122 @@
+// Thresholds: the list, cases near them, and bugs that show only beyond one.
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <set>
+
+#include "lamella/dispatch/table.h"
+#include "lamella/lamella.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/runner.h"
+
+namespace {
+using namespace lamella;
+using namespace lamella::verify;
+
+const Op& op(std::string_view name) { return *OpTable::current().find(name); }
+
+TEST(Thresholds, AreLoweredOrNamedAsObjects) {
+  std::set<std::string_view> names;
+  for (const Threshold& t : all_thresholds()) {
+    EXPECT_TRUE(names.insert(t.name).second) << t.name;
+    EXPECT_LE(t.lowered, t.usual) << t.name;
+    EXPECT_FALSE(t.kernels.empty() || t.what.empty()) << t.name;
+  }
+  EXPECT_FALSE(kUsualThresholds.lowered);
+  EXPECT_EQ(kLoweredThresholds.tile, 16);
+}
+
+TEST(Thresholds, AreOfAScope) {
+  const bool before = thresholds().lowered;
+  {
+    const ScopedThresholds lowered(kLoweredThresholds);
+    EXPECT_TRUE(thresholds().lowered);
+    const ScopedThresholds usual(kUsualThresholds);
+    EXPECT_EQ(thresholds().radix, kUsualThresholds.radix);
+  }
+  EXPECT_EQ(thresholds().lowered, before);
+}
+
+/// See NOTE: [named sizes].
+TEST(Thresholds, WordsNameSizesFromVersion8On) {
+  const Choices words = {0, 1, named_size(1023), 0, 0};
+  const auto sizes = [&](int version, int64_t max_numel, int64_t largest) {
+    DrawOptions options{.max_numel = max_numel, .version = version};
+    options.largest = largest;
+    const Case c(op("neg"), words, options);
+    return Dims(c.at(c.tensors()[0]).sizes());
+  };
+  EXPECT_EQ(sizes(8, 32, 0), Dims{1023});
+  EXPECT_LT(sizes(7, 32, 0)[0], 100);
+  EXPECT_LT(sizes(8, 32, -1)[0], 100);
+  EXPECT_LT(sizes(8, 6, 0)[0], 100);
+  EXPECT_LT(sizes(8, 6, 96)[0], 100);
+}
+
+TEST(Thresholds, CasesLieOnBothSides) {
+  const Law& law = *find_law("equals_where_exact");
+  RunOptions options{{}, {&law}, 1, 7, 1};
+  for (const char* name : {"sort", "argmax", "cumsum", "sum", "mm", "add", "linalg_cholesky", "stack"})
+    options.ops.push_back(&op(name));
+  std::map<std::string, Coverage> coverage;
+  for (const Op* o : options.ops) {
+    Coverage& c = coverage[o->name];
+    for (uint64_t i = 0; i < 60000; ++i) {
+      Sized how = Sized::No;
+      const Choices choices = choices_of(1, law, *o, i, &how);
+      if (how != Sized::NearThreshold) continue;
+      Observation seen;
+      seen.sides = sides_of(Case(*o, choices, law.options));
+      c.add_sides(seen);
+    }
+  }
+  for (const Shortfall& s : threshold_requirements(coverage, options.ops)) {
+    EXPECT_GE(s.cases, 10u) << s.what;
+    EXPECT_GT(s.hits, 0u) << s.what;
+    EXPECT_FALSE(falls_short(s)) << s.what << " " << s.hits << " of " << s.cases;
+  }
+}
+
+TEST(Thresholds, CasesStayBounded) {
+  for (const Law& law : laws()) {
+    if (largest_named(law.options) <= 0) continue;
+    for (const Op* o : all_operators()) {
+      if (!law.applies(*o)) continue;
+      const Case c(*o, choices_of(3, law, *o, 1), law.options);
+      for (const Case::Slot& s : c.tensors())
+        EXPECT_LE(c.at(s).numel(), 2 * largest_named(law.options)) << law.id << " " << o->name;
+    }
+  }
+}
+
+/// The operator with a kernel that is wrong for tensors of `at_least` elements.
+template <int64_t kAtLeast> const OpTable* wrong_from(const char* name) {
+  static KernelFn right;
+  auto* row = new Op(op(name));
+  right = row->kernel.cpu;
+  row->kernel.lines = {};
+  row->kernel.cpu = [](const KernelCall& c) {
+    right(c);
+    const View& out = c.outs[0];
+    if (out.numel() >= kAtLeast && out.dtype == DType::F64) out.as<double>()[0] += 1;
+  };
+  return OpTable::current().with(*row);
+}
+
+TEST(Thresholds, BugsBeyondThemAreSeen) {
+  const Law& law = *find_law("equals_where_exact");
+  for (const OpTable* table :
+       {wrong_from<1024>("cumsum"), wrong_from<256>("sort"), wrong_from<2000>("flip")}) {
+    const ScopedTable pinned(table);
+    int failures = 0;
+    for (const char* name : {"cumsum", "sort", "flip"})
+      for (uint64_t i = 0; i < 20000; ++i) {
+        const Op& row = op(name);
+        Sized how = Sized::No;
+        const Choices choices = choices_of(1, law, row, i, &how);
+        if (how != Sized::No) failures += run_check(law, row, choices).kind == Verdict::Fail;
+      }
+    EXPECT_GT(failures, 0);
+  }
+}
+
+}  // namespace

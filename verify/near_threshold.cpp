@@ -1,0 +1,184 @@
+// Naming sizes about thresholds, and looking at what came of it.
+#include "lamella/verify/near_threshold.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "lamella/verify/laws_more.h"
+
+namespace lamella::verify {
+
+namespace {
+
+bool takes_list(const Op& op) {
+  return std::ranges::any_of(op.tensor_params,
+                             [&](uint8_t i) { return op.schema.params[i].kind == ParamKind::TensorList; });
+}
+
+/// Matrices: what a product of them may be asked for.
+bool multiplies_matrices(const Op& op) { return op.shape == ShapeClass::Contract; }
+
+bool concerns(const Threshold& t, const Op& op) {
+  if (t.in == CountedIn::Entries) return takes_list(op);
+  if (t.concerns("all")) return takes_tensors(op);
+  if (op.kernel.name.empty()) return op.composite && t.in == CountedIn::Size;
+  return t.concerns(op.kernel.name) || (op.shape == ShapeClass::Broadcast && t.concerns("pointwise"));
+}
+
+std::vector<size_t> words_named(const std::vector<std::string>& parts, std::string_view what) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < parts.size(); ++i)
+    if (parts[i] == what) out.push_back(i);
+  return out;
+}
+
+/// What words of a vector choose.
+struct Drawn {
+  std::vector<size_t> sizes, rank, entries;
+  int64_t itemsize = 1;
+
+  Drawn(const Law& law, const Op& op, const Choices& choices) {
+    std::vector<std::string> parts;
+    DrawOptions options = law.options;
+    options.parts = &parts;
+    const Case c(op, choices, options);
+    sizes = words_named(parts, "size"), rank = words_named(parts, "rank");
+    entries = words_named(parts, "entries");
+    const size_t read = choices.size();
+    for (auto* list : {&sizes, &rank, &entries}) std::erase_if(*list, [=](size_t i) { return i >= read; });
+    if (!c.tensors().empty()) itemsize = lamella::itemsize(c.at(c.tensors()[0]).dtype());
+  }
+};
+
+class Namer {
+ public:
+  Namer(const Law& law, const Op& op, uint64_t bits, Choices& choices)
+      : op_(op), bits_(bits), choices_(choices), drawn_(law, op, choices) {
+    if (!drawn_.sizes.empty() || drawn_.rank.empty()) return;
+    choices_[drawn_.rank[0]] = 1;  // rank 0 has no sizes
+    drawn_ = Drawn(law, op, choices);
+  }
+
+  void large() {
+    if (drawn_.sizes.empty()) return;
+    if (drawn_.sizes.size() >= 2 && below(2)) {
+      name(drawn_.sizes, 1);
+      choices_[drawn_.sizes[0]] = named_size(45), choices_[drawn_.sizes[1]] = named_size(44);
+    } else one_of_sizes(1990 + below(20));
+  }
+
+  void medium(int64_t most) { one_of_sizes(7 + int64_t(below(uint64_t(most - 6)))); }
+
+  void near(const Threshold& t) {
+    const int64_t off = int64_t(below(3)) - 1;
+    switch (t.in) {
+      case CountedIn::Size: return one_of_sizes(t.usual + off);
+      case CountedIn::Bytes: return one_of_sizes(t.usual / drawn_.itemsize + off);
+      case CountedIn::Rank: return name(drawn_.rank, t.usual + off);
+      case CountedIn::Entries: return name(drawn_.entries, t.usual + off);
+      case CountedIn::Products: return sides_of_a_cube(int64_t(std::cbrt(double(t.usual)) + 0.5) + off);
+    }
+  }
+
+ private:
+  uint64_t below(uint64_t n) {
+    const uint64_t r = bits_ % n;
+    bits_ = bits_ / n * 0x9E3779B97F4A7C15u >> 3;
+    return r;
+  }
+  void name(const std::vector<size_t>& words, int64_t n) {
+    for (const size_t i : words) choices_[i] = named_size(n);
+  }
+  /// The others are 1, or 2 sometimes, where the one is long.
+  void one_of_sizes(int64_t n) {
+    if (drawn_.sizes.empty()) return;
+    const size_t chosen = drawn_.sizes[below(drawn_.sizes.size())];
+    for (const size_t i : drawn_.sizes)
+      if (n > 64) choices_[i] = named_size(n > 1100 ? 1 : 1 + int64_t(below(2)));
+    choices_[chosen] = named_size(n);
+  }
+  /// The last three sizes of a matrix product; batches are of one.
+  void sides_of_a_cube(int64_t n) {
+    const std::vector<size_t>& words = drawn_.sizes;
+    for (size_t k = 0; k < words.size(); ++k) choices_[words[k]] = named_size(k + 3 >= words.size() ? n : 1);
+  }
+
+  const Op& op_;
+  uint64_t bits_;
+  Choices& choices_;
+  Drawn drawn_;
+};
+
+/// Rows, inner size and columns of the first two tensors.
+int64_t products_of(const Case& c) {
+  if (c.tensors().size() < 2) return 0;
+  const Tensor a = c.at(c.tensors()[0]), b = c.at(c.tensors()[1]);
+  const int64_t rows = a.rank() >= 2 ? a.size(-2) : 1, columns = b.rank() >= 2 ? b.size(-1) : 1;
+  return a.rank() == 0 ? 0 : rows * a.size(-1) * columns;
+}
+
+/// -1, 0 or 1 where `n` lies within `step` of `at`, else 2.
+int side(int64_t n, int64_t at, int64_t step = 1) {
+  return n < at - step || n > at + step ? 2 : n < at ? -1 : n > at;
+}
+
+void note_side(NearSides& s, size_t bit, int where) {
+  s.below |= uint64_t(where == -1) << bit;
+  s.above |= uint64_t(where == 1) << bit;
+}
+
+void note_tensor(NearSides& s, const Tensor& t, const Threshold& row, size_t bit) {
+  if (row.in == CountedIn::Rank) note_side(s, bit, side(t.rank(), row.usual));
+  if (row.in == CountedIn::Bytes) {
+    const int64_t item = itemsize(t.dtype());
+    note_side(s, bit, side(t.numel() * item, row.usual, item));
+  }
+  if (row.in != CountedIn::Size) return;
+  note_side(s, bit, side(t.numel(), row.usual));
+  for (int d = 0; d < t.rank(); ++d) note_side(s, bit, side(t.size(d), row.usual));
+}
+
+}  // namespace
+
+std::vector<size_t> thresholds_of(const Op& op) {
+  const std::span<const Threshold> all = all_thresholds();
+  std::vector<size_t> out;
+  for (size_t k = 0; k < all.size(); ++k)
+    if (concerns(all[k], op) && (all[k].in != CountedIn::Products || multiplies_matrices(op)))
+      out.push_back(k);
+  return out;
+}
+
+bool rounds_by_thresholds(const Op& op) {
+  if (op.kernel.name.empty()) return op.composite != nullptr;
+  return std::ranges::any_of(all_thresholds(), [&](const Threshold& t) { return t.rounds(op.kernel.name); });
+}
+
+bool draws_large(const Law& law) { return largest_named(law.options) == kMostNamed; }
+
+void name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices) {
+  if (how == Sized::No) return;
+  Namer namer(law, op, bits >> 8, choices);
+  if (how == Sized::Large) return namer.large();
+  if (how == Sized::Medium) return namer.medium(largest_named(law.options));
+  const std::vector<size_t> have = thresholds_of(op);
+  if (!have.empty()) namer.near(all_thresholds()[have[bits % have.size()]]);
+}
+
+NearSides sides_of(const Case& c) {
+  NearSides s;
+  const std::span<const Threshold> all = all_thresholds();
+  for (const size_t k : thresholds_of(c.op)) {
+    for (const Case::Slot& slot : c.tensors()) note_tensor(s, c.at(slot), all[k], k);
+    if (all[k].in == CountedIn::Products)
+      note_side(s, k,
+                side(products_of(c), all[k].usual, all[k].usual / 10));  // a size each: 2 % a size of 48
+    if (all[k].in != CountedIn::Entries) continue;
+    for (const Value& v : c.args)
+      if (const Tensors* list = std::get_if<Tensors>(&v))
+        note_side(s, k, side(int64_t(list->size()), all[k].usual));
+  }
+  return s;
+}
+
+}  // namespace lamella::verify

@@ -1,0 +1,35 @@
+// Cases about thresholds: which an operator has, words that put a case near one, and on which side it lies.
+#pragma once
+
+#include "lamella/core/thresholds.h"
+#include "lamella/verify/law.h"
+
+namespace lamella::verify {
+
+/// Positions in all_thresholds() of those that calls of this operator may cross: its kernel's; a composite
+/// has those of all kernels, matrix products aside; those of every operator, as far as its arguments have
+/// them.
+std::vector<size_t> thresholds_of(const Op& op);
+/// Whether calls of this operator may round in another order with other thresholds.
+bool rounds_by_thresholds(const Op& op);
+
+/// Whether the law draws sizes of some hundreds: its cost must not grow faster than they do.
+bool draws_large(const Law& law);
+
+/// NOTE: [sizes near thresholds] The second case of an operator under such a law has about 2,000 elements;
+/// one case in 200 has a size within 1 of a threshold. Where a law stops short of that
+/// (DrawOptions::largest), one case in sixteen has a size of 7 to that many. Words name sizes (NOTE: [named
+/// sizes]), so that what a recorded case means does not follow the list of thresholds.
+enum class Sized : uint8_t { No, NearThreshold, Large, Medium };
+constexpr uint32_t kNearThresholdEvery = 200, kMediumEvery = 16;
+/// Names sizes in `choices`, by `bits` among those that the operator has. Nothing where it draws none.
+void name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices);
+
+/// Thresholds that a case is just below and just above, a bit each by their positions: a dim or a whole
+/// tensor has one element less or more; other units likewise.
+struct NearSides {
+  uint64_t below = 0, above = 0;
+};
+NearSides sides_of(const Case& c);
+
+}  // namespace lamella::verify
