@@ -308,6 +308,13 @@ const OpTable* OpTable::with(const Op& row) const {
   return next;
 }
 
+OpTable OpTable::with_each(const std::function<const Op*(const Op&)>& change) const {
+  OpTable next = *this;
+  for (const Op*& row : next.rows_)
+    if (const Op* const other = change(*row)) row = other;
+  return next;
+}
+
 void OpTable::publish(const OpTable* next) { detail::published_table.store(next, std::memory_order_release); }
 
 void OpTable::add(const OpDef& def) {

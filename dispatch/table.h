@@ -2,6 +2,7 @@
 // snapshot.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <vector>
@@ -25,6 +26,9 @@ class OpTable {
   static const OpTable& current();
   /// Builds a snapshot from this one with `row` in the place of the row of the same id; not published.
   const OpTable* with(const Op& row) const;
+  /// A copy of this table with changed rows: what `change` returns stands in the place of its argument, null
+  /// leaves it. Forms keep their base. The rows' owner is the caller; not published.
+  OpTable with_each(const std::function<const Op*(const Op&)>& change) const;
   /// Makes `next` what other threads see from their next call on.
   static void publish(const OpTable* next);
 

@@ -59,6 +59,7 @@ std::vector<Law>& all_laws() {
     add_memory_refusal_laws(list);
     add_captured_laws(list);
     add_tape_laws(list);
+    add_threshold_laws(list);
     add_listed_laws(list);
     add_mapped_laws(list);
     add_replaced_laws(list);

@@ -46,9 +46,9 @@ Verdict random_matches_reference(Case& c) {
   return d.empty() ? Verdict::pass() : Verdict::fail(d, value_program(c, to_reference(want), got, 0));
 }
 
-Verdict matches_reference(Case& c) {
-  if (c.op.has(kRandom)) return random_matches_reference(c);
-  const Tensors got = call_boxed(c.op, c.args);
+}  // namespace
+
+Verdict within_reference(Case& c, const Tensors& got) {
   Oracle oracle(c, c.inexact());
   const Tensors& want = oracle.values();
   if (got.size() != want.size())
@@ -73,6 +73,13 @@ Verdict matches_reference(Case& c) {
   return Verdict::pass();
 }
 
+namespace {
+
+Verdict matches_reference(Case& c) {
+  if (c.op.has(kRandom)) return random_matches_reference(c);
+  return within_reference(c, call_boxed(c.op, c.args));
+}
+
 /// Whether rounding could not have touched this number: at most 20 significant bits, fewer in narrow dtypes.
 bool few_bits(f128 v, DType d) {
   if (!(v - v == 0) || v == 0) return true;
@@ -84,7 +91,8 @@ bool few_bits(f128 v, DType d) {
   return std::fabs(e) < 14 && std::ldexp(m, bits) == std::trunc(std::ldexp(m, bits));
 }
 
-/// `want` in the dtype of `got`, with got's own entries where the exact result needs rounding.
+}  // namespace
+
 Tensor exact_parts(const Tensor& wide, const Tensor& got) {
   Tensor want = narrow(wide, got.dtype());
   if (!is_inexact(got.dtype())) return want;
@@ -98,6 +106,8 @@ Tensor exact_parts(const Tensor& wide, const Tensor& got) {
                   static_cast<char*>(mine.raw_data()) + i * bytes, bytes);
   return want;
 }
+
+namespace {
 
 bool computes(const Op& op) { return stays_on_device(op) && !op.has(kRandom); }
 

@@ -1,0 +1,137 @@
+// The law of thresholds: where blocks end, short ways begin and other code takes over does not show.
+#include <memory>
+
+#include "lamella/dispatch/table.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/laws_more.h"
+#include "lamella/verify/near_threshold.h"
+#include "lamella/verify/oracle.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// A table without the short ways in front of kernels; made again when the table it is made of is another
+/// one.
+const OpTable* without_short_ways() {
+  struct Copy {
+    const OpTable* of = nullptr;
+    std::vector<std::unique_ptr<Op>> rows;
+    OpTable table;
+  };
+  static thread_local Copy copy;
+  const OpTable& now = OpTable::current();
+  if (copy.of == &now && copy.table.size() == now.size()) return &copy.table;
+  std::vector<std::unique_ptr<Op>> rows;
+  copy.table = now.with_each([&](const Op& op) -> const Op* {
+    if (op.straight == 0 || op.form != OpForm::Functional) return nullptr;
+    rows.push_back(std::make_unique<Op>(op));
+    rows.back()->kernel.lines = {};
+    return rows.back().get();
+  });
+  copy.rows = std::move(rows), copy.of = &now;
+  return &copy.table;
+}
+
+Tensors dense_copies(const Tensors& ts) {
+  Tensors out;
+  for (const Tensor& t : ts) out.push_back(plain_copy(t));
+  return out;
+}
+
+Tensors with_lowered(const Op& op, const Values& args) {
+  const ScopedTable table(without_short_ways());
+  const ScopedThresholds lowered(kLoweredThresholds);
+  return dense_copies(call_boxed(OpTable::current().row(op.id), args));
+}
+
+/// Which of two zeros is the least is up to the order in which a reduction meets them.
+std::string first_difference(const Op& op, const Tensors& got, const Tensors& want) {
+  for (size_t k = 0; k < got.size(); ++k)
+    if (std::string d = differs(got[k], want[k], op.shape != ShapeClass::Reduce); !d.empty()) return d;
+  return "";
+}
+
+/// Elements 1 and -1 in the place of all inexact ones, in the same layout: sums and products are exact.
+Values of_signs(const Case& c) {
+  Tensors signs;
+  for (const Tensor& t : c.values(c.inexact())) {
+    Tensor s = strided_copy(t);
+    visit_dtype(s.dtype(), [&]<class Tag>(Tag) {
+      using T = typename Tag::type;
+      uint64_t i = signs.size();
+      each_element(s, [&](int64_t offset) {
+        i = i * 6364136223846793005u + 1442695040888963407u;
+        static_cast<T*>(s.raw_data())[offset] = T(i >> 40 & 1 ? 1.0f : -1.0f);
+      });
+    });
+    signs.push_back(s);
+  }
+  return c.with(c.inexact(), signs);
+}
+
+/// The reference in f128 for what is too large for its Jacobian: exact where results need no rounding, else
+/// 32 roundings of the result, and of 1 where operators are put together.
+std::string beyond_reference(const Op& op, const Values& args, const Tensors& got) {
+  const Tensors want = reference_forward(op, to_reference(args));
+  for (size_t k = 0; k < got.size(); ++k) {
+    if (std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty()) return d;
+    if (!is_inexact(got[k].dtype())) continue;
+    Reals size = flatten({want[k]});
+    Bounds bounds;
+    const double least = op.composite ? 1 : 0, units = 32 * unit_roundoff(coarsest_dtype(got));
+    for (const f128 y : size) bounds.push_back(units * (double(y < 0 ? -y : y) + least));
+    size_t at = 0;
+    if (std::string d = outside(got[k], want[k], unflatten(bounds, at, want[k], 1)); !d.empty()) return d;
+  }
+  return "";
+}
+
+size_t most_parts(const Case& c) {
+  size_t n = 0;
+  for (const Case::Slot& s : c.inexact()) n += part_count(c.at(s));
+  return n;
+}
+
+/// NOTE: [lowered or usual] Equal bits, or, where a threshold changes the order of roundings, what law 1
+/// allows. The oracle would take a forward for each element of a large case: that is asked with elements of 1
+/// and -1, unless these may be refused.
+Verdict thresholds_are_invisible(Case& c) {
+  if (draws_anew(c)) return Verdict::discard();
+  constexpr size_t kMostParts = 96;
+  const bool rounds = rounds_by_thresholds(c.op);
+  const bool signs = rounds && most_parts(c) > kMostParts && !c.op.has(kValueErrors);
+  if (signs) c.args = of_signs(c);
+  const Tensors want = dense_copies(call_boxed(c.op, c.args)), got = with_lowered(c.op, c.args);
+  std::string d = first_difference(c.op, got, want);
+  if (d.empty()) return Verdict::pass();
+  if (signs) d = beyond_reference(c.op, c.args, got);
+  if (d.empty()) return Verdict::pass();
+  if (rounds && !signs) {
+    const Verdict v = within_reference(c, got);
+    if (v.kind != Verdict::Fail) return v;
+    d = v.message;
+  }
+  return Verdict::fail(
+      "with lowered thresholds: " + d,
+      "  setenv(\"LAMELLA_ISA\", \"tiny\", 1);  // lowered thresholds: core/thresholds.h\n" +
+          cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
+}
+
+bool has_values(const Op& op) { return !op.has(kUnspecified) && !op.takes_functions; }
+
+}  // namespace
+
+void add_threshold_laws(std::vector<Law>& laws) {
+  laws.push_back({98,
+                  "thresholds_are_invisible",
+                  "value",
+                  "Lowered thresholds give the bits of the usual ones; where they change the order of "
+                  "roundings, a result within the bound of law 1.",
+                  {},
+                  false,
+                  has_values,
+                  thresholds_are_invisible});
+}
+
+}  // namespace lamella::verify
