@@ -425,6 +425,7 @@ Verdict status_is_loops(Case& c) {
 
 void add_vmap_laws(std::vector<Law>& laws) {
   const DrawOptions any{.tame = true}, exact{.exact = true}, small{.exact = true, .max_numel = 8};
+  const DrawOptions as_many{.exact = true, .largest = -1};  // lanes times elements would be a square
   laws.push_back({37, "vmap_equals_loop", "vmap",
                   "vmap(f) stacks f over the lanes, in values and logical strides.", any, false, batchable,
                   equals_loop});
@@ -440,7 +441,7 @@ void add_vmap_laws(std::vector<Law>& laws) {
   laws.push_back({40, "vmap_subsets", "vmap", "Every subset of the arguments may be mapped.", small, false,
                   batchable, every_subset});
   laws.push_back({41, "vmap_sizes", "vmap",
-                  "Batches of 0, 1 and as many lanes as another dim has are batches like others.", exact,
+                  "Batches of 0, 1 and as many lanes as another dim has are batches like others.", as_many,
                   false, batchable, odd_sizes});
   laws.push_back({42, "vmap_levels_swap", "compose",
                   "Nested vmaps commute up to the order of the result's dims.", small, false, batchable,

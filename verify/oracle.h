@@ -3,6 +3,7 @@
 #pragma once
 
 #include <initializer_list>
+#include <optional>
 
 #include "lamella/verify/case.h"
 
@@ -97,12 +98,27 @@ class Oracle {
   Bounds pushforward_noise(const Reals& t);
   Bounds pullback_noise(const Reals& u);
 
+  /// <u, J t> by differences along `t` alone, for what is too large for a Jacobian; the magnitudes it is a
+  /// sum of, and how far the oracle itself may be off. Nothing at a kink within the steps, where a result is
+  /// not finite, and for what is right normwise only.
+  struct Along {
+    f128 value, size, noise;
+  };
+  std::optional<Along> along(const Reals& t, const Reals& u);
+  /// How far a roundoff of 1 may move it: see NOTE: [one direction].
+  f128 along_bound(const Reals& t, const Reals& u);
+
   /// H_ij = sum_k u_k d2 y_k / dx_i dx_j, and the sum of magnitudes with the sensitivity to x in each entry.
   Matrix hessian(const Reals& u);
   Matrix hessian_bounds(const Reals& u);
   Matrix hessian_noise(const Reals& u);
 
  private:
+  Reals slope(const Reals& x, const Reals& direction, f128 h);
+  /// The second difference by the step goes with the step where the function is smooth, and stays at a kink.
+  bool bends(const Reals& right, const Reals& left, const Reals& far_right, const Reals& far_left,
+             f128 h) const;
+  f128 size_along(Reals d, const Reals& u) const;  ///< sum |d_i u_i|, complex ones by their moduli
   static constexpr int kFirstStep = -38, kSecondStep = -20, kWideStep = -16;  ///< exponents
   bool smooth_within(int step_exponent);
   Tensors forward() const;
