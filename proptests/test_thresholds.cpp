@@ -61,12 +61,12 @@ TEST(Thresholds, CasesLieOnBothSides) {
   for (const Op* o : options.ops) {
     Coverage& c = coverage[o->name];
     for (uint64_t i = 0; i < 60000; ++i) {
-      Sized how = Sized::No;
-      const Choices choices = choices_of(1, law, *o, i, &how);
-      if (how != Sized::NearThreshold) continue;
+      NamedSizes named;
+      const Choices choices = choices_of(1, law, *o, i, &named);
+      if (named.threshold < 0) continue;
       Observation seen;
       seen.sides = sides_of(Case(*o, choices, law.options));
-      c.add_sides(seen);
+      c.add_sides(seen, named.threshold);
     }
   }
   for (const Shortfall& s : threshold_requirements(coverage, options.ops)) {
@@ -111,9 +111,9 @@ TEST(Thresholds, BugsBeyondThemAreSeen) {
     for (const char* name : {"cumsum", "sort", "flip"})
       for (uint64_t i = 0; i < 20000; ++i) {
         const Op& row = op(name);
-        Sized how = Sized::No;
-        const Choices choices = choices_of(1, law, row, i, &how);
-        if (how != Sized::No) failures += run_check(law, row, choices).kind == Verdict::Fail;
+        NamedSizes named;
+        const Choices choices = choices_of(1, law, row, i, &named);
+        if (named.how != Sized::No) failures += run_check(law, row, choices).kind == Verdict::Fail;
       }
     EXPECT_GT(failures, 0);
   }

@@ -104,10 +104,10 @@ void Coverage::add_depth(int depth) {
   ++deep_cases, ++depths[std::min(size_t(depth), kDepths - 1)];
 }
 
-void Coverage::add_sides(const Observation& o) {
-  ++sized;
+void Coverage::add_sides(const Observation& o, int aimed_at) {
+  ++near[size_t(aimed_at)].aimed;
   for (size_t k = 0; k < kThresholds; ++k)
-    sides[k][0] += o.sides.below >> k & 1, sides[k][1] += o.sides.above >> k & 1;
+    near[k].sides[0] += o.sides.below >> k & 1, near[k].sides[1] += o.sides.above >> k & 1;
 }
 
 void Coverage::add(const Observation& o) {
@@ -130,9 +130,7 @@ template <class C, class F> void each_count(C& c, F&& f) {
   for (auto* subsets : {&c.mapped, &c.traced})
     for (auto& row : *subsets)
       for (auto& n : row) f(n);
-  f(c.sized);
-  for (auto& row : c.sides)
-    for (auto& n : row) f(n);
+  for (auto& n : c.near) f(n.aimed), f(n.sides[0]), f(n.sides[1]);
 }
 }  // namespace
 
@@ -273,6 +271,7 @@ std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int 
 }
 
 bool falls_short(const Shortfall& s) {
+  if (s.hits > s.cases) return false;
   const bool none = s.hits == 0 && double(s.cases) * s.required >= kExpectedHits;
   return none || upper_share(s.hits, s.cases) < s.required;
 }
@@ -281,22 +280,20 @@ std::vector<Shortfall> threshold_requirements(const std::map<std::string, Covera
                                               const std::vector<const Op*>& ops) {
   const std::span<const Threshold> rows = all_thresholds();
   LAMELLA_ASSERT(rows.size() <= Coverage::kThresholds);
-  std::vector<double> aimed(rows.size());
-  std::vector<std::array<uint64_t, 2>> hits(rows.size());
-  for (const Op* op : ops) {
-    const auto at = by_op.find(op->name);
-    if (at == by_op.end()) continue;
-    const std::vector<size_t> have = thresholds_of(*op);
-    for (const size_t k : have) {
-      aimed[k] += double(at->second.sized) / double(have.size());
-      for (size_t above = 0; above < 2; ++above) hits[k][above] += at->second.sides[k][above];
-    }
-  }
   std::vector<Shortfall> out;
-  for (size_t k = 0; k < rows.size(); ++k)
-    for (size_t above = 0; above < 2 && aimed[k] >= 1; ++above)
-      out.push_back({format("{} threshold {}", above ? "above" : "below", rows[k].name), hits[k][above],
-                     uint64_t(aimed[k]), 0.05});
+  for (size_t k = 0; k < rows.size(); ++k) {
+    Coverage::Near sum;
+    for (const Op* op : ops) {
+      const auto at = by_op.find(op->name);
+      if (at == by_op.end()) continue;
+      const Coverage::Near& n = at->second.near[k];
+      sum.aimed += n.aimed, sum.sides[0] += n.sides[0], sum.sides[1] += n.sides[1];
+    }
+    for (const bool above : {false, true})
+      if (sum.aimed > 0)
+        out.push_back({format("{} threshold {}", above ? "above" : "below", rows[k].name), sum.sides[above],
+                       sum.aimed, 0.05});
+  }
   return out;
 }
 

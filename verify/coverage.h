@@ -54,13 +54,17 @@ struct Coverage {
   std::array<uint64_t, kFeatures> features{};
   std::array<uint64_t, kDepths> depths{};
   Subsets mapped{}, traced{};
-  /// Of cases that were drawn near thresholds: how many, and how many lay just below and just above each.
-  uint64_t sized = 0;
-  std::array<std::array<uint64_t, 2>, kThresholds> sides{};
+  /// Of each threshold: cases that were drawn to lie near it, and those that lay just below and just above
+  /// it.
+  struct Near {
+    uint64_t aimed = 0;
+    std::array<uint64_t, 2> sides{};
+  };
+  std::array<Near, kThresholds> near{};
 
   void add(const Observation& o);
   void add_depth(int depth);
-  void add_sides(const Observation& o);
+  void add_sides(const Observation& o, int aimed_at);
   void merge(const Coverage& other);
   std::string text() const;  ///< numbers, for the wire
   static Coverage parse(const std::string& text);
@@ -78,7 +82,7 @@ bool falls_short(const Shortfall& s);
 /// Requirements that `coverage` fails.
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth);
 /// How many cases of these operators were to lie near each threshold, and how many lay just below and just
-/// above it: one in twenty has to, on each side.
+/// above it, whatever they aimed at: at least as many as one in twenty of those, on each side.
 std::vector<Shortfall> threshold_requirements(const std::map<std::string, Coverage>& by_op,
                                               const std::vector<const Op*>& ops);
 /// Every share an operator needs, met or not.

@@ -156,13 +156,18 @@ bool rounds_by_thresholds(const Op& op) {
 
 bool draws_large(const Law& law) { return largest_named(law.options) == kMostNamed; }
 
-void name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices) {
-  if (how == Sized::No) return;
+NamedSizes name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices) {
+  NamedSizes out{how};
+  if (how == Sized::No) return out;
   Namer namer(law, op, bits >> 8, choices);
-  if (how == Sized::Large) return namer.large();
-  if (how == Sized::Medium) return namer.medium(largest_named(law.options));
+  if (how == Sized::Large) namer.large();
+  if (how == Sized::Medium) namer.medium(largest_named(law.options));
+  if (how != Sized::NearThreshold) return out;
   const std::vector<size_t> have = thresholds_of(op);
-  if (!have.empty()) namer.near(all_thresholds()[have[bits % have.size()]]);
+  if (have.empty()) return out;
+  out.threshold = int(have[bits % have.size()]);
+  namer.near(all_thresholds()[size_t(out.threshold)]);
+  return out;
 }
 
 NearSides sides_of(const Case& c) {

@@ -21,9 +21,14 @@ bool draws_large(const Law& law);
 /// (DrawOptions::largest), one case in sixteen has a size of 7 to that many. Words name sizes (NOTE: [named
 /// sizes]), so that what a recorded case means does not follow the list of thresholds.
 enum class Sized : uint8_t { No, NearThreshold, Large, Medium };
+/// What words of a case name: sizes of which kind, and near which threshold, by its position.
+struct NamedSizes {
+  Sized how = Sized::No;
+  int threshold = -1;
+};
 constexpr uint32_t kNearThresholdEvery = 200, kMediumEvery = 16;
 /// Names sizes in `choices`, by `bits` among those that the operator has. Nothing where it draws none.
-void name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices);
+NamedSizes name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices);
 
 /// Thresholds that a case is just below and just above, a bit each by their positions: a dim or a whole
 /// tensor has one element less or more; other units likewise.

@@ -34,7 +34,7 @@ Sized sized(const Law& law, uint64_t index, uint64_t bits) {
 }
 }  // namespace
 
-Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, Sized* how) {
+Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
   if (index == 0 || faulty(Fault::GeneratorConstant)) return {};  // the simplest case
   uint64_t state =
       scrambled(mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name) + index * 0xD1B54A32D192ED03u);
@@ -47,8 +47,8 @@ Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, 
     out[i] = uint32_t(w);
     if (i + 1 < length) out[i + 1] = uint32_t(w >> 32);
   }
-  name_sizes(law, op, is, scrambled(bits), out);
-  if (how) *how = is;
+  const NamedSizes names = name_sizes(law, op, is, scrambled(bits), out);
+  if (named) *named = names;
   return out;
 }
 

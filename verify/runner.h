@@ -71,9 +71,8 @@ struct RunOptions {
   double deadline() const { return cases ? 1e9 : seconds; }
 };
 
-/// The choices of case `index`: reproducible from these four alone. `how`: whether it is one near a
-/// threshold, or a large one.
-Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, Sized* how = nullptr);
+/// The choices of case `index`: reproducible from these four alone. `named`: the sizes they name.
+Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, NamedSizes* named = nullptr);
 
 /// Whether a pair belongs to shard `shard` of `shards`. It depends on nothing else, neither the seed nor what
 /// else was chosen, so that the shards are disjoint and together complete.

@@ -43,15 +43,15 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
   bool grew = false;
   do {
     note_position(p, tries == 0);
-    Sized how = Sized::No;
-    const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next, &how);
+    NamedSizes named;
+    const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next, &named);
     const bool observe =
         scrambled(p.next + 1) % kObservedEvery == 0;  // the same cases in any number of processes
-    const bool is_sized = how == Sized::NearThreshold || how == Sized::Large;
+    const bool aimed = named.threshold >= 0;
     p.next += uint64_t(options_.processes);
     Observation seen;
     if (faulty(Fault::ProcessesAlike)) p.next -= uint64_t(options_.processes) - 1;
-    observed() = observe || is_sized ? &seen : nullptr;
+    observed() = observe || aimed ? &seen : nullptr;
     stratum_of_case() = {};
     counts_of_case().clear();
     const Verdict v = run_check(*p.law, *p.op, choices);
@@ -61,7 +61,7 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
       Coverage& coverage = coverage_[p.op->name];
       coverage.add_depth(v.depth);
       if (observe) coverage.add(seen);
-      if (is_sized) coverage.add_sides(seen);
+      if (aimed) coverage.add_sides(seen, named.threshold);
     }
     spent = std::chrono::duration<double>(Clock::now() - begin).count();
     if (v.kind == Verdict::Fail) {
