@@ -111,7 +111,7 @@ TEST(Runner, NamesTheCaseAndTheEndOfAProcess) {
 TEST(Runner, EndsWhatDoesNotEnd) {
   for (const Death& d : {Death{"spins", spins, "did not end"}, Death{"waits", waits, "did not end"}}) {
     const Law law = law_that(d.id, d.check), other = law_that("passes", passes);
-    const Report r = run_all({&law, &other}, 1.5);
+    const Report r = run_all({&law, &other}, 3);
     const Failure* f = found(r, d.id);
     ASSERT_TRUE(f) << d.id;
     EXPECT_EQ(f->kind, d.kind);

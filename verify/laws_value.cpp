@@ -197,7 +197,7 @@ void add_value_laws(std::vector<Law>& laws) {
        "empty_is_right",
        "value",
        "With a size of 0, results have the right shape and reductions give their identity element.",
-       {.exact = true, .empty = true},
+       {.exact = true, .empty = true, .largest = -1},  // named sizes are not 0
        true,
        computes,
        empty_is_right});
