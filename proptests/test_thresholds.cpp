@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <set>
+#include <sstream>
 
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
@@ -23,6 +24,25 @@ TEST(Thresholds, AreLoweredOrNamedAsObjects) {
   }
   EXPECT_FALSE(kUsualThresholds.lowered);
   EXPECT_EQ(kLoweredThresholds.tile, 16);
+}
+
+/// A row whose kernels are misspelt would be one that no case is drawn for.
+TEST(Thresholds, AreOfKernelsThatThereAre) {
+  std::set<std::string_view> kernels = {"pointwise", "all"};
+  std::set<size_t> had;
+  for (const Op* o : all_operators()) {
+    kernels.insert(o->kernel.name);
+    for (const size_t k : thresholds_of(*o)) had.insert(k);
+  }
+  for (size_t k = 0; k < all_thresholds().size(); ++k) {
+    const Threshold& t = all_thresholds()[k];
+    EXPECT_TRUE(had.contains(k)) << t.name << ": no operator has it";
+    std::istringstream words{std::string(t.kernels)};
+    for (std::string word; words >> word;) {
+      if (word.back() == '~') word.pop_back();
+      EXPECT_TRUE(kernels.contains(word)) << t.name << ": " << word;
+    }
+  }
 }
 
 TEST(Thresholds, AreOfAScope) {
