@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "lamella/core/check.h"
+#include "lamella/core/guard.h"
 #include "lamella/core/pool.h"
 
 namespace lamella {
@@ -17,6 +18,7 @@ namespace {
 struct Trial {
   MemoryTrial::Options options = {};
   int64_t asked = 0, refused = 0;
+  bool live = false;
 };
 thread_local constinit Trial trial{};
 
@@ -88,6 +90,7 @@ bool free_guarded(void* p) {
 bool allocation_is_refused() noexcept {
   if (!detail::memory_on_trial) [[likely]]
     return false;
+  if (!trial.live) return false;
   const int64_t n = trial.asked++;
   const int64_t at = trial.options.fail_at;
   const bool refused = at >= 0 && (n == at || (trial.options.sticky && n > at));
@@ -95,16 +98,30 @@ bool allocation_is_refused() noexcept {
   return refused;
 }
 
+namespace {
+void* watched_block(size_t bytes, bool& refused) {
+  if (!trial.live) return detail::allocate_at_page(bytes);
+  refused = allocation_is_refused() || bytes > trial.options.largest;
+  return refused || !trial.options.guard ? nullptr : allocate_guarded(bytes);
+}
+}  // namespace
+
 void* allocate_raw(size_t bytes) noexcept {
-  if (detail::memory_on_trial) [[unlikely]] {
-    if (allocation_is_refused() || bytes > trial.options.largest) return nullptr;
-    if (trial.options.guard) return allocate_guarded(bytes);
+  if (detail::memory_on_trial || detail::guard_side != GuardSide::None) [[unlikely]] {
+    bool refused = false;
+    void* const block = watched_block(bytes, refused);
+    if (block || refused || (trial.live && trial.options.guard)) return block;
+  }
+  if constexpr (kPoisons) {  // of the exact size: the sanitizer sees what follows
+    void* block = nullptr;
+    return ::posix_memalign(&block, 64, bytes ? bytes : 1) == 0 ? block : nullptr;
   }
   const size_t rounded = (bytes + 63) / 64 * 64;
   return rounded >= bytes ? std::aligned_alloc(64, rounded ? rounded : 64) : nullptr;
 }
 
 void free_raw(void* p) noexcept {
+  if (detail::free_at_page(p)) return;
   if (guarded.load(std::memory_order_relaxed)) [[unlikely]]
     if (free_guarded(p)) return;
   std::free(p);
@@ -156,22 +173,47 @@ void enlist(FreeList& list) {
 }
 }  // namespace detail
 
-MemoryTrial::MemoryTrial(Options options) {
-  LAMELLA_CHECK(!detail::memory_on_trial, Usage, "a trial of memory is live on this thread already");
-  for (detail::FreeList* l = detail::free_lists; l; l = l->next_list) {
-    l->aside = l->head, l->aside_count = l->count;
-    l->head = nullptr, l->count = detail::kFreeListCap;
+namespace detail {
+namespace {
+thread_local constinit bool carriers_aside = false;
+
+void set_aside(FreeList& l) {
+  l.aside = l.head, l.aside_count = l.count;
+  l.head = nullptr, l.count = kFreeListCap;
+}
+void bring_back(FreeList& l) {
+  if (l.head) return;  // it began to be used meanwhile
+  l.head = l.aside, l.count = l.aside_count;
+  l.aside = nullptr, l.aside_count = kPooling ? 0 : kFreeListCap;
+}
+}  // namespace
+
+void watch_memory() {
+  const bool all = trial.live || guard_side == GuardSide::Blocks, carriers = all || guards_elements();
+  elements_apart = trial.live || guards_elements();
+  for (FreeList* l = free_lists; l; l = l->next_list) {
+    const bool is = l == carriers_list ? carriers_aside : memory_on_trial;
+    const bool wanted = l == carriers_list ? carriers : all;
+    if (is != wanted) wanted ? set_aside(*l) : bring_back(*l);
   }
-  trial = {options, 0, 0};
-  detail::memory_on_trial = true;
+  memory_on_trial = all, carriers_aside = carriers;
+}
+}  // namespace detail
+
+void detail::note_damage(size_t bytes, size_t block) {
+  const std::lock_guard lock(guard_mutex);
+  damaged_bytes += int64_t(bytes), damaged_size = block;
+}
+
+MemoryTrial::MemoryTrial(Options options) {
+  LAMELLA_CHECK(!trial.live, Usage, "a trial of memory is live on this thread already");
+  trial = {options, 0, 0, true};
+  detail::watch_memory();
 }
 
 MemoryTrial::~MemoryTrial() {
-  detail::memory_on_trial = false;
-  for (detail::FreeList* l = detail::free_lists; l; l = l->next_list) {
-    l->head = l->aside, l->count = l->aside_count;
-    l->aside = nullptr, l->aside_count = kPooling ? 0 : detail::kFreeListCap;
-  }
+  trial.live = false;
+  detail::watch_memory();
 }
 
 int64_t MemoryTrial::asked() const { return trial.asked; }

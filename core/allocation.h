@@ -15,8 +15,12 @@ void free_raw(void* p) noexcept;
 void* allocate_block(size_t bytes);
 
 namespace detail {
-/// Whether this thread's memory is on trial.
+/// Whether this thread's memory is on trial or guarded (guard.h).
 inline thread_local constinit bool memory_on_trial = false;
+/// Sets that, and has pools stand aside while it is so.
+void watch_memory();
+/// For damaged_memory(): so many bytes were written beside a block of that size.
+void note_damage(size_t bytes, size_t block);
 }  // namespace detail
 
 /// NOTE: [memory trials] While a trial lives, every block its thread asks for comes from malloc (pools stand
@@ -36,13 +40,13 @@ class MemoryTrial {
   explicit MemoryTrial(Options options);
   ~MemoryTrial();
   MemoryTrial(const MemoryTrial&) = delete;
-  /// Allocations asked for so far, with those an operator new of the program counts.
+  /// Allocations asked for so far, with those that the program's operator new counts.
   int64_t asked() const;
   int64_t refused() const;
 };
 
 /// Counts one allocation of this thread's trial, if any: true when it is to be refused. For allocate_raw and
-/// for an operator new that a test program replaces.
+/// for an operator new that a program replaces (verify/heap.cpp).
 bool allocation_is_refused() noexcept;
 /// Guarded blocks that are alive, in all threads.
 int64_t guarded_blocks();

@@ -3,29 +3,35 @@
 
 #include <cstdlib>
 
+#include "lamella/core/yield.h"
+
 namespace lamella {
 
 namespace {
+std::atomic<int64_t> family_blocks{0};  // of malloc
 
 /// Blocks of families come from here alone. A family stays with the tensor that was viewed, which may be an
 /// argument: trials of memory and memory_stats(), which take what outlives a call for lost, do not know them.
 class Blocks {
  public:
   ~Blocks() {
-    while (void* const block = take()) std::free(block);
+    while (void* const block = take()) give_back(block);
     count_ = kMost;  // what dies later on this thread goes straight to malloc
   }
   void* allocate() {
     if (void* const block = take()) return block;
     void* const block = std::aligned_alloc(64, sizeof(Block));
     LAMELLA_CHECK(block, OutOfMemory, "out of memory: a family of views needs {} bytes", sizeof(Block));
+    family_blocks.fetch_add(1, std::memory_order_relaxed);
     return block;
   }
+  int64_t waiting() const { return free_ ? count_ : 0; }
   void free(void* p) {
-    if (count_ >= kMost) return std::free(p);
+    if (count_ >= kMost) return give_back(p);
     static_cast<Block*>(p)->next = free_;
     free_ = static_cast<Block*>(p);
     ++count_;
+    detail::poison(p, sizeof(Block));
   }
 
  private:
@@ -35,8 +41,14 @@ class Blocks {
   };
   void* take() {
     Block* const block = free_;
-    if (block) free_ = block->next, --count_;
+    if (!block) return nullptr;
+    detail::unpoison(block, sizeof(Block));
+    free_ = block->next, --count_;
     return block;
+  }
+  static void give_back(void* block) {
+    family_blocks.fetch_sub(1, std::memory_order_relaxed);
+    std::free(block);
   }
   static constexpr int kMost = kPooling ? 256 : 0;
   Block* free_ = nullptr;
@@ -66,6 +78,7 @@ Family& Family::found(const Tensor& t) {
     members = std::make_unique<std::unordered_set<TensorImpl*>>(std::initializer_list<TensorImpl*>{t.impl()});
   Family* const fresh = make_family(t.dtype());
   fresh->members = std::move(members);
+  detail::yield_point();
   Family* seen = nullptr;
   if (std::atomic_ref(t.impl()->family_).compare_exchange_strong(seen, fresh, std::memory_order_acq_rel))
     return *fresh;
@@ -79,6 +92,7 @@ void Family::list(TensorImpl* member) {
 }
 
 void Family::leave(TensorImpl* member) {
+  detail::yield_point();
   const std::lock_guard lock(mutex);
   members->erase(member);
 }
@@ -87,6 +101,8 @@ Tensors Family::handles() {
   Tensors out;
   if (!members) return out;
   const std::lock_guard lock(mutex);
+  for (const TensorImpl* const member : *members)
+    if (!member->owned_here()) return out;
   out.reserve(members->size());
   for (TensorImpl* const member : *members) {
     member->retain();
@@ -94,5 +110,7 @@ Tensors Family::handles() {
   }
   return out;
 }
+
+int64_t Family::alive() { return family_blocks.load(std::memory_order_relaxed) - blocks.waiting(); }
 
 }  // namespace lamella

@@ -37,8 +37,11 @@ struct Family : RefCounted {
   static void destroy(Family* family);
   /// A member's header lets go; whoever calls has its reference.
   void leave(TensorImpl* member);
-  /// Handles of all members; none where they are not listed.
+  /// Handles of all members; none where they are not listed, or where one belongs to another thread: that may
+  /// be letting go of its last handle just now.
   Tensors handles();
+  /// How many there are: in all threads, without blocks that wait in this one.
+  static int64_t alive();
 
  private:
   void list(TensorImpl* member);

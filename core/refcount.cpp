@@ -5,10 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "lamella/core/yield.h"
+
 namespace lamella {
 namespace detail {
 
 namespace {
+std::atomic<int64_t> records{0};
+
 void merge_all(RefCounted* first) {
   for (RefCounted *object = first, *next; object; object = next) {
     next = object->next_queued;
@@ -45,9 +49,12 @@ ThreadRecord* make_thread_record() {
     std::lock_guard lock(registry_mutex);
     registry.push_back(record.get());
   }
+  records.fetch_add(1, std::memory_order_relaxed);
   thread_end.record = record.get();
   return this_thread_record = record.release();
 }
+
+int64_t thread_records() { return records.load(std::memory_order_relaxed); }
 
 void drain(ThreadRecord* record) {
   RefCounted* objects;
@@ -56,6 +63,7 @@ void drain(ThreadRecord* record) {
     objects = std::exchange(record->queue, nullptr);
     record->pending.store(false, std::memory_order_relaxed);
   }
+  yield_point();
   merge_all(objects);
 }
 
@@ -66,6 +74,7 @@ bool RefCounted::merge() {
   const int32_t local = int32_t(local_);
   local_ = 0;
   owner_.store(no_owner(), std::memory_order_relaxed);
+  detail::yield_point();
   int32_t old = shared_.load(std::memory_order_relaxed);
   int32_t merged;
   do merged = ((old & ~kQueued) | kMerged) + local * kOne;
@@ -77,6 +86,7 @@ bool RefCounted::merge() {
 
 bool RefCounted::release_owner() {
   owner_.store(no_owner(), std::memory_order_relaxed);
+  detail::yield_point();
   const int32_t old = shared_.fetch_or(kMerged, std::memory_order_acq_rel);
   if (old >> 2 != 0 || (old & kQueued)) return false;
   revive();
@@ -85,6 +95,7 @@ bool RefCounted::release_owner() {
 
 bool RefCounted::release_shared() {
   ThreadRecord* const owner = owner_.load(std::memory_order_relaxed);
+  detail::yield_point();
   int32_t old = shared_.load(std::memory_order_relaxed);
   int32_t now;
   do {
@@ -98,6 +109,7 @@ bool RefCounted::release_shared() {
     return true;
   }
   // A negative count means unmerged, so `owner` was read before any merge and names the owner.
+  detail::yield_point();
   std::unique_lock lock(owner->mutex);
   if (owner->dead) {
     lock.unlock();

@@ -22,6 +22,7 @@ struct ThreadRecord {
 namespace detail {
 inline thread_local constinit ThreadRecord* this_thread_record = nullptr;  // inline: one load, no GOT
 ThreadRecord* make_thread_record();
+int64_t thread_records();  ///< made so far: each is kept
 inline ThreadRecord* thread_record() {
   ThreadRecord* r = this_thread_record;
   return r ? r : make_thread_record();
@@ -63,6 +64,9 @@ class RefCounted {
     return owner_.load(std::memory_order_relaxed) == detail::this_thread_record && local_ == 1 &&
            shared_.load(std::memory_order_acquire) == 0;
   }
+  /// Whether this thread alone may destroy it: then a handle may be made even of an object whose last one is
+  /// let go elsewhere just now.
+  bool owned_here() const { return owner_.load(std::memory_order_relaxed) == detail::this_thread_record; }
   /// Makes a dead object the calling thread's, with one reference: it waits in a pool of this thread.
   void revive() {
     if (owner_.load(std::memory_order_relaxed) == detail::this_thread_record) [[likely]]

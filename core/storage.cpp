@@ -5,6 +5,7 @@
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/check.h"
+#include "lamella/core/guard.h"
 #include "lamella/core/tensor.h"
 #include "lamella/core/thresholds.h"
 
@@ -40,6 +41,8 @@ template <size_t kBytes> Storage* new_pooled(size_t nbytes) {
   s->data = static_cast<char*>(block) + kHead;
   s->deleter = free_pooled<kBytes>;
   s->context = s;
+  detail::unpoison(s->data, kBytes);
+  detail::poison(static_cast<char*>(s->data) + nbytes, kBytes - nbytes);
   return s;
 }
 
@@ -70,8 +73,8 @@ StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void
 }
 
 StorageRef allocate_storage(size_t nbytes, Device device) {
-  // A trial looks right beside the data, so they get a block of their own.
-  if (kPooling && nbytes <= kLargestPooled && !detail::memory_on_trial) {
+  // Trials and guards look right beside the elements, which then get a block of their own.
+  if (kPooling && nbytes <= kLargestPooled && !detail::elements_apart) {
     Storage* const s = new_pooled<128>(nbytes);
     s->destroy_queued = detail::queued_storage;
     s->nbytes = nbytes;

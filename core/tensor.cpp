@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lamella/core/family.h"
+#include "lamella/core/guard.h"
 
 namespace lamella {
 
@@ -58,6 +59,7 @@ bool is_plain(const TensorImpl* impl, const Storage* own) {
 
 void free_block(TensorImpl* impl) {
   const size_t bytes = pools[kind_of(impl)].block_bytes;
+  detail::unpoison(impl, bytes);
   if (impl->full) embedded(impl)->~Storage();
   impl->~TensorImpl();
   detail::free_counted(impl, bytes);
@@ -68,6 +70,7 @@ struct PoolOwner {
   ~PoolOwner() {
     for (TensorPool& pool : pools) {
       while (TensorImpl* impl = head_of(pool)) {
+        detail::unpoison(impl, pool.block_bytes);
         pool.head = impl->next_free;
         free_block(impl);
       }
@@ -80,6 +83,7 @@ thread_local PoolOwner pool_owner;
 [[gnu::noinline]] TensorImpl* new_block(Kind kind) {
   for (TensorPool& pool : pools)
     if (!pool.enlisted) detail::enlist(pool);
+  detail::carriers_list = &pools[kFull];
   (void)&pool_owner;
   detail::thread_record();  // the first one may fail: before there is a block to lose
   auto* impl = new (detail::allocate_counted(pools[kind].block_bytes)) TensorImpl;
@@ -96,6 +100,7 @@ thread_local PoolOwner pool_owner;
 }
 
 inline void pop(TensorPool& pool, TensorImpl* head) {
+  detail::unpoison(head, pool.block_bytes);
   pool.head = head->next_free;
   --pool.count;
 }
@@ -110,6 +115,7 @@ inline void push(TensorPool& pool, TensorImpl* impl) {
   impl->next_free = head_of(pool);
   pool.head = impl;
   ++pool.count;
+  detail::poison(impl, pool.block_bytes);
 }
 
 inline TensorImpl* take_block(Kind kind) {
@@ -291,6 +297,7 @@ inline void begin(TensorImpl* impl, size_t rank, int64_t numel, DType dtype, siz
   s->nbytes = nbytes;
   s->birth = detail::birth_serial;
   s->version.store(0, std::memory_order_relaxed);
+  detail::poison(static_cast<char*>(s->data) + nbytes, TensorImpl::kInlineBytes - nbytes);
 }
 
 }  // namespace
@@ -298,7 +305,8 @@ inline void begin(TensorImpl* impl, size_t rank, int64_t numel, DType dtype, siz
 TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
   const int64_t numel = checked_numel(sizes, "empty");
   const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
-  const bool small = nbytes <= TensorImpl::kInlineBytes && device != Device::Meta;
+  const bool small =
+      nbytes <= TensorImpl::kInlineBytes && device != Device::Meta && !detail::guards_elements();
   StorageRef large;
   if (!small && device != Device::Meta) large = allocate_storage(nbytes, device);
   TensorImpl* const impl = small ? take_block(kFull) : TensorImpl::create_bare();
@@ -322,6 +330,7 @@ TensorImpl* TensorImpl::make_on_cpu(Ints sizes, DType dtype) {
   TensorImpl* const impl = head_of(pool);
   if (!impl || has_pending()) [[unlikely]]
     return make_slowly(sizes, dtype, Device::CPU);
+  detail::unpoison(impl, kBlock);
   uint64_t n = 1, step = 1;
   size_t d = sizes.size();
   if (d == 1) {

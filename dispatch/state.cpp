@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "lamella/core/yield.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
 
@@ -18,6 +19,7 @@ uint64_t block_of(uint64_t serial) { return (serial - 1) / kSerialBlock; }
 
 uint64_t next_serial(DispatchState& state) {
   if (state.next_serial == state.serial_end) {
+    yield_point();
     state.next_serial = serial_blocks.fetch_add(kSerialBlock, std::memory_order_relaxed);
     state.serial_end = state.next_serial + kSerialBlock;
   }

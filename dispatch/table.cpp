@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <atomic>
 #include <mutex>
+#include <set>
 
+#include "lamella/core/yield.h"
 #include "lamella/dispatch/bind.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
@@ -296,6 +298,7 @@ const Op* OpTable::find(std::string_view name) const {
 
 const OpTable* OpTable::with(const Op& row) const {
   auto* next = new OpTable(*this);
+  next->made_of_ = nullptr;
   LAMELLA_ASSERT(row.id < next->rows_.size());
   next->rows_[row.id] = &row;
   if (row.form != OpForm::Functional) return next;
@@ -317,21 +320,46 @@ OpTable OpTable::with_each(const std::function<const Op*(const Op&)>& change) co
 
 void OpTable::publish(const OpTable* next) { detail::published_table.store(next, std::memory_order_release); }
 
+void OpTable::publish_made(std::unique_ptr<OpTable> next, const OpTable& of) {
+  next->made_of_ = &of;
+  detail::yield_point();
+  publish(next.release());
+}
+
 void OpTable::add(const OpDef& def) {
   std::lock_guard lock(detail::table_mutex);
   if (detail::under_construction) return TableBuilder::append_all(*detail::under_construction, def);
-  auto next = std::make_unique<OpTable>(detail::first_table());
+  const OpTable& now = detail::first_table();
+  auto next = std::make_unique<OpTable>(now);
   TableBuilder::append_all(*next, def);
-  publish(next.release());
+  publish_made(std::move(next), now);
 }
 
 void OpTable::replace(const OpDef& def) {
   std::lock_guard lock(detail::table_mutex);
-  auto next = std::make_unique<OpTable>(detail::first_table());
+  const OpTable& now = detail::first_table();
+  auto next = std::make_unique<OpTable>(now);
   const Op& base = TableBuilder::put(*next, detail::build_row(def));
   TableBuilder::put_form(*next, base, OpForm::InPlace, detail::has_in_place(base));
   TableBuilder::put_form(*next, base, OpForm::Out, detail::single_result(base) && !base.has(kNoOut));
-  publish(next.release());
+  publish_made(std::move(next), now);
+}
+
+void OpTable::take_back(const OpTable* base) {
+  std::lock_guard lock(detail::table_mutex);
+  std::vector<const OpTable*> made;
+  for (const OpTable* t = &detail::first_table(); t != base; t = t->made_of_) {
+    LAMELLA_CHECK(t, Usage, "take_back: the published table was not made of this one by add and replace");
+    made.push_back(t);
+  }
+  publish(base);
+  std::set<const Op*> rows;
+  for (const OpTable* t : made) {
+    for (size_t id = 0; id < t->rows_.size(); ++id)
+      if (id >= base->rows_.size() || t->rows_[id] != base->rows_[id]) rows.insert(t->rows_[id]);
+    delete t;
+  }
+  for (const Op* row : rows) delete row;
 }
 
 void set_class_hooks(const ClassHooks& hooks) { detail::class_hooks = hooks; }

@@ -37,9 +37,15 @@ class OpTable {
   static void add(const OpDef& def);
   /// Replaces or adds one operator as `add` would, keeping its id: experiments and mutants from plug-ins.
   static void replace(const OpDef& def);
+  /// Publishes `base` again, and frees the snapshots and rows that add and replace have made of it since: for
+  /// laws that register by the thousand. Nobody may be using one. Error usage: what is published was not made
+  /// of `base` by these two.
+  static void take_back(const OpTable* base);
 
  private:
   friend class TableBuilder;
+  static void publish_made(std::unique_ptr<OpTable> next, const OpTable& of);
+  const OpTable* made_of_ = nullptr;  ///< by add and replace
   std::vector<const Op*> rows_;
   std::map<std::string_view, uint32_t, std::less<>> by_name_;
 };

@@ -1,0 +1,18 @@
+// Points at which the order of threads matters, marked: laws on schedules stop a thread there and let others
+// go.
+#pragma once
+
+#include <atomic>
+
+namespace lamella::detail {
+
+/// NOTE: [yield points] Slow paths that threads share (registering, blocks of serials, counts that are
+/// merged, families of views) call yield_point() between their steps. It does nothing unless a law on
+/// schedules has set the hook; nothing that a call of an operator always does has one.
+inline std::atomic<void (*)()> yield_hook{nullptr};
+inline void yield_point() {
+  if (void (*const hook)() = yield_hook.load(std::memory_order_acquire)) [[unlikely]]
+    hook();
+}
+
+}  // namespace lamella::detail
