@@ -76,16 +76,19 @@ std::optional<DrawnFunction> draw_function(Case& c) {
 
 void release(Tensors& results) {
   const MemoryTrial trial({});
-  results.clear();
+  Tensors().swap(results);
 }
 
-Snapshot::Snapshot()
-    : state_(dispatch_state()),
-      birth_(detail::birth_serial),
-      memory_(memory_stats()),
-      guarded_(guarded_blocks()) {}
+Snapshot::Snapshot() : state_(dispatch_state()), birth_(detail::birth_serial), alive_(Alive::now()) {}
 
 std::string Snapshot::changed() const {
+  const int64_t objects = heap_objects();
+  std::string beside = changed_beside_heap();
+  if (!beside.empty() || objects <= alive_.objects) return beside;
+  return format("{} objects of operator new are alive, {} before", objects, alive_.objects);
+}
+
+std::string Snapshot::changed_beside_heap() const {
   const DispatchState& now = dispatch_state();
   if (now.depth != state_.depth) return format("{} levels are live, {} before", now.depth, state_.depth);
   if (now.exclude != state_.exclude) return "masked keys differ";
@@ -97,14 +100,14 @@ std::string Snapshot::changed() const {
     if (now.levels[k].transform != state_.levels[k].transform)
       return format("level {} is not what it was", k);
   if (detail::birth_serial != birth_) return "new storage is given another serial";
-  const MemoryStats memory = memory_stats();
-  if (memory.storages != memory_.storages)
-    return format("{} storages are alive, {} before", memory.storages, memory_.storages);
-  if (memory.blocks != memory_.blocks || memory.bytes != memory_.bytes)
+  const MemoryStats memory = memory_stats(), &before = alive_.memory;
+  if (memory.storages != before.storages)
+    return format("{} storages are alive, {} before", memory.storages, before.storages);
+  if (memory.blocks != before.blocks || memory.bytes != before.bytes)
     return format("{} blocks ({} bytes with storages) are alive, {} ({}) before", memory.blocks, memory.bytes,
-                  memory_.blocks, memory_.bytes);
-  if (guarded_blocks() != guarded_)
-    return format("{} blocks of memory are alive, {} before", guarded_blocks(), guarded_);
+                  before.blocks, before.bytes);
+  if (guarded_blocks() != alive_.guarded)
+    return format("{} blocks of memory are alive, {} before", guarded_blocks(), alive_.guarded);
   return "";
 }
 

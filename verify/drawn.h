@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "lamella/verify/heap.h"
 #include "lamella/verify/law.h"
 
 namespace lamella::verify {
@@ -25,14 +26,16 @@ void release(Tensors& results);
 class Snapshot {
  public:
   Snapshot();
-  /// What differs now; empty when nothing does.
+  /// What differs now; empty when nothing does. Of operator new only what is more counts: lists that are kept
+  /// for the next call may be given up.
   std::string changed() const;
+  /// Likewise without operator new: where the caller keeps objects of its own.
+  std::string changed_beside_heap() const;
 
  private:
   DispatchState state_;
   uint64_t birth_;
-  MemoryStats memory_;
-  int64_t guarded_;
+  Alive alive_;
 };
 
 }  // namespace lamella::verify

@@ -45,6 +45,9 @@ void add_repeat_laws(std::vector<Law>& laws);             ///< laws_repeat.cpp: 
 void add_nonfinite_laws(std::vector<Law>& laws);          ///< laws_nonfinite.cpp: 14
 void add_promise_laws(std::vector<Law>& laws);            ///< laws_promises.cpp: 99 to 104
 void add_attribute_laws(std::vector<Law>& laws);          ///< laws_attributes.cpp: 105
+void add_schedule_laws(std::vector<Law>& laws);           ///< laws_schedules.cpp: 120
+void add_captured_state_laws(std::vector<Law>&);          ///< laws_captured_state.cpp: 121
+void add_schedule_view_laws(std::vector<Law>&);           ///< laws_schedules_views.cpp: 122
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,

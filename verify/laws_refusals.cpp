@@ -231,14 +231,14 @@ class Untouched {
 /// What is wrong with how `way` refuses.
 std::string wrong_refusal(const Case& c, const Way& way) {
   const Untouched before(c, way.written);
-  (void)status_of([&] { way.call(); });  // what is made once for the process is there now
+  const Status raised = status_of([&] { way.call(); });  // what is made once for the process is there now
   const Snapshot snapshot;
-  Status s = status_of([&] { way.call(); });
-  if (!s.raised) return way.ruling.refuses() ? "is accepted, expected " + way.ruling.str() : "";
-  if (const std::string unfit = way.ruling.unfit(c.op, s.code, s.text); !unfit.empty())
-    return "raises " + str(s) + "; " + unfit;
-  s = {};
+  const bool again = status_of([&] { way.call(); }).raised;
+  if (again != raised.raised) return again ? "raises the second time only" : "raises the first time only";
+  if (!again) return way.ruling.refuses() ? "is accepted, expected " + way.ruling.str() : "";
   if (const std::string left = snapshot.changed(); !left.empty()) return "after a refusal: " + left;
+  if (const std::string unfit = way.ruling.unfit(c.op, raised.code, raised.text); !unfit.empty())
+    return "raises " + str(raised) + "; " + unfit;
   if (const std::string changed = before.changed(); !changed.empty()) return "after a refusal: " + changed;
   return "";
 }

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lamella/core/guard.h"
 #include "lamella/verify/record.h"
 #include "lamella/verify/wire.h"
 #include "lamella/verify/worker.h"
@@ -121,6 +122,7 @@ class Processes {
   [[noreturn]] void serve(const Child& c, int fd) {
     RunOptions mine = options_;
     mine.seconds = std::max(0.0, options_.seconds - elapsed());
+    describe_faults(c.position->fault, sizeof c.position->fault);
     Worker worker(mine, c.index, c.position);
     worker.resume(c.earlier);
     for (const auto& [op, law] : skipped_) worker.skip(op, law);
@@ -214,6 +216,7 @@ class Processes {
     crash.law = law.id;
     crash.kind = end_of(status);
     crash.where = format(" (case {} of seed {})", at.index, options_.seed);
+    if (at.fault[0]) crash.where += format(": {}", at.fault);
     crash.message = crash.kind + crash.where;
     crash.blob = to_blob(record_of(law, op, choices, {}));
     crash.index = at.index, crash.process = c.index;

@@ -16,6 +16,7 @@ struct Position {
   uint64_t bursts = 0;  ///< in `ran`, the running one too
   uint64_t room = 0;    ///< of `ran`; what comes later is not kept
   Burst* ran = nullptr;
+  char fault[120] = "";  ///< beside which block it read or wrote, when that has ended it
 };
 
 /// Scrambles: equal only for equal numbers.

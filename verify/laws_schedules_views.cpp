@@ -1,0 +1,102 @@
+// The law of views that die anywhere: other threads make and drop views of memory that a level takes.
+#include "lamella/ops/functions.h"
+#include "lamella/transforms/grad.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
+#include "lamella/verify/thread_schedule.h"
+
+namespace lamella::verify {
+
+namespace {
+
+struct ViewPlan {
+  uint32_t given;  ///< views that the level's thread makes and another drops
+  uint32_t made;   ///< views that the other makes and drops
+  Schedule schedule;
+};
+
+/// Fresh memory full of 2 x, written while another thread has views of it.
+Function twice_by_write(const Case& c, const ViewPlan& plan, std::string& raised) {
+  return [&c, plan, &raised](const Tensors& xs) {
+    const Tensor z = zeros(xs[0].sizes(), xs[0].dtype());
+    const auto view_of_z = [&] { return call_boxed(c.op, c.with({c.tensors()[0]}, {z}))[0]; };
+    Tensors given;
+    for (uint32_t k = 0; k < plan.given; ++k) given.push_back(view_of_z());
+    const DispatchState::Captured captured = DispatchState::capture();
+    const auto other = [&] {
+      const ScopedState state(captured);
+      Tensors views = std::move(given);
+      for (uint32_t k = 0; k < plan.made; ++k) {
+        Schedule::yield();
+        views.push_back(view_of_z());
+      }
+      while (!views.empty()) {
+        Schedule::yield();
+        views.pop_back();
+      }
+    };
+    const auto here = [&] {
+      Schedule::yield();
+      const Tensor twice = xs[0] * 2;
+      Schedule::yield();
+      z.copy_(twice);
+    };
+    const std::vector<std::string> said = plan.schedule.run({other}, here);
+    for (const std::string& s : said)
+      if (raised.empty()) raised = s;
+    return Tensors{z};
+  };
+}
+
+Verdict views_die_anywhere(Case& c) {
+  if (c.tensors().size() != 1) return Verdict::discard();
+  const Tensor x = plain_copy(c.at(c.tensors()[0]));
+  Tensors views;
+  if (x.numel() == 0 || !is_inexact(x.dtype()) ||
+      status_of([&] { views = call_boxed(c.op, c.with({c.tensors()[0]}, {x})); }).raised ||
+      views.size() != 1 || !views[0].shares_storage(x))
+    return Verdict::discard();
+  // Views of parts of complex numbers are no strided parts of what was viewed: their memory stays plain.
+  const bool stays_plain = views[0].dtype() != x.dtype();
+  views.clear();
+  const uint32_t given = c.draw.below(3), made = c.draw.below(3);
+  const ViewPlan plan{given, made, Schedule(c.draw.word(), c.draw.flag())};
+  const Tensor u = plain_copy(c.direction(x));
+  std::string raised;
+  Tensors got;
+  const Function f = twice_by_write(c, plan, raised);
+  const Status s = status_of([&] { got = vjp(f, {x}).pullback({u}); });
+  // Whether another thread lets go of a view that it has made just now cannot be told: it may be refused.
+  const bool refused = raised.find("and has views") != std::string::npos;
+  std::string wrong;
+  if (refused && (made > 0 || (stays_plain && given > 0))) return Verdict::pass(1);
+  if (!raised.empty()) wrong = "raised: " + raised;
+  else if (s.raised) wrong = str(s);
+  else wrong = disagrees(got[0], mul(u, 2.0), Agreement::Bitwise);
+  if (wrong.empty()) return Verdict::pass(1);
+  return Verdict::fail(
+      format("{} views given away and {} made by another thread, all dropped there: ", given, made) + wrong,
+      cpp_tensor("a0", x) + "  // z = zeros, views of it by " + c.op.name +
+          ", dropped on another thread; z.copy_(x * 2) inside vjp\n",
+      1);
+}
+
+bool views_one(const Op& op) { return is_view(op) && has_vjp(op) && op.tensor_params.size() == 1; }
+
+}  // namespace
+
+void add_schedule_view_laws(std::vector<Law>& laws) {
+  laws.push_back(
+      {122,
+       "views_die_anywhere",
+       "dispatch",
+       "A level may write its values to fresh memory while another thread drops views of it; those "
+       "that the other has made itself may make it refuse, and nothing else may.",
+       {.dtypes = kInexact, .tame = true, .max_numel = 12},
+       false,
+       views_one,
+       views_die_anywhere});
+}
+
+}  // namespace lamella::verify
