@@ -303,6 +303,8 @@ inline void begin(TensorImpl* impl, size_t rank, int64_t numel, DType dtype, siz
 }  // namespace
 
 TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
+  // The short way may have opened the block on top of the pool and not taken it.
+  if (kPoisons && head_of(pools[kFull])) detail::poison(head_of(pools[kFull]), kBlock);
   const int64_t numel = checked_numel(sizes, "empty");
   const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
   const bool small =
