@@ -25,8 +25,9 @@ function(lamella_planted_fault way says)
   set_tests_properties(sanitized.pools.${way} PROPERTIES FIXTURES_REQUIRED sanitized TIMEOUT 60
     PASS_REGULAR_EXPRESSION "${says}")
 endfunction()
-foreach(way read_behind_elements write_behind_elements read_behind_pooled write_behind_pooled write_behind_reused
-            read_waiting_header write_waiting_block read_waiting_after_miss read_waiting_family)
+foreach(way read_behind_elements write_behind_elements read_behind_pooled write_behind_pooled
+            write_behind_reused read_waiting_header write_waiting_block read_waiting_after_miss
+            read_waiting_family)
   lamella_planted_fault(${way} "AddressSanitizer: use-after-poison")
 endforeach()
 foreach(way read_behind_block write_behind_block read_behind_own)

@@ -10,10 +10,12 @@
 #include <fstream>
 #include <poll.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lamella/core/guard.h"
 #include "lamella/verify/record.h"
 #include "lamella/verify/wire.h"
 
@@ -56,7 +58,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 double since(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+/// Beside which block a process read or wrote that has ended so: memory that it shares with this one.
+constexpr size_t kFaultText = 120;
+char* fault_text() {
+  static void* const page =
+      ::mmap(nullptr, kFaultText, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  return page == MAP_FAILED ? nullptr : static_cast<char*>(page);
+}
+
 [[noreturn]] void answer(const std::function<Verdict()>& check, int fd) {
+  if (fault_text()) describe_faults(fault_text(), kFaultText);
   const rlimit none{0, 0};
   ::setrlimit(RLIMIT_CORE, &none);
   const std::string text = encode(check()) + '\n';
@@ -88,6 +99,8 @@ std::string heard(pid_t pid, int fd, double seconds) {
 Verdict check_apart(const std::function<Verdict()>& check, double seconds) {
   int ends[2];
   LAMELLA_CHECK(::pipe(ends) == 0, Usage, "verify: no pipe: {}", std::strerror(errno));
+  char* const fault = fault_text();
+  if (fault) fault[0] = 0;
   const pid_t pid = ::fork();
   LAMELLA_CHECK(pid >= 0, Usage, "verify: no process: {}", std::strerror(errno));
   if (pid == 0) {
@@ -103,7 +116,9 @@ Verdict check_apart(const std::function<Verdict()>& check, double seconds) {
     said.pop_back();
     return decode_verdict(said);
   }
-  return Verdict::fail(end_of(status));  // also where it exited in the middle with status 0
+  std::string ended = end_of(status);  // also where it exited in the middle with status 0
+  if (fault && fault[0]) ended += format(": {}", static_cast<const char*>(fault));
+  return Verdict::fail(ended);
 }
 
 namespace {

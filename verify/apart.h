@@ -25,7 +25,8 @@ double processor_time(int pid);
 bool wants_to_run(int pid);
 
 /// Runs `check` in a fork of this process. One that kills its process, or takes more than `seconds` of
-/// processor time, or waits for twice as long using none, fails: the message is end_of() and the kind is it.
+/// processor time, or waits for twice as long using none, fails: the kind is end_of(), and so is the message,
+/// with the fault beside a guarded block, if it was one.
 Verdict check_apart(const std::function<Verdict()>& check, double seconds);
 
 /// shrink() with `check`, if there is one, in the place of run_check(law, op, …).

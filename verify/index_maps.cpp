@@ -292,22 +292,35 @@ Sizes eye_sizes(const Asked& a) {
 }
 Origin of_eye(const Asked&, size_t, const Dims& at) { return {-1, {}, -1, int64_t(at[0] == at[1])}; }
 
-struct Steps {
-  double start = 0, end, step = 1;
-  explicit Steps(const Asked& a) : end(a.get<Scalar>("start").to<double>()) {
-    if (!a.none("end")) start = end, end = a.get<Scalar>("end").to<double>();
-    if (!a.none("step")) step = a.get<Scalar>("step").to<double>();
+template <class N> struct Steps {
+  N start = 0, end, step = 1;
+  explicit Steps(const Asked& a) : end(number(a, "start")) {
+    if (!a.none("end")) start = end, end = number(a, "end");
+    if (!a.none("step")) step = number(a, "step");
   }
+  static N number(const Asked& a, std::string_view name) {
+    return a.get<Scalar>(name).to<std::conditional_t<std::is_same_v<N, double>, double, int64_t>>();
+  }
+  N at(int64_t n) const { return start + N(n) * step; }
+  bool has(int64_t n) const { return step > 0 ? at(n) < end : at(n) > end; }
 };
+/// Integers at the ends of i64 are no doubles.
+bool steps_are_whole(const Asked& a) {
+  for (const std::string_view name : {"start", "end", "step"})
+    if (!a.none(name) && a.get<Scalar>(name).kind() != DType::I64) return false;
+  return true;
+}
 Sizes arange_sizes(const Asked& a) {
-  const Steps s(a);
   int64_t n = 0;
-  while (s.step > 0 ? s.start + double(n) * s.step < s.end : s.start + double(n) * s.step > s.end) ++n;
+  if (steps_are_whole(a))
+    for (const Steps<__int128> s(a); s.has(n);) ++n;
+  else
+    for (const Steps<double> s(a); s.has(n);) ++n;
   return {Dims{n}};
 }
 Origin of_arange(const Asked& a, size_t, const Dims& at) {
-  const Steps s(a);
-  return {-1, {}, -1, s.start + double(at[0]) * s.step};
+  if (steps_are_whole(a)) return {-1, {}, -1, int64_t(Steps<__int128>(a).at(at[0]))};
+  return {-1, {}, -1, Steps<double>(a).at(at[0])};
 }
 
 /// Indices of the elements that are not 0, one a row.

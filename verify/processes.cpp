@@ -216,8 +216,7 @@ class Processes {
     crash.law = law.id;
     crash.kind = end_of(status);
     crash.where = format(" (case {} of seed {})", at.index, options_.seed);
-    if (at.fault[0]) crash.where += format(": {}", at.fault);
-    crash.message = crash.kind + crash.where;
+    crash.message = crash.kind + (at.fault[0] ? format(": {}", at.fault) : "") + crash.where;
     crash.blob = to_blob(record_of(law, op, choices, {}));
     crash.index = at.index, crash.process = c.index;
     ran_before_[id_of(crash)] = bursts_before(c, at.bursts);

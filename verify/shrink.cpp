@@ -2,6 +2,7 @@
 // way; then says which parts of the case matter.
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <unordered_set>
 
@@ -12,7 +13,7 @@ namespace lamella::verify {
 std::string failure_kind(const Verdict& v) {
   const std::string& m = v.message;
   for (const char* const ended : {"crashed: ", "exited with status ", "did not end"})
-    if (m.starts_with(ended)) return m;
+    if (m.starts_with(ended)) return m.substr(0, m.find(": ", std::strlen(ended)));  // without the fault
   for (const char* const word : {"levels are live", "masked keys", "live modes"})
     if (m.find(word) != std::string::npos) return "state";
   if (const size_t at = m.rfind("error "); at != std::string::npos)
