@@ -14,7 +14,7 @@ namespace lamella::verify {
 namespace {
 
 using Microseconds = std::chrono::microseconds;
-constexpr Microseconds kPatience{100}, kStart{500};
+constexpr Microseconds kMeeting{100}, kMeetingBegins{500};
 constexpr int kMostTurns = 40;  ///< of a case: then each runs to its end
 
 uint64_t next_random(uint64_t& state) {
@@ -62,7 +62,7 @@ struct Participant {
       return;
     }
     std::unique_lock lock(round.mutex);
-    round.wait_for_turn(lock, me, kStart);
+    round.wait_for_turn(lock, me, kMeetingBegins);
   }
   void yield() {
     if (!round.turns) return pause();
@@ -73,7 +73,7 @@ struct Participant {
     if (next == me) return;
     round.turn = next;
     round.changed.notify_all();
-    round.wait_for_turn(lock, me, kPatience);
+    round.wait_for_turn(lock, me, kMeeting);
   }
   void pause() {
     const uint64_t r = next_random(random);
