@@ -7,6 +7,7 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
 #include "lamella/verify/compare.h"
+#include "lamella/verify/law.h"
 #include "lamella/verify/runner.h"
 
 namespace {
@@ -137,6 +138,22 @@ TEST(Thresholds, BugsBeyondThemAreSeen) {
       }
     EXPECT_GT(failures, 0);
   }
+}
+
+/// The counterexample is of the first size that is wrong.
+TEST(Thresholds, BugsBeyondThemShrinkToThem) {
+  const Law& law = *find_law("equals_where_exact");
+  const ScopedTable pinned(wrong_from<1000>("cumsum"));
+  const Op& row = op("cumsum");
+  for (uint64_t i = 1; i < 20000; ++i) {
+    const Choices choices = choices_of(1, law, row, i);
+    if (run_check(law, row, choices).kind != Verdict::Fail) continue;
+    const Shrunk s = shrink(law, row, choices, {.milliseconds = 10000, .executions = 600});
+    const Case c(row, s.choices, law.options);
+    EXPECT_EQ(c.at(c.tensors()[0]).numel(), 1000);
+    return;
+  }
+  FAIL() << "no case is so large";
 }
 
 }  // namespace

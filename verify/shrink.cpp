@@ -124,10 +124,25 @@ class Reducer {
     return zero(from, middle) || right;
   }
 
+  /// see NOTE: [named sizes]: the least number that still fails, if all above it do
+  bool lower_name(size_t i) {
+    bool any = false;
+    for (uint32_t step = 1u << 12; step > 0; step /= 2) {
+      if (i >= best_.choices.size() || best_.choices[i] >> 16 != kNamedSize) break;
+      if ((best_.choices[i] & 0xffff) < step) continue;
+      Choices candidate = best_.choices;
+      candidate[i] -= step;
+      any |= accept(std::move(candidate));
+    }
+    return any;
+  }
+
   /// Words are read modulo small numbers: the residue says as much as the word.
   bool lower_words() {
     bool any = false;
     for (size_t i = 0; i < best_.choices.size() && !expired(); ++i) {
+      any |= lower_name(i);
+      if (i >= best_.choices.size()) break;
       const uint32_t w = best_.choices[i];
       for (const uint32_t v : {1u, 2u, w % 8, w % 24, w % 256, w % 65536}) {
         if (v >= w || i >= best_.choices.size()) continue;
