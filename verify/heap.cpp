@@ -114,9 +114,10 @@ std::string Alive::beyond(const Alive& before) const {
 
 using lamella::verify::freed;
 using lamella::verify::made;
-void* operator new(size_t bytes) { return made(bytes, 1); }
-void* operator new(size_t bytes, std::align_val_t align) { return made(bytes, size_t(align)); }
-void operator delete(void* p) noexcept { freed(p); }
-void operator delete(void* p, size_t) noexcept { freed(p); }
-void operator delete(void* p, std::align_val_t) noexcept { freed(p); }
-void operator delete(void* p, size_t, std::align_val_t) noexcept { freed(p); }
+// Weak: a program, or a sanitizer, that has its own keeps it, and nothing of operator new is counted there.
+[[gnu::weak]] void* operator new(size_t bytes) { return made(bytes, 1); }
+[[gnu::weak]] void* operator new(size_t bytes, std::align_val_t align) { return made(bytes, size_t(align)); }
+[[gnu::weak]] void operator delete(void* p) noexcept { freed(p); }
+[[gnu::weak]] void operator delete(void* p, size_t) noexcept { freed(p); }
+[[gnu::weak]] void operator delete(void* p, std::align_val_t) noexcept { freed(p); }
+[[gnu::weak]] void operator delete(void* p, size_t, std::align_val_t) noexcept { freed(p); }

@@ -10,8 +10,9 @@
 namespace lamella::verify {
 
 /// NOTE: [counted heap] A program that asks this has an operator new that counts, for each thread without a
-/// lock, and that trials of memory may refuse (MemoryTrial). Objects made on one thread and freed on another,
-/// and by threads that have ended, are in the sum. What malloc alone knows is not.
+/// lock, and that trials of memory may refuse (MemoryTrial), unless it has one of its own. Objects made on
+/// one thread and freed on another, and by threads that have ended, are in the sum. What malloc alone knows
+/// is not.
 int64_t heap_objects();
 
 /// All of it at one moment.
