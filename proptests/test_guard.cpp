@@ -107,6 +107,12 @@ void loses_shape(Frame& f) {
   lost().push_back(t.impl()->heap);
   t.impl()->rank = 0;  // its heap block is nobody's
 }
+void loses_small_tensor(Frame& f) {
+  const Tensor t = make_tensor(Dims{3}, DType::F64);
+  t.impl()->retain();
+  lost().push_back(t.impl());
+  f.results[0] = mul(f.tensor(0), 2.0);
+}
 void loses_family(Frame& f) {
   const Tensor t = zeros({3}, DType::F64);
   Family::of(t).retain();
@@ -150,10 +156,13 @@ TEST(GuardedCases, EndWithWhoReadsBehindAnArgument) {
 TEST(LeaksOfCases, AreSeenWhenTheyComeEachTime) {
   add_wrong("loses_object(Tensor x) -> Tensor", nullptr, loses_object);
   add_wrong("loses_shape(Tensor x) -> Tensor", nullptr, loses_shape);
+  add_wrong("loses_small_tensor(Tensor x) -> Tensor", nullptr, loses_small_tensor);
   add_wrong("loses_family(Tensor x) -> Tensor", nullptr, loses_family);
   add_wrong("keeps_once(Tensor x) -> Tensor", nullptr, keeps_once);
   EXPECT_NE(first_failure("calls_repeat", "loses_object", 5).message.find("operator new"), std::string::npos);
   EXPECT_NE(first_failure("calls_repeat", "loses_shape", 5).message.find("operator new"), std::string::npos);
+  EXPECT_NE(first_failure("calls_repeat", "loses_small_tensor", 5).message.find("blocks more"),
+            std::string::npos);
   EXPECT_NE(first_failure("calls_repeat", "loses_family", 5).message.find("families"), std::string::npos);
   EXPECT_EQ(first_failure("calls_repeat", "keeps_once", 5).message, "");
 }
