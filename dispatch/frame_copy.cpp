@@ -7,6 +7,30 @@
 
 namespace lamella {
 
+void check_defined(const Frame& frame) {
+  const Op& op = *frame.op;
+  for (const uint8_t i : op.tensor_params) {
+    const Param& p = op.schema.params[i];
+    LAMELLA_CHECK(p.optional || !frame.none(i), Undefined, "{}: argument \"{}\" is None; expected a tensor",
+                  op.base->name, p.name);
+    for (const Tensor& t : tensors_at(frame, i))
+      LAMELLA_CHECK(p.optional || t.defined(), Undefined,
+                    "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
+                    p.name);
+  }
+}
+
+void check_one_device(const Frame& frame) {
+  const Tensor* first = nullptr;
+  for_each_tensor(frame, [&](const Tensor& t, int i, int) {
+    if (!t.defined()) return;
+    if (!first) first = &t;
+    LAMELLA_CHECK(t.device() == first->device(), Device,
+                  "{}: {} is on {}, expected {} as the tensors before it", frame.op->base->name,
+                  frame.op->schema.params[size_t(i)].name, name(t.device()), name(first->device()));
+  });
+}
+
 FrameCopy::Rare& FrameCopy::rare() {
   if (!rare_) rare_ = std::make_unique<Rare>();
   return *rare_;

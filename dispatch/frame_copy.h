@@ -43,6 +43,11 @@ template <class F> void for_each_tensor(const Frame& frame, F&& f) {
   }
 }
 
+/// Raises undefined for the first tensor argument that is None or an undefined tensor and may not be.
+[[gnu::cold]] void check_defined(const Frame& frame);
+/// Raises device for the first tensor argument that is on another device than those before it.
+[[gnu::cold]] void check_one_device(const Frame& frame);
+
 /// NOTE: [frames with replaced arguments] Starts as the frame's own pointers; what is set lives here. Up to
 /// kInline tensors need no heap.
 class FrameCopy {

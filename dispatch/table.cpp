@@ -41,38 +41,28 @@ void level_cell_with_functions(Frame& frame, int key) {
   transform->call_with_functions(frame, key);
 }
 
-/// Which argument no backend would take: an undefined tensor, or one on another device. A body asks its
-/// tensors for sizes and dtypes before any backend sees them, and would speak of the operators that it calls.
-[[gnu::cold, gnu::noinline]] void refuse_arguments(const Frame& frame) {
-  const Op& op = *frame.op;
-  const Tensor* first = nullptr;
-  for_each_tensor(frame, [&](const Tensor& t, int i, int) {
-    const Param& p = op.schema.params[size_t(i)];
-    LAMELLA_CHECK(t.defined() || p.optional, Undefined,
-                  "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
-                  p.name);
-    if (!t.defined()) return;
-    // A mode may move what the body hands it: then it has the say.
-    LAMELLA_CHECK(!first || t.device() == first->device() || lamella::dispatch_state().modes, Device,
-                  "{}: {} is on {}, expected {} as the other arguments", op.base->name, p.name,
-                  name(t.device()), name(first->device()));
-    first = &t;
-  });
-}
-
-/// Of rows that say what they are about: those are asked for undefined tensors first.
+/// Of rows that say what they are about. Their bodies ask tensors for sizes and dtypes before any backend
+/// sees them, and would speak of the operators that they call.
 void defined_composite_cell(Frame& frame, int) {
   bool usual = frame.op->simple;
   for (const uint8_t i : frame.op->tensor_params)
     usual = usual && frame.args[i] && frame.arg<Tensor>(i).defined();
   if (!usual) [[unlikely]]
-    refuse_arguments(frame);
+    check_defined(frame);
   try {
     frame.op->composite(frame);
   } catch (const Error& e) {
-    if (e.code() == ErrorCode::Device) refuse_arguments(frame);
+    // Not before: a mode may move what the body hands it.
+    if (e.code() == ErrorCode::Device) check_one_device(frame);
     throw;
   }
+}
+/// Likewise where all tensors are on the CPU, as its key says, and arguments `i` are those that must be
+/// there.
+template <int... i> void cpu_composite_cell(Frame& frame, int) {
+  if (!(frame.arg<Tensor>(i).defined() && ...)) [[unlikely]]
+    check_defined(frame);
+  frame.op->composite(frame);
 }
 void composite_cell(Frame& frame, int) { frame.op->composite(frame); }
 void body_cell(Frame& frame, int) { frame.op->body(frame); }
@@ -101,6 +91,14 @@ void fill_cells(Op& op) {
   if (op.form == OpForm::Functional && op.composite) {
     const bool asked = op.infer && !op.tensor_params.empty();
     for (Cell& cell : op.cells) cell = asked ? defined_composite_cell : composite_cell;
+    if (asked && op.simple) {
+      std::vector<uint8_t> needed;
+      for (const uint8_t i : op.tensor_params)
+        if (!op.schema.params[i].optional) needed.push_back(i);
+      Cell& cell = op.cells[int(Device::CPU)];
+      if (needed == std::vector<uint8_t>{0}) cell = cpu_composite_cell<0>;
+      if (needed == std::vector<uint8_t>{0, 1}) cell = cpu_composite_cell<0, 1>;
+    }
     // A definition's results lie in memory of their own, a view's may not.
     if (op.kernel.reference && !op.schema.returns_alias)
       op.cells[int(Device::Reference)] = class_hooks.backend;

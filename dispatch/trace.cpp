@@ -42,8 +42,9 @@ void Trace::on_call(const Frame& frame, KeySet, int chosen) {
   if (op.properties & (kRandom | kAmbient)) include |= state.ambient;
   if (op.takes_functions) include |= live_levels().bits;  // and base autograd, always
   line += "  include " + live_keys_text(live_part(include));
-  // Most cells of a composite are one: that of the reference column may run its definition.
-  const bool composed = op.composite && op.cells[chosen] == op.cells[int(Device::CPU)];
+  // A composite's cells run the same, but for that of the reference column, which may run its definition.
+  const bool composed =
+      op.composite && (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)]);
   line += "   -> " + (composed ? std::string("composite") : live_key_name(chosen));
   text_ += line + "\n";
   ++depth_;

@@ -44,7 +44,7 @@ TEST(WriteErrors, Out) {
       [overlap] add: out is f64[3] with strides [0]; expected elements that share no memory: clone it \
       before writing)");
   EXPECT_INLINE(refused_plainly("add_out", {to_device(x23(), "reference"), x23(), x23()}), R"(
-      [device] add: a is on cpu, expected reference as the other arguments)");
+      [device] add: a is on cpu, expected reference as out)");
 }
 
 TEST(WriteErrors, SharedMemory) {
@@ -66,13 +66,13 @@ TEST(WriteErrors, SharedMemory) {
 
 TEST(DeviceErrors, Mixed) {
   EXPECT_INLINE(refused("add", {x23(), to_device(x23(), "reference")}), R"(
-      [device] add: a is on cpu, expected reference as the other arguments)");
+      [device] add: b is on reference, expected cpu as the tensors before it)");
   EXPECT_INLINE(refused("cat", {Tensors{x23(), to_device(x23(), "reference")}}), R"(
-      [device] cat: tensors is on cpu, expected reference as the other arguments)");
+      [device] cat: tensors is on reference, expected cpu as the tensors before it)");
   EXPECT_INLINE(refused("to_device", {x23(), std::string("gpu")}), R"(
       [device] to_device: device = "gpu", expected "cpu", "reference" or "meta")");
   EXPECT_INLINE(refused("where", {of({2, 3}, DType::Bool), to_device(x23(), "reference"), x23()}), R"(
-      [device] where: condition is on cpu, expected reference as the other arguments)");
+      [device] where: x is on reference, expected cpu as the tensors before it)");
 }
 
 TEST(DeviceErrors, OfTheTarget) {

@@ -7,6 +7,7 @@
 
 #include "lamella/core/family.h"
 #include "lamella/core/thresholds.h"
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/define.h"
 
 namespace lamella::ops {
@@ -143,12 +144,12 @@ inline bool sent_up(Frame& f) {
 }
 
 [[gnu::noinline]] void check_args_slowly(const Frame& f, int key) {
-  const auto check = [&](const Tensor& t, int i) {
-    LAMELLA_CHECK(t.defined(), Undefined,
-                  "{}: argument \"{}\" is an undefined tensor; expected a defined one", op_name(f),
-                  arg_name(f, i));
-    LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as the other arguments",
-                  op_name(f), arg_name(f, i), name(t.device()), name(Device(key)));
+  check_defined(f);
+  check_one_device(f);
+  for_each_tensor(f, [&](const Tensor& t, int i, int) {
+    if (!t.defined()) return;
+    LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as out", op_name(f),
+                  arg_name(f, i), name(t.device()), name(Device(key)));
     // A mode that lies where the wrapper's level did lets it through.
     if (const uint64_t levels = t.keys() >> kFirstLevelKey; levels != 0 && !t.impl()->storage)
       raise_escaped(f, kFirstLevelKey + std::countr_zero(levels));
@@ -156,17 +157,7 @@ inline bool sent_up(Frame& f) {
     LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(t.dtype()), DType,
                   "{}: {} is {}, a dtype of the reference column only; expected a public one", op_name(f),
                   arg_name(f, i), t);
-  };
-  for (const uint8_t i : f.op->tensor_params) {
-    if (f.none(i)) {
-      LAMELLA_CHECK(f.op->schema.params[i].optional, Undefined,
-                    "{}: argument \"{}\" is None; expected a tensor", op_name(f), arg_name(f, i));
-      continue;
-    }
-    if (f.op->schema.params[i].kind == ParamKind::TensorList)
-      for (const Tensor& t : f.tensors(i)) check(t, i);
-    else if (f.tensor(i).defined() || !f.op->schema.params[i].optional) check(f.tensor(i), i);
-  }
+  });
 }
 
 /// A look at what most arguments are; who is anything else is asked why.
@@ -274,12 +265,8 @@ void definition_cell(Frame& f) {
 }
 
 void backend_cell(Frame& f, int key) {
-  if (key == int(Device::CPU)) {
-    if (run_line(f)) return;
-  } else if (f.op->composite) {
-    return definition_cell(f);
-  }
-  run_general(f, key);
+  if (key == int(Device::CPU) && run_line(f)) return;
+  f.op->composite ? definition_cell(f) : run_general(f, key);
 }
 
 /// Whether a view of x, by any operator but detach(), belongs to x's family: not in scopes without
@@ -346,8 +333,11 @@ void out_cell(Frame& f, int key) {
   Frame base = f;
   base.op = f.op->base;
   base.args = f.args + 1;
-  LAMELLA_CHECK(int(target.device()) == key, Device, "{}: out is on {}, expected {} as the arguments",
-                op_name(base), name(target.device()), name(Device(key)));
+  if (int(target.device()) != key) [[unlikely]] {
+    check_one_device(base);
+    fail(ErrorCode::Device, "{}: out is on {}, expected {} as the arguments", op_name(base),
+         name(target.device()), name(Device(key)));
+  }
   LAMELLA_ASSERT(target.impl()->storage || key == int(Device::Meta));
   write_into(base, target, "out", key);
 }
