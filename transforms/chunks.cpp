@@ -8,6 +8,16 @@
 
 namespace lamella {
 
+void refuse_lanes(const VmapOptions& o, const Tensors& xs, size_t i, size_t first) {
+  const int64_t n = xs[i].size(mapped_dim(o, xs, i));
+  if (o.size >= 0)
+    fail(ErrorCode::MappedSize, "vmap: argument {} ({}) has {} lanes, size = {}; expected equal sizes", i,
+         xs[i], n, o.size);
+  fail(ErrorCode::MappedSize,
+       "vmap: argument {} ({}) has {} lanes, argument {} ({}) has {}; expected equal sizes", i, xs[i], n,
+       first, xs[first], xs[first].size(mapped_dim(o, xs, first)));
+}
+
 namespace {
 Tensors lanes_of(const VmapOptions& o, const Tensors& xs, int64_t from, int64_t to) {
   Tensors out = xs;

@@ -35,6 +35,11 @@ inline int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
   return d == kNone ? kNone : wrap_mapped(d, xs[i].rank(), "in_dims", xs[i]);
 }
 
+/// Raises mapped_size: argument i has not as many lanes as `size` says or, where it is not given, as argument
+/// `first`. Apart, so that what is compiled with vmap's short way stays small enough to be put in line.
+[[noreturn, gnu::cold]] void refuse_lanes(const VmapOptions& options, const Tensors& xs, size_t i,
+                                          size_t first);
+
 /// What vmap does for a `chunk` other than 0; `size` lanes in all.
 Tensors in_chunks(const Function& f, const VmapOptions& options, int64_t size, const Tensors& xs);
 

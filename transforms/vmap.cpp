@@ -174,13 +174,6 @@ class Vmap final : public Interpreter {
     return true;
   }
 
-  /// Shape functions, which come first, ask every tensor for its sizes.
-  [[gnu::cold, gnu::noinline]] static void refuse_undefined(const Op& op, int i) {
-    LAMELLA_CHECK(op.schema.params[size_t(i)].optional, Undefined,
-                  "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
-                  op.schema.params[size_t(i)].name);
-  }
-
   [[gnu::noinline]] void batch(Frame& f) {
     const Op& op = *f.op;
     FrameCopy values(f);
@@ -190,7 +183,7 @@ class Vmap final : public Interpreter {
     for_each_tensor(f, [&](const Tensor& t, int i, int element) {
       const VmapWrapper* w = wrapper(f, t);
       if (!w && !t.defined()) [[unlikely]]
-        refuse_undefined(op, i);
+        check_defined(f);  // shape functions, which come first, ask every tensor for its sizes
       if (w) values.set(i, element, w->value);
       if (is_list(op, i)) list_dims[i].push_back(w ? w->dim : kNotMapped);
       else if (w) dims[i] = w->dim;
@@ -341,12 +334,8 @@ int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
     const int d = mapped_dim(o, xs, i);
     if (d == kNone) continue;
     const int64_t n = xs[i].size(d);
-    LAMELLA_CHECK(o.size < 0 || n == o.size, MappedSize,
-                  "vmap: argument {} ({}) has {} lanes, size = {}; expected equal sizes", i, xs[i], n,
-                  o.size);
-    LAMELLA_CHECK(size < 0 || n == size, MappedSize,
-                  "vmap: argument {} ({}) has {} lanes, argument {} ({}) has {}; expected equal sizes", i,
-                  xs[i], n, first, xs[first], size);
+    if (size >= 0 && n != size) [[unlikely]]
+      refuse_lanes(o, xs, i, first);
     if (size < 0) first = i;
     size = n;
   }

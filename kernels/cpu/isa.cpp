@@ -83,16 +83,19 @@ const Bodies& usual_bodies() {
   return bodies;
 }
 
-const Bodies& tiny_bodies() {
+[[gnu::cold, gnu::noinline]] const Bodies& tiny_bodies() {
   static const Bodies bodies(
       {"tiny", find_tiny_line, chosen().cast, tiny::find_fold, tiny::find_softmax, chosen().gemm}, true);
   return bodies;
 }
 
-// Asks for the usual ones first: they read the environment.
+// Asks for the usual ones first: they read the environment. Whoever means them pays no more than a look at
+// the thresholds.
 const Bodies& bodies() {
   const Bodies& usual = usual_bodies();
-  return thresholds().lowered ? tiny_bodies() : usual;
+  if (thresholds().lowered) [[unlikely]]
+    return tiny_bodies();
+  return usual;
 }
 
 // Kernel addresses to ops. Kernels lie side by side, so their addresses spread well over the slots.
