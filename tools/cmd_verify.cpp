@@ -78,6 +78,7 @@ std::vector<const Op*> chosen_operators(const VerifyOptions& o, const std::set<s
 
 /// Plug-ins with laws alone are asked about those; operators are asked about all laws.
 std::vector<const Law*> chosen_laws(const VerifyOptions& o, const FromPlugins& from_plugins) {
+  if (o.census && o.laws.empty() && from_plugins.laws.empty()) return Census::usual_laws();
   std::vector<const Law*> out;
   for (const std::string& id : o.laws) {
     const size_t before = out.size();
@@ -302,7 +303,7 @@ int verify_all(const VerifyOptions& o) {
                                        shard.index,
                                        shard.of,
                                        o.cases};
-  if (o.census) return print_census(run_options, o.cases ? o.cases : 8, o.json_file);
+  if (o.census) return print_census(run_options, o.cases ? o.cases : Census::kUsual, o.json_file);
   const volatile std::sig_atomic_t& stop_requested = tools::stop_on_signals();
   std::cout.flush();
   tools::ProgressLine line;
@@ -372,7 +373,8 @@ int main_verify(int argc, char** argv) {
   app.add_option("--shard", o.shard, "i/n: only part i of n (0 <= i < n), for `lamella merge`")->needs(seed);
   app.add_option("--load", o.plugins, "shared library that defines operators or laws (docs/laws.md)");
   app.add_flag("--census", o.census,
-               "check nothing: count what drawn cases are like (8 of each pair, or --cases)");
+               "check nothing: count what drawn cases are like (60 of each pair, or --cases; of four laws "
+               "that draw differently, or --law)");
   app.add_flag("--list", o.list, "list laws and operators");
   app.add_option("--corpus", o.corpus, "directory of recorded failures: replayed first; new ones are added");
   app.add_option(

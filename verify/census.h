@@ -32,6 +32,11 @@ class Census {
   /// Draws `cases` of each pair, those of process `process` of `of`.
   static Census of_pairs(const std::vector<const Op*>& ops, const std::vector<const Law*>& laws,
                          uint64_t seed, uint64_t cases, int process = 0, int of = 1);
+  /// The census that has to reach the floors: kUsual cases of every operator with each of `usual_laws`.
+  static Census usual(uint64_t seed, int process = 0, int of = 1);
+  static constexpr uint64_t kUsual = 60;
+  /// A few that draw differently.
+  static std::vector<const Law*> usual_laws();
   const Counts& counts() const { return counts_; }
   uint64_t of(const std::string& feature) const;
   /// Hashes of operator, law and arguments: as many as there are different cases.
