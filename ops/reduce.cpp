@@ -68,16 +68,22 @@ void mean_composite(Frame& f) {
   f.results[0] = half ? to(mean, result) : mean;
 }
 
+/// Of nothing there is no greatest element.
+void check_choice(const Frame& f, const Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  for (const int64_t d : out.ints)
+    LAMELLA_CHECK(x.size(int(d)) != 0, Shape,
+                  "{}: dim {} of x: {} is empty; expected at least one element to choose from", op_name(f), d,
+                  x);
+}
+
 void infer_extreme(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype",
                 op_name(f), x);
   LAMELLA_CHECK(x.rank() <= 64, Shape, "{}: x has rank {}, expected at most 64", op_name(f), x.rank());
   infer_reduce(f, out, x.dtype(), x.dtype());
-  for (const int64_t d : out.ints)
-    LAMELLA_CHECK(x.size(int(d)) != 0, Shape,
-                  "{}: dim {} of x: {} is empty; expected at least one element to choose from", op_name(f), d,
-                  x);
+  check_choice(f, out);
 }
 
 /// 1 / (number of ties) where x attains its extreme y, else 0: the tied elements share the derivative evenly.
@@ -100,10 +106,7 @@ void infer_argmax(const Frame& f, Inferred& out) {
   LAMELLA_CHECK(!is_complex(x.dtype()) && !is_bool(x.dtype()), DType,
                 "{}: x is {}, expected a real number's dtype", op_name(f), x);
   infer_reduce(f, out, DType::I64, x.dtype());
-  for (const int64_t d : out.ints)
-    LAMELLA_CHECK(x.size(int(d)) != 0, Shape,
-                  "{}: dim {} of x: {} is empty; expected at least one element to choose from", op_name(f), d,
-                  x);
+  check_choice(f, out);
 }
 
 /// Without a dim the index counts the elements in row-major order: the kernel sees one line.
