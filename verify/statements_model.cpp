@@ -44,6 +44,7 @@ class Model {
   struct Handles {
     const std::vector<int>&storage, &header;
     const std::vector<bool>&dense, &alive;
+    const Tensors& types;  ///< sizes and dtypes
     /// To a level further out the program's own are wrappers, which it takes only while they have no views.
     bool further_out = false;
   };
@@ -55,6 +56,7 @@ class Model {
         header_(h.header),
         dense_(h.dense),
         alive_(h.alive),
+        types_(h.types),
         further_out_(h.further_out),
         mapped_(mapped),
         inputs_(inputs) {
@@ -224,7 +226,8 @@ class Model {
       of(results.back()).scoped |= constants_[i] && s.op;
       of(results.back()).composed |= s.op && s.op->composite;
       of(results.back()).parts |=
-          s.kind == StatementKind::View && (s.op->base->name == "real_part" || s.op->base->name == "imag");
+          s.kind == StatementKind::View && !s.links.empty() &&
+          types_[size_t(s.links[0].handle)].dtype() != types_[size_t(results.back())].dtype();
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
   }
@@ -285,6 +288,7 @@ class Model {
   const std::vector<bool> constants_;
   const std::vector<int>&storage_, &header_;
   const std::vector<bool>&dense_, &alive_;
+  const Tensors& types_;
   const bool further_out_;
   std::vector<int> family_;  ///< the first handle of each handle's
   uint32_t mapped_;
@@ -301,7 +305,7 @@ class Model {
 }  // namespace
 
 Refusals Script::refusals(bool levels, uint32_t mapped, uint32_t traced, bool further_out) const {
-  return Model(statements_, constants(levels), {storage_, header_, dense_, alive_, further_out},
+  return Model(statements_, constants(levels), {storage_, header_, dense_, alive_, sizes_, further_out},
                inputs_.size(), captures_.size(), mapped, traced)
       .run();
 }
@@ -310,7 +314,7 @@ Refusals Script::refusals(bool levels, uint32_t mapped, uint32_t traced, bool fu
 /// what it wraps do not become values of the program's own level (decision 0005): reshape's copy of a capture
 /// is one.
 std::vector<bool> Script::refused_further_out() const {
-  const Model::Handles handles{storage_, header_, dense_, alive_, true};
+  const Model::Handles handles{storage_, header_, dense_, alive_, sizes_, true};
   Model own(statements_, constants(true), handles, inputs_.size(), captures_.size(), 0, ~0u);
   (void)own.run();
   Refusals r =
