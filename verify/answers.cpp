@@ -16,18 +16,21 @@ namespace lamella::verify {
 
 namespace {
 
+constexpr int64_t kOnce = std::numeric_limits<int64_t>::max();
+
 /// What wrapped cells do, in the process of one check.
 struct Plan {
   const OpTable* right = nullptr;
   Wrong kind = Wrong::Nan;
   std::atomic<int64_t> chosen{-1};  ///< which of the calls that fit; none while they are counted
   std::atomic<int64_t> fitting{0};
+  int64_t each_run = kOnce;  ///< calls that fit in one run: a leak counts if each run of the case leaks
   std::mutex lock;
   Tensors kept;
 } plan;
 
 /// Whether this call, which fits, is the one to answer wrongly.
-bool takes_turn() { return plan.fitting.fetch_add(1) == plan.chosen; }
+bool takes_turn() { return plan.fitting.fetch_add(1) % plan.each_run == plan.chosen; }
 
 bool is_plain(const Tensor& t) {
   return t.defined() && !(t.keys() >> kAutogradKey) && t.device() == Device::CPU && !is_internal(t.dtype());
@@ -201,7 +204,7 @@ std::vector<const Op*> operators_for(const Law& law) {
 }
 
 constexpr uint64_t kSeed = 20261122;
-constexpr int kCasesEach = 6;                  ///< of every operator, until the law refuses
+constexpr int kCasesEach = 6, kCasesThatRaise = 48;  ///< of every operator, until the law refuses
 constexpr size_t kMost = 120, kMostSlow = 40;  ///< checks with a wrong answer; of a law that asks the oracle
 
 /// Runs in a process of its own: what it says is a Verdict that fails where the law has refused, discards
@@ -212,17 +215,19 @@ Verdict ask(const Law& law, Wrong kind) {
   plan.kind = kind;
   Verdict out = Verdict::discard();
   size_t asked = 0;
-  for (uint64_t i = 1; i <= kCasesEach; ++i)
+  const uint64_t most = kind == Wrong::Silent ? kCasesThatRaise : kCasesEach;  // few calls raise
+  for (uint64_t i = 1; i <= most; ++i)
     for (const Op* op : ops) {
       const Op& row = OpTable::current().row(op->id);
       const Choices choices = choices_of(kSeed, law, row, i);
-      plan.chosen = -1, plan.fitting = 0;
+      plan.chosen = -1, plan.fitting = 0, plan.each_run = kOnce;
       if (run_check(law, row, choices).kind != Verdict::Pass) continue;
       const int64_t n = plan.fitting;
       const std::set<int64_t> tried{0, n - 1, n / 2, int64_t(i) % std::max<int64_t>(n, 1)};
       for (const int64_t nth : tried) {
         if (nth < 0 || nth >= n) continue;
         plan.chosen = nth, plan.fitting = 0;
+        if (kind == Wrong::Leaks) plan.each_run = n;
         const Verdict v = run_check(law, row, choices);
         plan.kept.clear();
         ++asked;
