@@ -54,13 +54,17 @@ struct Page {
   std::string text;
   std::map<std::string, std::vector<std::string>> cells;
   std::vector<std::string> reasons;  ///< "[1]"
+  std::vector<std::string> chances;  ///< those that begin with "By schedule": refused in some runs
 
   explicit Page(const std::string& path) {
     std::ifstream in(path);
     LAMELLA_CHECK(in.good(), Usage, "answers: there is no file \"{}\"", path);
     for (std::string line; std::getline(in, line);) {
       text += line + '\n';
-      if (line.starts_with("- [")) reasons.push_back(line.substr(2, line.find(']') - 1));
+      if (line.starts_with("- [")) {
+        reasons.push_back(line.substr(2, line.find(']') - 1));
+        if (line.find("] By schedule") != std::string::npos) chances.push_back(reasons.back());
+      }
       std::istringstream parts(line);
       std::vector<std::string> found;
       for (std::string cell; std::getline(parts, cell, '|');) found.push_back(trimmed(cell));
@@ -81,9 +85,10 @@ struct Page {
 
 /// A cell that fits what was heard: what the page has, if it does.
 std::string right_cell(const Page& page, const Law& law, size_t kind, const Heard& h) {
+  const std::string now = page.cell(law, kind);
+  if (std::ranges::find(page.chances, now) != page.chances.end()) return now;
   if (h.kind == Heard::Refused) return "refused";
   if (h.kind == Heard::NoCall) return "–";
-  const std::string now = page.cell(law, kind);
   return page.explains(now) ? now : "[?]";
 }
 
