@@ -66,18 +66,10 @@ bool may_overflow(const Case& c, DType result) {
          std::max(e.up, e.down) >= ilogbq(f128(largest_number(kept)));
 }
 
-constexpr size_t kMostParts = 384;
-
-/// Whether rounding may take this finite number to infinity, or back. A bound by the oracle takes a forward
-/// for each element of the arguments. For many, n roundings of a sum or product without cancellation stand
-/// for it (Higham, Accuracy and Stability of Numerical Algorithms, sections 3.1 and 4.2), four times over as
-/// the oracle's bounds are; where sums cancel, `overflows_in` says so.
+/// Whether rounding may take this finite number to infinity, or back.
 bool beside_overflow(Oracle& oracle, const Case& c, DType d, f128 want, size_t at) {
   const f128 largest = largest_number(d), unit = largest * f128(unit_roundoff(d));
   if (c.op.promises.once) return false;
-  size_t parts = 0;
-  for (const Case::Slot& s : c.inexact()) parts += part_count(c.at(s));
-  if (parts > kMostParts) return fabsq(fabsq(want) - largest) <= 4 * f128(parts + 1) * unit;
   const Bounds bounds = oracle.tolerances(oracle.value_bounds(unit_roundoff(d)), d);
   const f128 bound = at < bounds.size() && std::isfinite(bounds[at]) ? bounds[at] : 0;
   return fabsq(fabsq(want) - largest) <= fmaxq(bound, 4 * unit) + unit;

@@ -61,7 +61,9 @@ class Oracle {
   const Tensors& values() const { return values_; }
   /// |y| + sum_i |dy/dx_i| |x_i| for each part of the inexact results, by steps of a few `u`: a jump nearby
   /// counts.
+  /// Of more than kMostMoved numbers, which are too many to move one by one, an estimate by signs.
   Bounds value_bounds(double u);
+  static constexpr size_t kMostMoved = 384;
   /// value_bounds() times what the operator is allowed of them in the coarsest dtype `d` of the results: k
   /// roundings; for sums in a row what their additions take, where that is more (see NOTE: [additions]).
   Bounds tolerances(const Bounds& conditions, DType d) const;
@@ -115,6 +117,9 @@ class Oracle {
 
  private:
   Reals slope(const Reals& x, const Reals& direction, f128 h);
+  /// `out` and for each result the estimate of NOTE: [one direction] for sum_j |J_ij x_j|, by steps of
+  /// `step`.
+  Bounds estimated_bounds(Bounds out, f128 step);
   /// The second difference by the step goes with the step where the function is smooth, and stays at a kink.
   bool bends(const Reals& right, const Reals& left, const Reals& far_right, const Reals& far_left,
              f128 h) const;

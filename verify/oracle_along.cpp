@@ -110,4 +110,24 @@ f128 Oracle::along_bound(const Reals& t, const Reals& u) {
   return 3 * (terms + moves) * sqrtq(f128(x_.size()));
 }
 
+Bounds Oracle::estimated_bounds(Bounds out, f128 step) {
+  Reals most(y_.size());
+  for (size_t p = 0; p < kPatterns; ++p) {
+    const Reals moved = turned(x_, p);
+    const Reals right = evaluate(shifted(x_, moved, step)), left = evaluate(shifted(x_, moved, -step));
+    for (size_t i = 0; i < most.size(); ++i) {
+      const f128 d = fabsq(right[i] - left[i]) / (2 * step);
+      if (!(d <= most[i])) most[i] = d;  // NaN stays
+    }
+  }
+  const double factor = 3 * std::sqrt(double(x_.size()));
+  terms_.assign(y_.size(), int(x_.size()));
+  for (size_t i = 0; i < out.size(); ++i) {
+    out[i] += factor * double(most[i]);
+    if (std::isnan(out[i])) out[i] = HUGE_VAL;
+  }
+  make_normwise(out, values_);
+  return out;
+}
+
 }  // namespace lamella::verify

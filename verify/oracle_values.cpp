@@ -15,6 +15,7 @@ Bounds Oracle::value_bounds(double u) {
   const f128 step = 8 * f128(u);
   // One result per element: all elements of a tensor may move at once.
   const bool elementwise = op_.shape == ShapeClass::Broadcast;
+  if (!elementwise && x_.size() > kMostMoved) return estimated_bounds(std::move(out), step);
   size_t begin = 0;
   terms_.assign(y_.size(), 0);
   for (const Tensor& t : inputs_) {

@@ -246,8 +246,9 @@ class Processes {
       const uint64_t now = c.position->cases + c.position->index;
       const double used = processor_time(c.pid);
       if (now != c.seen) c.seen = now, c.since = elapsed(), c.used = used;
+      // A check may wait for a process of its own, which a busy machine delays: longer than it may compute.
       const bool waits =
-          used - c.used < 0.1 && elapsed() - c.since > options_.patience && !wants_to_run(c.pid);
+          used - c.used < 0.1 && elapsed() - c.since > 4 * options_.patience && !wants_to_run(c.pid);
       if (used - c.used > options_.patience || waits || elapsed() - c.since > kForever)
         ::kill(c.pid, SIGKILL);
     }

@@ -64,8 +64,8 @@ struct RunOptions {
   /// If not 0: so many cases of each pair, discards too, however long that takes. What is counted then
   /// depends neither on the time nor on the number of processes or shards.
   uint64_t cases = 0;
-  /// Seconds of processor time until a check counts as one that does not end; likewise on the clock for one
-  /// whose threads all wait.
+  /// Seconds of processor time until a check counts as one that does not end; four times as many on
+  /// the clock for one whose threads all wait.
   double patience = kSecondsOfACheck;
   /// Until when, in seconds of the run: years if cases are counted.
   double deadline() const { return cases ? 1e9 : seconds; }
