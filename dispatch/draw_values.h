@@ -128,6 +128,9 @@ inline int64_t integer_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DTy
       case Kind::OneHot: v = i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))); break;
       default: v = int64_t(bits % 9) - (is_signed_integer(dtype) ? 4 : 0);
     }
+    // Of many elements the later ones are larger than narrow dtypes: 256 would be stored as 0.
+    const int64_t most = itemsize(dtype) == 1 ? 127 : std::numeric_limits<int64_t>::max();
+    if (v > most || v < -most) v %= most;
     if (domain == Domain::Positive) v = std::abs(v);
   }
   return v == 0 && (domain == Domain::Positive || domain == Domain::NonZero) ? 1 : v;
