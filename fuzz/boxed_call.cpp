@@ -1,4 +1,6 @@
 // Any operator by name with any arguments, plain or under a transform: it answers.
+#include <algorithm>
+
 #include "lamella/dispatch/call.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/grad.h"
