@@ -58,7 +58,9 @@ struct f16 {
   static float decode(uint16_t h) {
     const uint32_t sign = uint32_t(h & 0x8000u) << 16;
     const uint32_t mag = h & 0x7fffu;
-    if (mag >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | ((mag & 0x3ffu) << 13));
+    // A NaN becomes quiet, as the conversion of F16C makes it: pow(1, x) tells the two kinds apart.
+    const uint32_t quiet = mag > 0x7c00u ? 0x400000u : 0u;
+    if (mag >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | quiet | ((mag & 0x3ffu) << 13));
     if (mag >= 0x0400u) return std::bit_cast<float>(sign | ((mag << 13) + 0x38000000u));
     const float value = float(mag) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<uint32_t>(value));

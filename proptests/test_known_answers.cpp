@@ -1,4 +1,5 @@
 // Known answers: Philox's published vectors; f16 and bf16 against their definitions, every pattern of bits.
+#include <bit>
 #include <cmath>
 #include <gtest/gtest.h>
 
@@ -71,6 +72,19 @@ TEST(HalfTypes, EveryPatternMeansWhatIeee754SaysAndRoundTrips) {
         ASSERT_EQ(back, bits) << f.name;
       }
     }
+}
+
+/// Packed lines are converted by the processor where it can, others by f16::decode: bit by bit the same.
+TEST(HalfTypes, PackedAndSteppedAreReadAlike) {
+  Tensor all = empty({0x10000, 2}, DType::F16);
+  for (uint32_t k = 0; k < 0x20000; ++k) all.data<f16>()[k].bits = uint16_t(k / 2);
+  const Tensor stepped = to(select(all, 1, 0), DType::F32);
+  const Tensor packed = to(contiguous(select(all, 1, 0)), DType::F32);
+  for (uint32_t k = 0; k < 0x10000; ++k) {
+    const uint32_t want = std::bit_cast<uint32_t>(f16::decode(uint16_t(k)));
+    ASSERT_EQ(std::bit_cast<uint32_t>(packed.data<float>()[k]), want) << k;
+    ASSERT_EQ(std::bit_cast<uint32_t>(stepped.data<float>()[k]), want) << k;
+  }
 }
 
 TEST(HalfTypes, RoundToNearestTiesToEven) {

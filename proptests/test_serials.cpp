@@ -5,21 +5,12 @@
 
 #include "lamella/core/tensor.h"
 #include "lamella/dispatch/state.h"
+#include "lamella/verify/pass_on.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace {
 using namespace lamella;
 using namespace lamella::verify;
-
-class PassOn final : public Transform {
- public:
-  TransformKind kind() const override { return TransformKind::Mode; }
-  std::string_view name() const override { return "pass_on"; }
-  void call(Frame& frame, int key) override {
-    const Below below(key);
-    lamella::call(frame);
-  }
-};
 
 /// Serials of levels that threads had open, in their order.
 using Opened = std::vector<std::vector<uint64_t>>;

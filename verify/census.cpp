@@ -223,8 +223,8 @@ Census Census::usual(uint64_t seed, int process, int of) {
 }
 
 // Each floor is about half of the least share that the usual census showed with 20 seeds, and at most three
-// quarters. By Chernoff's bound, were elements independent, chance alone misses one of them with a probability
-// below 10^-6: no allowance is made for it.
+// quarters. By Chernoff's bound, were elements independent, chance alone misses one of them with a
+// probability below 10^-6: no allowance is made for it.
 const std::vector<FeatureFloor>& feature_floors() {
   static const std::vector<FeatureFloor> all = {
       {"dim negative", "dims", 0.3},

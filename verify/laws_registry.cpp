@@ -5,6 +5,7 @@
 
 #include "lamella/core/generator.h"
 #include "lamella/verify/laws_more.h"
+#include "lamella/verify/pass_on.h"
 #include "lamella/verify/runner.h"
 
 namespace lamella::verify {
@@ -31,17 +32,6 @@ template <int Which> Cell cell_of(int version) {
                                     version_cell<Which, 3>};
   return kCells[version];
 }
-
-/// Sees every call, and passes it on.
-class PassOn final : public Transform {
- public:
-  TransformKind kind() const override { return TransformKind::Mode; }
-  std::string_view name() const override { return "pass_on"; }
-  void call(Frame& frame, int key) override {
-    const Below below(key);
-    lamella::call(frame);
-  }
-};
 
 /// A snapshot, and what the model says its names mean.
 struct TableSnapshot {

@@ -11,6 +11,7 @@
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
+#include "lamella/verify/pass_on.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace lamella::verify {
@@ -108,16 +109,6 @@ class SerialOrder {
   }
   const std::vector<std::vector<NameEvent>>& threads_;
   std::set<std::pair<std::vector<size_t>, int>> seen_;
-};
-
-class EveryCall final : public Transform {
- public:
-  TransformKind kind() const override { return TransformKind::Mode; }
-  std::string_view name() const override { return "pass_on"; }
-  void call(Frame& frame, int key) override {
-    const Below below(key);
-    lamella::call(frame);
-  }
 };
 
 /// A tensor of a small, a middling or a large block, full of one number.
@@ -232,12 +223,12 @@ struct Actor {
     return check(mine);
   }
   void open_level() {
-    EveryCall transform;
+    PassOn transform;
     const Level level(transform);
     serials.push_back(level.serial());
   }
   std::string in_own_level() {
-    EveryCall transform;
+    PassOn transform;
     const ScopedTable pinned(shared.pinned);
     const Level level(transform);
     serials.push_back(level.serial());
