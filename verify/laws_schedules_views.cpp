@@ -1,4 +1,6 @@
 // The law of views that die anywhere: other threads make and drop views of memory that a level takes.
+#include <atomic>
+
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/verify/compare.h"
@@ -16,7 +18,14 @@ struct ViewPlan {
   Schedule schedule;
 };
 
-/// Fresh memory full of 2 x, written while another thread has views of it.
+/// Tells other threads at its end that a step is over, also by an exception.
+struct Announced {
+  std::atomic<bool>& over;
+  ~Announced() { over.store(true, std::memory_order_release); }
+};
+
+/// Fresh memory full of 2 x, written while another thread drops views of it. Both make views at once, but
+/// none while it is written: that would be a read beside a write (docs/autograd.md).
 Function twice_by_write(const Case& c, const ViewPlan& plan, std::string& raised) {
   return [&c, plan, &raised](const Tensors& xs) {
     const Tensor z = zeros(xs[0].sizes(), xs[0].dtype());
@@ -24,12 +33,16 @@ Function twice_by_write(const Case& c, const ViewPlan& plan, std::string& raised
     Tensors given;
     for (uint32_t k = 0; k < plan.given; ++k) given.push_back(view_of_z());
     const DispatchState::Captured captured = DispatchState::capture();
+    std::atomic<bool> all_made{false};
     const auto other = [&] {
       const ScopedState state(captured);
       Tensors views = std::move(given);
-      for (uint32_t k = 0; k < plan.made; ++k) {
-        Schedule::yield();
-        views.push_back(view_of_z());
+      {
+        const Announced announced{all_made};
+        for (uint32_t k = 0; k < plan.made; ++k) {
+          Schedule::yield();
+          views.push_back(view_of_z());
+        }
       }
       while (!views.empty()) {
         Schedule::yield();
@@ -38,8 +51,10 @@ Function twice_by_write(const Case& c, const ViewPlan& plan, std::string& raised
     };
     const auto here = [&] {
       Schedule::yield();
+      if (plan.made > 0) view_of_z();
       const Tensor twice = xs[0] * 2;
-      Schedule::yield();
+      do Schedule::yield();
+      while (!all_made.load(std::memory_order_acquire));
       z.copy_(twice);
     };
     const std::vector<std::string> said = plan.schedule.run({other}, here);
