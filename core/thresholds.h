@@ -51,6 +51,7 @@ enum class CountedIn : uint8_t {
   T(argmax_lines, 256, 8, Size, "argmax", "lines side by side go in groups") \
   T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
+  T(convert_width, 8, 8, Size, "pointwise copy", "halves are converted so many at a time") \
   T(dot_width, 8, 8, Size, "cholesky", "a dot product keeps so many results") \
   T(inline_dims, 5, 5, Rank, "all", "sizes and strides lie on the heap above it") \
   T(inline_bytes, 64, 64, Bytes, "all", "elements lie in a block of their own above it") \

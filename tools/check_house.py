@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Checks the house rules of a source tree: lengths, includes, comments, words. usage: check_house.py [ROOT]
+"""Checks the house rules of a source tree: lengths, includes, comments, words, sizes.
+
+usage: check_house.py [ROOT]
 
 Prints one line per violation (file:line: what is wrong) and exits 1 if there is any. Needs nothing beyond
 Python, and knows the rooms by itself, so that it does not depend on what CMake believes.
@@ -8,6 +10,9 @@ import os
 import re
 import statistics
 import sys
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_sizes  # noqa: E402
 
 MAX_LINES, MAX_MEDIAN, MAX_COLUMNS = 500, 150, 110
 LONGEST = {"CMakeLists.txt": 80, "docs/decisions/spikes/": 100}  # path or folder: fewer lines than the rest
@@ -196,6 +201,8 @@ def violations(root):
             found += check_listed(root, path, folder_lists)
         for number, text in found:
             yield f"{path}:{number}: {text}"
+    for path, number, text in check_sizes.violations(root, paths):
+        yield f"{path}:{number}: {text}"
     if folder_lists or paths:
         lengths = [len(read(root, p)) for p in paths if p.endswith(CPP) and not is_generated(read(root, p))]
         if lengths and statistics.median(lengths) > MAX_MEDIAN:

@@ -32,6 +32,8 @@ void f32_to_bf16(void* to, const void* from, int64_t n) {
 }
 
 #if defined(__AVX2__)
+static_assert(kUsualThresholds.convert_width == 8);
+
 void f16_to_f32(void* to, const void* from, int64_t n) {
   float* o = static_cast<float*>(to);
   const uint16_t* a = static_cast<const uint16_t*>(from);
