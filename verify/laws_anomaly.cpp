@@ -80,8 +80,8 @@ constexpr const char* kWays[] = {
     "vjp(f, in(0)).pullback(in(1))",
     "autograd::grad(f(leaves), leaves, in(1))",
     "vjp([](xs, us) { return vjp(f, xs).pullback(us); }, {in(0), in(1)}).pullback(in(2))",
-    "autograd::grad(autograd::grad(f(leaves), leaves, in(1), {.create_graph = true}), {leaves, in(1)}, "
-    "in(2))"};
+    ("autograd::grad(autograd::grad(f(leaves), leaves, in(1), {.create_graph = true}), {leaves, in(1)}, "
+     "in(2))")};
 bool twice(Way w) { return w >= Way::VjpTwice; }
 
 Tensors joined(Tensors a, const Tensors& b) {
