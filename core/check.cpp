@@ -1,6 +1,10 @@
 // Raising: the message, then what dispatch knows of the live transforms.
 #include "lamella/core/check.h"
 
+#include <utility>
+
+#include "lamella/core/error_watch.h"
+
 namespace lamella {
 
 std::string_view name(ErrorCode code) {
@@ -30,10 +34,18 @@ std::string_view name(ErrorCode code) {
   return kNames[int(code)];
 }
 
+namespace {
+thread_local constinit ErrorWatcher error_watcher = nullptr;
+}
+
+WatchErrors::WatchErrors(ErrorWatcher watcher) : saved_(std::exchange(error_watcher, watcher)) {}
+WatchErrors::~WatchErrors() { error_watcher = saved_; }
+
 namespace detail {
 std::string (*error_context)() = nullptr;
 
 void raise(ErrorCode code, std::string text) {
+  if (error_watcher) error_watcher(code, text);
   if (error_context) text += error_context();
   throw Error(code, text);
 }

@@ -179,6 +179,7 @@ void print_self_check(const Report& report, const std::vector<const Op*>& ops, i
                     s.what.c_str(), static_cast<unsigned long long>(s.hits),
                     static_cast<unsigned long long>(s.cases), 100 * s.required);
     }
+  std::printf("branches: %zu taken by one case in sixteen\n", report.branches.count());
   print_health(report);
   for (const auto& [law, counted] : report.counts) {
     std::string line;

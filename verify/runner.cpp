@@ -89,6 +89,7 @@ void Report::merge(const Report& other) {
   for (const auto& [op, c] : other.coverage) coverage[op].merge(c);
   for (const auto& [law, counted] : other.counts)
     for (const auto& [what, n] : counted) counts[law][what] += n;
+  branches.merge(other.branches);
   seconds = std::max(seconds, other.seconds);
 }
 
@@ -124,6 +125,7 @@ Worker::Worker(const RunOptions& options, int index, Position* position)
 double Worker::elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
 
 void Worker::resume(const Report& earlier) {
+  branches_ = earlier.branches;
   for (Pair& p : pairs_) {
     const auto at = earlier.tallies.find({p.op->name, std::string(p.law->id)});
     if (at == earlier.tallies.end()) continue;
@@ -207,6 +209,7 @@ Report Worker::report() const {
   }
   r.coverage = coverage_;
   r.counts = counts_;
+  r.branches = branches_;
   r.seconds = elapsed();
   return r;
 }

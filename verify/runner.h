@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 
+#include "lamella/verify/branches.h"
 #include "lamella/verify/census.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/law.h"
@@ -41,6 +42,7 @@ struct Report {
   std::vector<Failure> failures;             ///< the first of each operator, law and kind, shrunk
   std::map<std::string, Coverage> coverage;  ///< by operator
   std::map<std::string, Counts> counts;      ///< by law: what it counts beside cases
+  Branches branches;                         ///< that one case in sixteen has taken
   double seconds = 0;
 
   Tally total() const;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <optional>
 #include <utility>
 
 #include "lamella/verify/fault.h"
@@ -10,7 +11,13 @@
 namespace lamella::verify {
 
 namespace {
-constexpr uint64_t kObservedEvery = 4;  ///< counting features of every case would cost a tenth of the rate
+constexpr uint64_t kObservedEvery = 4;   ///< counting features of every case would cost a tenth of the rate
+constexpr uint64_t kBranchesEvery = 16;  ///< counting branches of one case in four would, too
+
+/// Which cases are looked at: the same in any number of processes, and others of each pair.
+uint64_t looked_at(const Op& op, const Law& law, uint64_t index) {
+  return scrambled((index + 1) ^ uint64_t(op.id) << 40 ^ uint64_t(law.number) << 52);
+}
 
 double thread_ms() {
   timespec t = {};
@@ -45,8 +52,8 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
     note_position(p, tries == 0);
     NamedSizes named;
     const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next, &named);
-    const bool observe =
-        scrambled(p.next + 1) % kObservedEvery == 0;  // the same cases in any number of processes
+    const uint64_t bits = looked_at(*p.op, *p.law, p.next);
+    const bool observe = bits % kObservedEvery == 0;
     const bool aimed = named.threshold >= 0;
     p.next += uint64_t(options_.processes);
     Observation seen;
@@ -54,7 +61,11 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
     observed() = observe || aimed ? &seen : nullptr;
     stratum_of_case() = {};
     counts_of_case().clear();
+    std::optional<CountBranches> counting;
+    if (bits % kBranchesEvery == 0) counting.emplace(branches_);
     const Verdict v = run_check(*p.law, *p.op, choices);
+    grew |= counting && counting->fresh() > 0;
+    counting.reset();
     observed() = nullptr;
     grew |= count(p, v, seen);
     if (v.kind != Verdict::Discard) {
@@ -106,7 +117,8 @@ void Worker::tell(const std::function<void()>& snapshot) {
 /// NOTE: [shares] What time is left then: laws that need the oracle are slow and get a fixed share of it. Of
 /// the rest, pairs whose cases nest two or more transforms come first while fewer than 35 % of all cases so
 /// far do, but the others have a fifth of the time. Within each queue pairs take turns, longer ones where
-/// cases still show what the pair has not shown before, and where the law is sharp.
+/// cases still show what the pair has not shown before, or take branches that no case has taken (see NOTE:
+/// [branches]), and where the law is sharp.
 void Worker::run(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
   if (!first_shares(stop, snapshot)) return;
   std::vector<Pair*> queues[3];  // oracle, deep, shallow

@@ -44,6 +44,7 @@ std::string encode(const Report& r) {
     put(out, law), put(out, std::to_string(counted.size()));
     for (const auto& [what, n] : counted) put(out, what), put(out, std::to_string(n));
   }
+  put(out, r.branches.bytes());
   put(out, std::to_string(r.seconds));
   return out;
 }
@@ -78,6 +79,7 @@ Report decode_report(const std::string& text) {
       counted[what] = std::stoull(in.next());
     }
   }
+  r.branches = Branches::parse(in.next());
   r.seconds = std::stod(in.next());
   return r;
 }

@@ -47,7 +47,7 @@ class Worker {
     bool retired = false;
     double ms = 0;                ///< of processor time, of its first share
     double weight = 1;            ///< how sharp the law is
-    double growth = 1;            ///< more while cases are unlike all before
+    double growth = 1;            ///< more while cases are unlike all of the pair, or branches new
     std::bitset<256> shown = {};  ///< what cases were like: dtype, stack, features, subsets; by hash
   };
   double elapsed() const;
@@ -70,6 +70,7 @@ class Worker {
   std::vector<Pair> pairs_;
   std::map<std::string, Coverage> coverage_;
   std::map<std::string, Counts> counts_;
+  Branches branches_;
   uint64_t cases_ = 0, deep_ = 0, failures_ = 0;
   double shrinking_ = 0, told_ = 0;
   bool found_ = false;  ///< a failure that no snapshot has told of

@@ -1,0 +1,98 @@
+// Branches that a run counts: what makes one, and where the time goes then.
+#include <csignal>
+#include <gtest/gtest.h>
+
+#include "lamella/dispatch/table.h"
+#include "lamella/lamella.h"
+#include "lamella/verify/branches.h"
+#include "lamella/verify/runner.h"
+
+namespace {
+using namespace lamella;
+using namespace lamella::verify;
+
+struct Counted {
+  Branches taken;
+
+  /// Branches that none of the calls before has taken.
+  template <class F> size_t operator()(F&& f) {
+    const CountBranches counting(taken);
+    try {
+      f();
+    } catch (const Error&) {}
+    return counting.fresh();
+  }
+};
+
+TEST(Branches, AreTakenOnce) {
+  Counted fresh;
+  const auto plain = [] { ones({3}, DType::F32) + 1; };
+  EXPECT_GT(fresh(plain), 0u);
+  EXPECT_EQ(fresh(plain), 0u);
+  EXPECT_EQ(Branches::parse(fresh.taken.bytes()).count(), fresh.taken.count());
+}
+
+TEST(Branches, TellAlternativesOfKernelsApart) {
+  Counted fresh;
+  const Tensor x = ones({3, 2}, DType::F32), d = ones({3, 2}, DType::F64);
+  const Tensor wide = ones({3, 64}, DType::F32), none = ones({0, 2}, DType::F32);
+  const Tensor t = transpose(x, 0, 1), far = slice(wide, 1, 0, 2), further = slice(wide, 1, 0, 63);
+  const Tensor alike = slice(wide, 1, 0, 62);
+  EXPECT_GT(fresh([&] { neg(x); }), 0u);
+  EXPECT_GT(fresh([&] { neg(d); }), 0u) << "another dtype";
+  EXPECT_GT(fresh([&] { neg(t); }), 0u) << "another layout";
+  EXPECT_GT(fresh([&] { neg(none); }), 0u) << "no elements";
+  EXPECT_GT(fresh([&] { neg(far); }), 0u) << "another plan";
+  EXPECT_GT(fresh([&] { neg(further); }), 0u) << "a run on the other side of thresholds";
+  EXPECT_EQ(fresh([&] { neg(alike); }), 0u) << "another size on the same sides";
+}
+
+TEST(Branches, TellRulesAndTransformsApart) {
+  Counted fresh;
+  const Tensor x = ones({3}, DType::F64);
+  const Function f = [](const Tensors& xs) { return Tensors{xs[0] * xs[0]}; };
+  EXPECT_GT(fresh([&] { f({x}); }), 0u);
+  EXPECT_GT(fresh([&] { jvp(f, {x}, {x}); }), 0u);
+  EXPECT_EQ(fresh([&] { jvp(f, {x}, {x}); }), 0u);
+  EXPECT_GT(fresh([&] { vmap(f)({x}); }), 0u);
+  EXPECT_GT(fresh([&] { vjp(f, {x}).pullback({x}); }), 0u);
+}
+
+TEST(Branches, TellRefusalsApartByTheirWords) {
+  Counted fresh;
+  const Tensor x = ones({3});
+  EXPECT_GT(fresh([&] { sum(x, Dims{1}); }), 0u);
+  EXPECT_EQ(fresh([&] { sum(x, Dims{2}); }), 0u) << "the same refusal of another dim";
+  EXPECT_GT(fresh([&] { sum(x, Dims{0, 0}); }), 0u);
+}
+
+TEST(Branches, DoNotCountTheOracle) {
+  Counted fresh;
+  const Tensor x = ones({3}, DType::F64).to_device("reference");
+  fresh([&] { neg(x); });
+  EXPECT_EQ(fresh([&] { neg(neg(x)); }), 0u);
+}
+
+bool every(const Op&) { return true; }
+Verdict stays(Case&) { return Verdict::pass(); }
+/// Calls operators in an order that hardly any case before had.
+Verdict wanders(Case& c) {
+  Tensor x = ones({2}, DType::F64);
+  for (int i = 0; i < 4; ++i) {
+    static constexpr Tensor (*kOps[])(const Tensor&) = {neg, abs, exp, log, sin, cos, tanh, sqrt, sign};
+    x = kOps[c.draw.below(std::size(kOps))](x);
+  }
+  return Verdict::pass();
+}
+
+TEST(Branches, DrawTimeWhileTheyGrow) {
+  static const volatile std::sig_atomic_t never = 0;
+  const Law moving{0, "wanders", "test", "Is known.", {}, false, every, wanders};
+  const Law still{0, "stays", "test", "Is known.", {}, false, every, stays};
+  const Op& op = *OpTable::current().find("add");
+  const Report r = run({{&op}, {&moving, &still}, 0.5, 1, 2}, never);
+  EXPECT_GT(r.branches.count(), 100u);
+  const auto seconds = [&](const char* law) { return r.tallies.at({"add", law}).seconds; };
+  EXPECT_GT(seconds("wanders"), 1.2 * seconds("stays"));
+}
+}  // namespace
