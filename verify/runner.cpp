@@ -25,9 +25,12 @@ uint64_t mix(uint64_t seed, std::string_view text) {
   return seed;
 }
 
+constexpr uint64_t kSimplest = 3;  ///< shows least of the first four, which every pair gets
+
 /// see NOTE: [sizes near thresholds]
 Sized sized(const Law& law, uint64_t index, uint64_t bits) {
-  if (index == 0 || largest_named(law.options) <= 0) return Sized::No;
+  if (index == kSimplest) return Sized::No;
+  if (largest_named(law.options) <= 0) return Sized::No;
   if (!draws_large(law)) return bits % kMediumEvery == 0 ? Sized::Medium : Sized::No;
   if (index == 1) return Sized::Large;
   return bits % kNearThresholdEvery == 0 ? Sized::NearThreshold : Sized::No;
@@ -35,7 +38,7 @@ Sized sized(const Law& law, uint64_t index, uint64_t bits) {
 }  // namespace
 
 Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
-  if (index == 0 || faulty(Fault::GeneratorConstant)) return {};  // the simplest case
+  if (index == kSimplest || faulty(Fault::GeneratorConstant)) return {};
   uint64_t state =
       scrambled(mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name) + index * 0xD1B54A32D192ED03u);
   const uint64_t bits = scrambled(state);
