@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 8;
+inline constexpr int kDecoderVersion = 9;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -46,8 +46,9 @@ struct DrawOptions {
   bool mixed = true;       ///< further operands may have another dtype, or share another's storage
   bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
   bool ends = false;  ///< half of the tensors hold numbers of the dtype's whole range, whatever their domain
-  int64_t largest = 0;  ///< elements by NOTE: [named sizes]; 0: kMostNamed if max_numel is 32 or more
-  int depth = 4;        ///< deepest stack of transforms
+  int64_t largest = 0;     ///< elements by NOTE: [named sizes]; 0: kMostNamed if max_numel is 32 or more
+  bool one_large = false;  ///< one case of an operator has about 2,000 elements, whatever `largest` is
+  int depth = 4;           ///< deepest stack of transforms
   int version = kDecoderVersion;
   std::vector<std::string>* parts = nullptr;  ///< if set: what each word chose, in order
 };
@@ -55,11 +56,16 @@ struct DrawOptions {
 /// NOTE: [named sizes] Words hardly ever give sizes of some hundreds, where blocks end and other code begins.
 /// From version 8 on, a word with kNamedSize in its upper half gives a size, a rank or a number of entries by
 /// the lower half. One word in 65536 is such; runs write them, to draw near thresholds. No tensor has more
-/// than kMostNamed elements by them.
+/// than kMostNamed elements by them. From version 9 on laws of small cases may have a large one
+/// (`one_large`).
 inline constexpr uint32_t kNamedSize = 0x51E5;
 inline constexpr int64_t kMostNamed = 4200;
 inline constexpr int64_t largest_named(const DrawOptions& o) {
   return o.largest ? o.largest : o.max_numel >= 32 ? kMostNamed : 0;
+}
+/// Likewise of the one large case.
+inline constexpr int64_t largest_drawn(const DrawOptions& o) {
+  return o.one_large && o.version >= 9 ? kMostNamed : largest_named(o);
 }
 inline constexpr uint32_t named_size(int64_t n) { return kNamedSize << 16 | uint32_t(n); }
 

@@ -7,12 +7,12 @@ namespace lamella {
 
 /// see NOTE: [named sizes]: what a word names, or -1
 int64_t Draw::named(uint32_t word) const {
-  return from(8) && largest_named(options_) > 0 && word >> 16 == kNamedSize ? int64_t(word & 0xffff) : -1;
+  return from(8) && largest_drawn(options_) > 0 && word >> 16 == kNamedSize ? int64_t(word & 0xffff) : -1;
 }
 
 /// Lengths about the widths of vectors may exceed the limit where it is no small one.
 int64_t Draw::most_elements(int64_t size) const {
-  if (named_) return largest_named(options_);
+  if (named_) return largest_drawn(options_);
   const bool long_size = from(2) && size >= 7 && options_.max_numel >= 32;
   return std::max(room_, long_size ? 3 * options_.max_numel : options_.max_numel);
 }
@@ -24,7 +24,7 @@ int64_t Draw::size(bool nonzero) {
   static constexpr int8_t kMoreEdges[] = {7, 8, 9, 11, 13, 15, 16, 17, 31, 32, 33, 64, 65};
   const uint32_t w = word("size");
   const int64_t by_name = named(w);
-  named_ = by_name >= 0 && by_name <= largest_named(options_);
+  named_ = by_name >= 0 && by_name <= largest_drawn(options_);
   if (named_) return std::max<int64_t>(by_name, nonzero);
   if (options_.empty && !nonzero && (w >> 8 & 1)) return 0;
   int64_t s = kSizes[w % 24];
@@ -56,7 +56,7 @@ Dims Draw::shape(int min_rank, int max_rank) {
   for (int d = 0; d < many; ++d) {
     int64_t s = size();
     if (s > 1 && numel * s > most_elements(s)) s = numel * 2 <= options_.max_numel ? 2 : 1;
-    else if (named_) room_ = std::max(room_, std::min(largest_named(options_), 2 * s));
+    else if (named_) room_ = std::max(room_, std::min(largest_drawn(options_), 2 * s));
     out.push_back(s);
     numel *= std::max<int64_t>(s, 1);
   }

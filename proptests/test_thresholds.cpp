@@ -8,6 +8,7 @@
 #include "lamella/lamella.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/law.h"
+#include "lamella/verify/near_threshold.h"
 #include "lamella/verify/runner.h"
 
 namespace {
@@ -108,6 +109,35 @@ TEST(Thresholds, CasesStayBounded) {
         EXPECT_LE(c.at(s).numel(), 2 * largest_named(law.options)) << law.id << " " << o->name;
     }
   }
+}
+
+/// Laws of small cases, that is: a bug beyond some hundreds of elements shows in derivatives, too.
+TEST(Thresholds, SmallLawsHaveALargeCase) {
+  int laws_of_one = 0;
+  for (const Law& law : laws()) {
+    if (!law.options.one_large) continue;
+    ++laws_of_one;
+    EXPECT_FALSE(draws_large(law)) << law.id << ": has one in any case";
+    int64_t most = 0;
+    for (const Op* o : all_operators()) {
+      if (!law.applies(*o)) continue;
+      const Case c(*o, choices_of(3, law, *o, kLargeOfSmall), law.options);
+      for (const Case::Slot& s : c.tensors()) most = std::max(most, c.at(s).numel());
+    }
+    EXPECT_GE(most, 1900) << law.id;
+    EXPECT_LE(most, 2 * kMostNamed) << law.id;
+  }
+  EXPECT_GT(laws_of_one, 10);
+}
+
+/// see NOTE: [decoder versions]
+TEST(Thresholds, OlderCasesOfSmallLawsStaySmall) {
+  const Law& law = *find_law("vjp_is_adjoint");
+  DrawOptions old = law.options;
+  old.version = 8;
+  const Choices choices = choices_of(3, law, op("neg"), kLargeOfSmall);
+  EXPECT_GE(Case(op("neg"), choices, law.options).at({0, 0}).numel(), 1900);
+  EXPECT_LE(Case(op("neg"), choices, old).at({0, 0}).numel(), 96);
 }
 
 /// The operator with a kernel that is wrong for tensors of `at_least` elements.

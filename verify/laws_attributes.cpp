@@ -152,7 +152,7 @@ void add_attribute_laws(std::vector<Law>& laws) {
                   "Integers at the ends of i64, about sizes and about ranks are refused by a typed error, or "
                   "mean what the "
                   "reference makes of them; a dim is refused exactly when there is none.",
-                  {.exact = true, .max_numel = 16, .mixed = false},
+                  {.exact = true, .max_numel = 16, .mixed = false, .one_large = true},
                   true,
                   has_integers,
                   attributes_are_judged});

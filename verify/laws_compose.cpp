@@ -353,7 +353,8 @@ Verdict no_confusion(Case& c) {
 
 void add_compose_laws(std::vector<Law>& laws) {
   constexpr DTypeMask kWide = mask(DType::F64) | mask(DType::C128);
-  const DrawOptions lanes{.dtypes = kWide | mask(DType::F32), .tame = true, .max_numel = 16};
+  const DrawOptions lanes{
+      .dtypes = kWide | mask(DType::F32), .tame = true, .max_numel = 16, .one_large = true};
   const DrawOptions tiny{.dtypes = kWide, .tame = true, .max_numel = 4};
   laws.push_back({43, "derivatives_per_lane", "compose",
                   "vmap of a derivative is the loop of derivatives, and the derivative of a vmap too.", lanes,

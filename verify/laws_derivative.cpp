@@ -12,8 +12,9 @@ namespace lamella::verify {
 
 namespace {
 
-/// Sizes up to 96 are named: one case in sixteen.
-constexpr DrawOptions kOracleOptions{.dtypes = kWideTypes, .max_numel = 6, .max_exponent = 20, .largest = 96};
+/// Sizes up to 96 are named: one case in sixteen; and 2,000 once.
+constexpr DrawOptions kOracleOptions{
+    .dtypes = kWideTypes, .max_numel = 6, .max_exponent = 20, .largest = 96, .one_large = true};
 
 bool differences_of_jvp(const Op& op) { return has_jvp(op) && stays_on_device(op); }
 bool differences_of_vjp(const Op& op) { return has_vjp(op) && stays_on_device(op); }
@@ -228,7 +229,7 @@ void add_derivative_laws(std::vector<Law>& laws) {
                   "vjp_is_adjoint",
                   "derivative",
                   "Re<u, J t> = Re<J^H u, t> for all t and u, at kinks too.",
-                  {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20, .largest = 96},
+                  {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20, .largest = 96, .one_large = true},
                   false,
                   both_ways,
                   vjp_is_adjoint});

@@ -62,7 +62,7 @@ void add_direction_laws(std::vector<Law>& laws) {
                   "derivatives_are_linear",
                   "derivative",
                   "The derivative of a derivative along its own direction is that derivative again.",
-                  {.dtypes = kWideTypes, .tame = true, .max_numel = 8},
+                  {.dtypes = kWideTypes, .tame = true, .max_numel = 8, .one_large = true},
                   false,
                   either_way,
                   derivatives_are_linear});

@@ -196,7 +196,7 @@ void add_hidden_laws(std::vector<Law>& laws) {
                   "derivative",
                   "Elements that `where`, `clamp`, `maximum` or `minimum` leave out show in no derivative of "
                   "first or second order, though a pointwise operator is singular there.",
-                  {.dtypes = kWideTypes, .max_numel = 6, .max_exponent = 20},
+                  {.dtypes = kWideTypes, .max_numel = 6, .max_exponent = 20, .one_large = true},
                   false,
                   pointwise_with_vjp,
                   hidden_is_silent});

@@ -225,7 +225,7 @@ void add_identity_laws(std::vector<Law>& laws) {
                   "identities_hold",
                   "value",
                   "Two ways to write one value agree within roundings of both, by their f128 conditions.",
-                  {.tame = true, .max_numel = 12, .mixed = false},
+                  {.tame = true, .max_numel = 12, .mixed = false, .one_large = true},
                   true,
                   in_rounded_ones,
                   identities_hold});

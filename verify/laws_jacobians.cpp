@@ -276,6 +276,8 @@ bool both_on_device(const Op& op) { return both_ways(op) && stays_on_device(op);
 
 void add_jacobian_laws(std::vector<Law>& laws) {
   const DrawOptions small{.dtypes = kWideTypes, .tame = true, .max_numel = 6};
+  DrawOptions once_large = small;
+  once_large.one_large = true;
   laws.push_back({80, "jacobians_agree", "derivative",
                   "Columns of jacfwd are pushforwards of unit vectors, and jacrev gives the same, of complex "
                   "functions too; what has no complex derivative is refused.",
@@ -284,14 +286,14 @@ void add_jacobian_laws(std::vector<Law>& laws) {
                   "linear_maps_agree",
                   "derivative",
                   "linearize gives jvp, at every call; a linear operator transposed twice is itself.",
-                  {.dtypes = kWideTypes, .tame = true, .max_numel = 8, .mixed = false},
+                  {.dtypes = kWideTypes, .tame = true, .max_numel = 8, .mixed = false, .one_large = true},
                   false,
                   both_on_device,
                   linear_maps_agree});
   laws.push_back({82, "constants_stay", "derivative",
                   "Detached inputs, and all that is computed under NoGrad, have the same values and no "
                   "derivative; the others keep theirs.",
-                  small, false, both_ways, constants_stay});
+                  once_large, false, both_ways, constants_stay});
 }
 
 }  // namespace lamella::verify

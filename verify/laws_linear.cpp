@@ -248,7 +248,7 @@ bool batchable(const Op& op) {
 }  // namespace
 
 void add_linear_laws(std::vector<Law>& laws) {
-  const DrawOptions tame{.dtypes = kWideTypes, .tame = true, .max_numel = 8};
+  const DrawOptions tame{.dtypes = kWideTypes, .tame = true, .max_numel = 8, .one_large = true};
   laws.push_back({24, "derivatives_scale", "derivative",
                   "Four times a tangent or cotangent gives four times the derivative, bit by bit.", tame,
                   false, either_way, derivatives_scale});  // not for f16: subnormal from 2^-14 on
@@ -268,7 +268,7 @@ void add_linear_laws(std::vector<Law>& laws) {
                   "chunks_agree",
                   "vmap",
                   "Lanes mapped in two groups, or in chunks, are the lanes mapped in one.",
-                  {.exact = true, .max_numel = 8},
+                  {.exact = true, .max_numel = 8, .one_large = true},
                   false,
                   batchable,
                   chunks_agree});

@@ -146,12 +146,14 @@ Verdict poison_is_invisible(Case& c) {
 }  // namespace
 
 void add_memory_laws(std::vector<Law>& laws) {
-  const DrawOptions wide{
-      .dtypes = mask(DType::F64) | mask(DType::F32) | mask(DType::C128), .tame = true, .max_numel = 8};
+  const DrawOptions wide{.dtypes = mask(DType::F64) | mask(DType::F32) | mask(DType::C128),
+                         .tame = true,
+                         .max_numel = 8,
+                         .one_large = true};
   // Results beyond the 64 bytes that a header's own block holds have a storage of their own.
   const DrawOptions large{.tame = true, .max_numel = 64};
   // Each allocation is refused once: lists of thousands of entries would be, too.
-  const DrawOptions few{.tame = true, .max_numel = 64, .largest = -1};
+  const DrawOptions few{.tame = true, .max_numel = 64, .largest = -1, .one_large = true};
   laws.push_back({4, "poison_is_invisible", "layout",
                   "What fresh memory held never shows in a result, and nothing beside a block is written.",
                   large, false, repeats, poison_is_invisible});

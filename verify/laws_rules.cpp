@@ -169,7 +169,7 @@ void add_rule_laws(std::vector<Law>& laws) {
                   "absent_is_zero",
                   "derivative",
                   "An absent tangent or cotangent is a zero one.",
-                  {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20},
+                  {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20, .one_large = true},
                   false,
                   both_ways,
                   absent_is_zero});
@@ -177,7 +177,7 @@ void add_rule_laws(std::vector<Law>& laws) {
                   "gradients_have_input_types",
                   "derivative",
                   "A gradient has its input's sizes, dtype and device, a tangent its result's.",
-                  {.dtypes = kInexact, .max_numel = 16},
+                  {.dtypes = kInexact, .max_numel = 16, .one_large = true},
                   false,
                   both_ways,
                   gradients_have_input_types});
@@ -186,7 +186,7 @@ void add_rule_laws(std::vector<Law>& laws) {
        "backward_equals_vjp",
        "derivative",
        "backward() adds to every leaf what vjp returns for it, and the same again when it is repeated.",
-       {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20},
+       {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20, .one_large = true},
        false,
        has_vjp,
        backward_equals_vjp});
@@ -194,7 +194,7 @@ void add_rule_laws(std::vector<Law>& laws) {
                   "primals_are_plain",
                   "derivative",
                   "Values under jvp and vjp equal the plain call's bit by bit.",
-                  {.dtypes = kInexact, .max_numel = 16},
+                  {.dtypes = kInexact, .max_numel = 16, .one_large = true},
                   false,
                   [](const Op& op) { return has_jvp(op) || has_vjp(op); },
                   primals_are_plain});
@@ -202,7 +202,7 @@ void add_rule_laws(std::vector<Law>& laws) {
                   "pullbacks_repeat",
                   "derivative",
                   "A pullback gives the same cotangents every time and leaves those it receives alone.",
-                  {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20},
+                  {.dtypes = kInexact, .max_numel = 16, .max_exponent = 20, .one_large = true},
                   false,
                   has_vjp,
                   pullbacks_repeat});

@@ -285,9 +285,11 @@ Verdict threads_are_apart(Case& c) {
 }  // namespace
 
 void add_state_laws(std::vector<Law>& laws) {
-  const DrawOptions small{.tame = true, .max_numel = 8}, plain{};
-  const DrawOptions wide{
-      .dtypes = mask(DType::F64) | mask(DType::F32) | mask(DType::C128), .tame = true, .max_numel = 8};
+  const DrawOptions small{.tame = true, .max_numel = 8, .one_large = true}, plain{};
+  const DrawOptions wide{.dtypes = mask(DType::F64) | mask(DType::F32) | mask(DType::C128),
+                         .tame = true,
+                         .max_numel = 8,
+                         .one_large = true};
   laws.push_back({49, "random_lanes", "random",
                   "Random operators under vmap draw what the loop draws in its lane scopes.", plain, false,
                   random_op, ambient_lanes});

@@ -222,7 +222,7 @@ void add_write_laws(std::vector<Law>& laws) {
                   "writes_are_functional",
                   "forms",
                   "A write in place, through views and under transforms, is the functional program.",
-                  {.tame = true, .max_numel = 12},
+                  {.tame = true, .max_numel = 12, .one_large = true},
                   false,
                   has_in_place,
                   writes_are_functional});
@@ -230,7 +230,7 @@ void add_write_laws(std::vector<Law>& laws) {
                   "overlap_is_refused",
                   "forms",
                   "out= that shares a part of an argument's memory raises overlap and writes nothing.",
-                  {.max_numel = 16},
+                  {.max_numel = 16, .one_large = true},
                   false,
                   has_out_of_own_dtype,
                   overlap_is_refused});

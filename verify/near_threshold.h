@@ -18,8 +18,10 @@ bool draws_large(const Law& law);
 
 /// NOTE: [sizes near thresholds] The second case of an operator under such a law has about 2,000 elements;
 /// one case in 200 has a size within 1 of a threshold. Where a law stops short of that
-/// (DrawOptions::largest), one case in sixteen has a size of 7 to that many. Words name sizes (NOTE: [named
-/// sizes]), so that what a recorded case means does not follow the list of thresholds.
+/// (DrawOptions::largest), one case in sixteen has a size of 7 to that many, and its eighth case has about
+/// 2,000 elements if it can afford one (DrawOptions::one_large): not the second, because a short run shall
+/// have seen every pair first. Words name sizes (NOTE: [named sizes]), so that what a recorded case means
+/// does not follow the list of thresholds.
 enum class Sized : uint8_t { No, NearThreshold, Large, Medium };
 /// What words of a case name: sizes of which kind, and near which threshold, by its position.
 struct NamedSizes {
@@ -27,6 +29,7 @@ struct NamedSizes {
   int threshold = -1;
 };
 constexpr uint32_t kNearThresholdEvery = 200, kMediumEvery = 16;
+constexpr uint64_t kLargeOfSmall = 7;  ///< which case that is, counted from 0
 /// Names sizes in `choices`, by `bits` among those that the operator has. Nothing where it draws none.
 NamedSizes name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices);
 

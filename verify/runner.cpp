@@ -30,6 +30,7 @@ constexpr uint64_t kSimplest = 3;  ///< shows least of the first four, which eve
 /// see NOTE: [sizes near thresholds]
 Sized sized(const Law& law, uint64_t index, uint64_t bits) {
   if (index == kSimplest) return Sized::No;
+  if (index == kLargeOfSmall && law.options.one_large) return Sized::Large;
   if (largest_named(law.options) <= 0) return Sized::No;
   if (!draws_large(law)) return bits % kMediumEvery == 0 ? Sized::Medium : Sized::No;
   if (index == 1) return Sized::Large;
