@@ -6,6 +6,7 @@
 #include <csignal>
 #include <ctime>
 #include <map>
+#include <span>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -25,10 +26,11 @@ double cpu_ms() {
   return double(t.tv_sec) * 1e3 + double(t.tv_nsec) * 1e-6;
 }
 
-/// NOTE: [rounds] Every law gets a case, then a few, so that the matrix says who notices what; while no law
-/// has noticed, all get more. Laws whose cases never reach the bug are left out of later rounds. Between the
-/// rounds, the wrong operator is compared with the right one: where 10^5 cases give the same bits, more cases
-/// of the laws would be spent on nothing.
+/// NOTE: [rounds] Every law gets a case, then a few, so that the matrix says who notices what: those first
+/// that notice most bugs of this group (kAskedFirst), and the sharpest of them at length before the others
+/// are asked at all. While no law has noticed, all get more. Laws whose cases never reach the bug are left
+/// out of later rounds. Between the rounds, the wrong operator is compared with the right one: where 10^5
+/// cases give the same bits, more cases of the laws would be spent on nothing.
 struct Round {
   int cases, slow;  ///< of each law in all so far; of each that evaluates in f128
   double ms;        ///< of processor time of each law, in all so far
@@ -36,8 +38,23 @@ struct Round {
 constexpr Round kOnce{1, 1, 1000}, kFirst{4, 1, 1000}, kSecond{30, 6, 60},
     kLater[] = {{200, 20, 40}, {1000, 60, 120}, {8000, 400, 500}};
 
-/// How soon a law is asked: those about what is wrong first, those in f128 at the end.
+/// Laws in the order in which they notice most of what those before them pass by, for each group of mutants.
+struct AskedFirst {
+  std::string_view group, law;
+};
+constexpr AskedFirst kAskedFirst[] = {
+#include "law_order.inc"
+};
+
+constexpr size_t kSharpest = 4;  ///< get thirty cases before others get any
+
+/// How soon a law is asked: those that notice most first, then those about what is wrong, and those in f128
+/// at the end.
 int rank_of(const Law& law, const Planted& p) {
+  const auto known = std::ranges::find_if(
+      kAskedFirst, [&](const AskedFirst& a) { return a.group == p.group && a.law == law.id; });
+  if (known != std::end(kAskedFirst))
+    return int(known - std::begin(kAskedFirst)) - int(std::size(kAskedFirst));
   static const std::map<std::string, std::vector<std::string_view>> kNearest = {
       {"rule", {"derivative", "compose"}},
       {"batch", {"vmap", "compose"}},
@@ -70,15 +87,16 @@ class Hunt {
     std::ranges::stable_sort(states_, [](const LawState& a, const LawState& b) {
       return std::pair(a.rank, -sharpness(a.law->id)) < std::pair(b.rank, -sharpness(b.law->id));
     });
+    asked_first_ = size_t(std::ranges::count_if(states_, [](const LawState& s) { return s.rank < 0; }));
   }
 
   void run() {
     const ScopedTable pinned(table_);
     for (const Round& round : {kOnce, kFirst})
-      for (LawState& s : states_) {
-        work(s, round);
-        if (noticed_ && options_.first_only) return;
-      }
+      if (work_first(asked_first_, round)) return;
+    if (!noticed_ && all_work(kSecond, options_.cpu_ms, kSharpest) && options_.first_only) return;
+    for (const Round& round : {kOnce, kFirst})
+      if (work_first(states_.size(), round)) return;
     if (noticed_ || all_work(kSecond, options_.cpu_ms)) return;
     say_.comparing();
     const Equivalence e = compare_with_right(planted_, table_, options_);
@@ -95,9 +113,18 @@ class Hunt {
   }
 
  private:
-  /// All laws in turn, until one notices.
-  bool all_work(const Round& round, double most_ms) {
-    for (LawState& s : states_) {
+  /// The first `n` laws in turn. Whether the answer is known.
+  bool work_first(size_t n, const Round& round) {
+    for (LawState& s : std::span(states_).first(n)) {
+      work(s, round);
+      if (noticed_ && options_.first_only) return true;
+    }
+    return false;
+  }
+
+  /// All laws, or the first `most`, in turn, until one notices.
+  bool all_work(const Round& round, double most_ms, size_t most = SIZE_MAX) {
+    for (LawState& s : std::span(states_).first(std::min(most, states_.size()))) {
       if (cpu_ms() > most_ms) break;
       if (live_bug.counted && s.cases >= (s.law->oracle ? 6 : 30) && s.reached == 0) continue;
       work(s, round);
@@ -140,6 +167,7 @@ class Hunt {
   const OpTable* table_;
   const Op& row_;
   std::vector<LawState> states_;
+  size_t asked_first_ = 0;  ///< of them
   int64_t checks_ = 0;
   bool noticed_ = false;
 };
