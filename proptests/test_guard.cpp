@@ -1,10 +1,13 @@
 // Guarded memory, and what is alive after a case: both are seen to see.
+#include <array>
 #include <gtest/gtest.h>
+#include <memory>
 #include <thread>
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/family.h"
 #include "lamella/core/guard.h"
+#include "lamella/core/pool.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
@@ -176,6 +179,35 @@ TEST(CountedHeap, SumsOverThreads) {
   EXPECT_EQ(heap_objects(), before + 2);
   std::thread([&] { delete here; }).join();
   delete there;
+  EXPECT_EQ(heap_objects(), before);
+}
+
+/// See NOTE: [kept objects]; sanitizers look at malloc's blocks, which none are kept from.
+TEST(KeptObjects, AreUsedAgainAndSeenTwice) {
+  if (kPoisons || !kPooling) GTEST_SKIP() << "objects are malloc's";
+  constexpr size_t kBytes = 200;
+  const auto made = [](size_t bytes) { return reinterpret_cast<uintptr_t>(operator new(bytes)); };
+  const auto give_back = [](uintptr_t p) { operator delete(reinterpret_cast<void*>(p), kBytes); };
+  const uintptr_t first = made(kBytes);
+  give_back(first);
+  const uintptr_t second = made(kBytes - 1);
+  EXPECT_EQ(second, first);
+  give_back(second);
+  EXPECT_DEATH(give_back(second), "freed twice");
+  const int64_t before = heap_objects();
+  const GuardedMemory guarded(GuardSide::End);
+  const uintptr_t apart = made(kBytes);
+  EXPECT_NE(apart, first) << "in a guarded case it is malloc's";
+  give_back(apart);
+  EXPECT_EQ(heap_objects(), before);
+}
+
+TEST(KeptObjects, AreLetGoWithTheirThread) {
+  const int64_t before = heap_objects();
+  std::thread([] {
+    std::vector<std::unique_ptr<std::array<char, 40>>> many(100);
+    for (auto& one : many) one = std::make_unique<std::array<char, 40>>();
+  }).join();
   EXPECT_EQ(heap_objects(), before);
 }
 }  // namespace
