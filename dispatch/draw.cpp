@@ -1,6 +1,7 @@
 // Drawing arguments: a few words choose shape, class of values, seed and layout; a hash makes the elements.
 #include "lamella/dispatch/draw.h"
 
+#include <algorithm>
 #include <bit>
 #include <numeric>
 
@@ -28,10 +29,47 @@ DType chosen(DTypeMask some, uint32_t w) {
 
 /// Filled so that reading it shows: NaN, or integers far out of any range.
 void poison(Tensor& t) {
-  if (is_bool(t.dtype())) std::memset(t.raw_data(), 1, size_t(t.numel()));
-  else if (is_inexact(t.dtype()))
-    for (int64_t i = 0; i < t.numel(); ++i) store(t, i, std::nan(""), std::nan(""));
-  else std::memset(t.raw_data(), 0x5a, size_t(t.numel() * itemsize(t.dtype())));
+  const size_t bytes = size_t(t.numel() * itemsize(t.dtype()));
+  if (is_bool(t.dtype())) std::memset(t.raw_data(), 1, bytes);
+  else if (!is_inexact(t.dtype())) std::memset(t.raw_data(), 0x5a, bytes);
+  else if (t.numel() > 0) {
+    store(t, 0, std::nan(""), std::nan(""));
+    char* const p = static_cast<char*>(t.raw_data());
+    for (size_t done = size_t(itemsize(t.dtype())); done < bytes; done *= 2)
+      std::memcpy(p + done, p, std::min(done, bytes - done));
+  }
+}
+
+/// Elements of `t` in row-major order to where strides say; they come from contiguous memory.
+template <size_t kBytes> void scatter(const char* from, const Tensor& t) {
+  char* const to = static_cast<char*>(t.raw_data());
+  if (t.rank() == 0) return void(std::memcpy(to, from, kBytes));
+  const int last = t.rank() - 1;
+  const int64_t n = t.size(last), step = t.stride(last) * int64_t(kBytes);
+  const int64_t rows = n == 0 ? 0 : t.numel() / n;
+  Dims at(t.rank());
+  int64_t begin = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    char* place = to + begin * int64_t(kBytes);
+    for (int64_t i = 0; i < n; ++i, place += step, from += kBytes) std::memcpy(place, from, kBytes);
+    for (int d = last - 1; d >= 0; --d) {
+      begin += t.stride(d);
+      if (++at[d] < t.size(d)) break;
+      begin -= at[d] * t.stride(d);
+      at[d] = 0;
+    }
+  }
+}
+
+void scatter(const void* source, const Tensor& t) {
+  const char* const from = static_cast<const char*>(source);
+  switch (itemsize(t.dtype())) {
+    case 1: return scatter<1>(from, t);
+    case 2: return scatter<2>(from, t);
+    case 4: return scatter<4>(from, t);
+    case 8: return scatter<8>(from, t);
+    default: return scatter<16>(from, t);
+  }
 }
 
 }  // namespace
@@ -50,13 +88,13 @@ DType Draw::dtype(DTypeMask supported) {
                                      DType::U8,   DType::U64, DType::U32,  DType::U16, DType::Bool};
   if (has_dtype_ && (supported & mask(dtype_))) return dtype_;
   const DTypeMask wanted = supported & options_.dtypes ? supported & options_.dtypes : supported;
-  DType candidates[kDTypeCount];
-  uint32_t n = 0;
-  for (const DType d : kOrder)
-    if (wanted & mask(d)) candidates[n++] = d;
+  const auto n = uint32_t(std::popcount(wanted & kAllTypes));
   LAMELLA_ASSERT(n > 0);
   const uint32_t w = word("dtype");
-  const DType d = w % 8 < 3 ? candidates[0] : candidates[w / 8 % n];
+  const DType* at = kOrder;
+  for (uint32_t skipped = w % 8 < 3 ? 0 : w / 8 % n;; ++at)
+    if (wanted & mask(*at) && skipped-- == 0) break;
+  const DType d = *at;
   if (!has_dtype_) dtype_ = d;
   has_dtype_ = true;
   return d;
@@ -169,26 +207,37 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     }
     return t;
   }
-  for (int64_t i = 0; i < n; ++i) {
+  const bool whole_range = from(7) && kind == Kind::Special && domain == Domain::Any && !narrow;
+  constexpr int64_t kChunk = 32;
+  int64_t whole[kChunk];
+  double re[kChunk], im[kChunk];
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t count = std::min(kChunk, n - begin);
     if (!is_inexact(dtype)) {
-      int64_t v = integer_value(kind, seed, i, n, dtype, domain, narrow);
-      if (from(7) && kind == Kind::Special && domain == Domain::Any && !narrow && !is_bool(dtype))
-        v = end_integer(dtype, hash(seed, uint64_t(i)));
-      store_integer(t, i, v);
+      integer_values(whole, begin, count, kind, seed, n, dtype, domain, narrow);
+      for (int64_t i = 0; i < count && whole_range && !is_bool(dtype); ++i)
+        whole[i] = end_integer(dtype, hash(seed, uint64_t(begin + i)));
+      store_integers(t, begin, count, whole);
       continue;
     }
-    double parts[2];
-    for (int k = 0; k < 2; ++k) {
+    for (int k = 0; k <= int(is_complex(dtype)); ++k) {
+      double* const parts = k ? im : re;
       const uint64_t s = k ? hash(seed, 1000) : seed;
-      parts[k] = !options_.exact ? real_value(kind, s, i, n, dtype, e, tiny, options_.tame)
-                                 : double(integer_value(kind, s, i, n, DType::I64, Domain::Any, true));
-      if (k == 1 && kind == Kind::Iota) parts[k] = 0;
-      if (mixed_ && sizes.empty()) parts[k] = fitting(parts[k]);
+      if (k == 1 && kind == Kind::Iota) std::fill_n(parts, count, 0.0);
+      else if (!options_.exact) real_values(parts, begin, count, kind, s, n, dtype, e, tiny, options_.tame);
+      else {
+        integer_values(whole, begin, count, kind, s, n, DType::I64, Domain::Any, true);
+        for (int64_t i = 0; i < count; ++i) parts[i] = double(whole[i]);
+      }
+      if (mixed_ && sizes.empty()) parts[0] = fitting(parts[0]);
     }
-    double re = into_domain(parts[0], domain);
-    if (options_.exact && domain == Domain::Positive) re = std::fabs(re) < 1 ? 1 : std::fabs(re);
-    else if (options_.exact && domain == Domain::NonZero && parts[0] == 0) re = 1;
-    store(t, i, re, parts[1]);
+    for (int64_t i = 0; i < count && domain != Domain::Any; ++i) {
+      const double drawn = re[i];
+      re[i] = into_domain(drawn, domain);
+      if (options_.exact && domain == Domain::Positive) re[i] = std::fabs(re[i]) < 1 ? 1 : std::fabs(re[i]);
+      else if (options_.exact && domain == Domain::NonZero && drawn == 0) re[i] = 1;
+    }
+    store_all(t, begin, count, re, im);
   }
   // Numbers beside a narrower dtype are converted to it: those have to fit.
   if (is_inexact(dtype) && !(mixed_ && sizes.empty()))
@@ -238,16 +287,7 @@ Tensor Draw::relayout(const Tensor& t, bool may_repeat) {
   Tensor buffer = make_tensor(Dims{offset + next + (pad ? 2 : 0)}, t.dtype());
   poison(buffer);
   const Tensor out = make_view_unchecked(buffer, t.sizes(), strides, offset);
-  const size_t bytes = size_t(itemsize(t.dtype()));
-  const char* from = static_cast<const char*>(t.raw_data());
-  char* const to = static_cast<char*>(out.raw_data());
-  Dims at(rank);
-  for (int64_t i = 0; i < t.numel(); ++i, from += bytes) {
-    int64_t element = 0;
-    for (int d = 0; d < rank; ++d) element += at[d] * strides[d];
-    std::memcpy(to + size_t(element) * bytes, from, bytes);
-    for (int d = rank - 1; d >= 0 && ++at[d] == t.size(d); --d) at[d] = 0;
-  }
+  scatter(t.raw_data(), out);
   return out;
 }
 

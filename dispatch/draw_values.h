@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 
 #include "lamella/core/tensor.h"
 #include "lamella/dispatch/draw.h"
@@ -18,7 +19,7 @@ inline uint64_t hash(uint64_t seed, uint64_t i) {
   return z ^ (z >> 31);
 }
 /// In [0, 1), with all 53 bits.
-inline double uniform(uint64_t bits) { return double(bits >> 11) * 0x1p-53; }
+inline double uniform(uint64_t bits) { return double(int64_t(bits >> 11)) * 0x1p-53; }
 /// Bell-shaped, variance 1, always within 3.5.
 inline double bell(uint64_t bits) {
   return (uniform(bits) + uniform(hash(bits, 1)) + uniform(hash(bits, 2)) + uniform(hash(bits, 3)) - 2) *
@@ -82,25 +83,44 @@ inline double rounded(double v, DType d) {
   }
 }
 
-/// One real number of a class; `i` of `n`.
-inline double real_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, int e, int tiny,
-                         bool tame) {
-  const uint64_t bits = hash(seed, uint64_t(i));
+/// Real numbers of a class, `count` from the one at `begin` of `n`.
+inline void real_values(double* out, int64_t begin, int64_t count, Kind kind, uint64_t seed, int64_t n,
+                        DType dtype, int e, int tiny, bool tame) {
+  const auto each = [=](auto&& value) {
+    for (int64_t i = begin; i < begin + count; ++i) out[i - begin] = value(i, hash(seed, uint64_t(i)));
+  };
   switch (kind) {
-    case Kind::Iota: return double(i % 5 + 1) / (tame ? 4 : 1);
-    case Kind::Bell: return bell(bits);
-    case Kind::Small: return double(int64_t(bits % 7) - 3);
-    case Kind::Special: return kSpecials[bits % 8];
-    case Kind::Powers: return std::ldexp(bits & 1 ? 1.0 : -1.0, int((bits >> 8) % uint64_t(2 * e + 1)) - e);
-    case Kind::Wide: return std::ldexp(2 * uniform(bits) - 1, int(hash(bits, 5) % uint64_t(2 * e + 1)) - e);
-    case Kind::NearOne: return (bits & 1 ? 1.0 : -1.0) * (1 - std::ldexp(1.0, -int(1 + (bits >> 8) % 40)));
-    case Kind::Equal: return bell(hash(seed, 77));
+    case Kind::Iota: return each([=](int64_t i, uint64_t) { return double(i % 5 + 1) / (tame ? 4 : 1); });
+    case Kind::Bell: return each([](int64_t, uint64_t bits) { return bell(bits); });
+    case Kind::Small: return each([](int64_t, uint64_t bits) { return double(int64_t(bits % 7) - 3); });
+    case Kind::Special: return each([](int64_t, uint64_t bits) { return kSpecials[bits % 8]; });
+    case Kind::Powers:
+      return each([=](int64_t, uint64_t bits) {
+        return std::ldexp(bits & 1 ? 1.0 : -1.0, int((bits >> 8) % uint64_t(2 * e + 1)) - e);
+      });
+    case Kind::Wide:
+      return each([=](int64_t, uint64_t bits) {
+        return std::ldexp(2 * uniform(bits) - 1, int(hash(bits, 5) % uint64_t(2 * e + 1)) - e);
+      });
+    case Kind::NearOne:
+      return each([](int64_t, uint64_t bits) {
+        return (bits & 1 ? 1.0 : -1.0) * (1 - std::ldexp(1.0, -int(1 + (bits >> 8) % 40)));
+      });
+    case Kind::Equal: return std::fill_n(out, count, bell(hash(seed, 77))), void();
     case Kind::Sorted:
-      return (double(i) - double(n) / 2 + uniform(bits) / 2) / double(std::max<int64_t>(n, 4)) * 4 *
-             (seed & 1 ? -1 : 1);
-    case Kind::OneHot: return i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))) ? 1 : 0;
-    case Kind::Extreme: return extreme_value(bits, dtype);
-    default: return std::ldexp(bell(bits), tiny);
+      return each([=](int64_t i, uint64_t bits) {
+        return (double(i) - double(n) / 2 + uniform(bits) / 2) / double(std::max<int64_t>(n, 4)) * 4 *
+               (seed & 1 ? -1 : 1);
+      });
+    case Kind::OneHot: {
+      const auto hot = int64_t(seed % uint64_t(std::max<int64_t>(n, 1)));
+      return each([=](int64_t i, uint64_t) { return i == hot ? 1.0 : 0.0; });
+    }
+    case Kind::Extreme: return each([=](int64_t, uint64_t bits) { return extreme_value(bits, dtype); });
+    default: {
+      const double scale = std::ldexp(1.0, tiny);  // no product of it is rounded: 2^-180 at the least
+      return each([=](int64_t, uint64_t bits) { return bell(bits) * scale; });
+    }
   }
 }
 
@@ -110,30 +130,40 @@ inline double into_domain(double v, Domain domain) {
   return v;
 }
 
-/// Whole numbers: small ones mostly, the dtype's whole range in two classes.
-inline int64_t integer_value(Kind kind, uint64_t seed, int64_t i, int64_t n, DType dtype, Domain domain,
-                             bool narrow) {
-  const uint64_t bits = hash(seed, uint64_t(i));
-  int64_t v;
+/// Whole numbers: small ones mostly, the dtype's whole range in two classes. `count` from the one at `begin`
+/// of `n`.
+inline void integer_values(int64_t* out, int64_t begin, int64_t count, Kind kind, uint64_t seed, int64_t n,
+                           DType dtype, Domain domain, bool narrow) {
+  const auto each = [=](auto&& value) {
+    for (int64_t i = begin; i < begin + count; ++i) out[i - begin] = value(i, hash(seed, uint64_t(i)));
+  };
   if (!narrow && (kind == Kind::Wide || kind == Kind::Powers)) {
-    v = kind == Kind::Wide ? int64_t(bits) : int64_t((uint64_t{1} << bits % 64) - (bits >> 8 & 1));
     const int unused = 64 - 8 * int(itemsize(dtype));
-    v = is_signed_integer(dtype) ? v << unused >> unused : int64_t(uint64_t(v) << unused >> unused);
-    if (domain == Domain::Positive) v = v < 0 ? v & 0x7f : v;
+    const bool is_signed = is_signed_integer(dtype);
+    each([=](int64_t, uint64_t bits) {
+      int64_t v = kind == Kind::Wide ? int64_t(bits) : int64_t((uint64_t{1} << bits % 64) - (bits >> 8 & 1));
+      v = is_signed ? v << unused >> unused : int64_t(uint64_t(v) << unused >> unused);
+      return domain == Domain::Positive && v < 0 ? v & 0x7f : v;
+    });
   } else {
+    const int64_t least = is_signed_integer(dtype) ? 4 : 0;
+    const auto hot = int64_t(seed % uint64_t(std::max<int64_t>(n, 1)));
     switch (kind) {
-      case Kind::Iota: v = i % 5 + 1; break;
-      case Kind::Equal: v = int64_t(seed % 5); break;
-      case Kind::Sorted: v = seed & 1 ? n - i : i; break;
-      case Kind::OneHot: v = i == int64_t(seed % uint64_t(std::max<int64_t>(n, 1))); break;
-      default: v = int64_t(bits % 9) - (is_signed_integer(dtype) ? 4 : 0);
+      case Kind::Iota: each([](int64_t i, uint64_t) { return i % 5 + 1; }); break;
+      case Kind::Equal: std::fill_n(out, count, int64_t(seed % 5)); break;
+      case Kind::Sorted: each([=](int64_t i, uint64_t) { return seed & 1 ? n - i : i; }); break;
+      case Kind::OneHot: each([=](int64_t i, uint64_t) { return int64_t(i == hot); }); break;
+      default: each([=](int64_t, uint64_t bits) { return int64_t(bits % 9) - least; });
     }
     // Of many elements the later ones are larger than narrow dtypes: 256 would be stored as 0.
     const int64_t most = itemsize(dtype) == 1 ? 127 : std::numeric_limits<int64_t>::max();
-    if (v > most || v < -most) v %= most;
-    if (domain == Domain::Positive) v = std::abs(v);
+    for (int64_t i = 0; i < count; ++i) {
+      if (out[i] > most || out[i] < -most) out[i] %= most;
+      if (domain == Domain::Positive) out[i] = std::abs(out[i]);
+    }
   }
-  return v == 0 && (domain == Domain::Positive || domain == Domain::NonZero) ? 1 : v;
+  for (int64_t i = 0; i < count && (domain == Domain::Positive || domain == Domain::NonZero); ++i)
+    if (out[i] == 0) out[i] = 1;
 }
 
 inline void store(Tensor& t, int64_t i, double re, double im) {
@@ -149,10 +179,45 @@ inline void store(Tensor& t, int64_t i, double re, double im) {
   }
 }
 
+/// `count` numbers from the one at `begin`; imaginary parts are read where the dtype has them.
+inline void store_all(Tensor& t, int64_t begin, int64_t count, const double* re, const double* im) {
+  const auto put = [&]<class T>(std::type_identity<T>, auto&& number) {
+    T* const to = static_cast<T*>(t.raw_data()) + begin;
+    for (int64_t i = 0; i < count; ++i) to[i] = number(i);
+  };
+  switch (t.dtype()) {
+    case DType::F16: return put(std::type_identity<f16>{}, [=](int64_t i) { return f16(float(re[i])); });
+    case DType::BF16: return put(std::type_identity<bf16>{}, [=](int64_t i) { return bf16(float(re[i])); });
+    case DType::F32: return put(std::type_identity<float>{}, [=](int64_t i) { return float(re[i]); });
+    case DType::F64: return put(std::type_identity<double>{}, [=](int64_t i) { return re[i]; });
+    case DType::C64:
+      return put(std::type_identity<c64>{}, [=](int64_t i) { return c64(float(re[i]), float(im[i])); });
+    case DType::C128: return put(std::type_identity<c128>{}, [=](int64_t i) { return c128(re[i], im[i]); });
+    default: LAMELLA_ASSERT(false);
+  }
+}
+
 inline void store_integer(Tensor& t, int64_t i, int64_t v) {
   char* const p = static_cast<char*>(t.raw_data()) + i * itemsize(t.dtype());
   if (is_bool(t.dtype())) *p = v & 1;
   else std::memcpy(p, &v, size_t(itemsize(t.dtype())));  // little-endian: the low bytes
+}
+
+/// `count` numbers from the one at `begin`.
+inline void store_integers(Tensor& t, int64_t begin, int64_t count, const int64_t* v) {
+  const auto put = [&]<class T>(std::type_identity<T>) {
+    char* p = static_cast<char*>(t.raw_data()) + begin * int64_t(sizeof(T));
+    for (int64_t i = 0; i < count; ++i, p += sizeof(T)) {
+      const T word = T(v[i]);
+      std::memcpy(p, &word, sizeof word);
+    }
+  };
+  if (is_bool(t.dtype()))
+    for (int64_t i = 0; i < count; ++i) static_cast<char*>(t.raw_data())[begin + i] = v[i] & 1;
+  else if (itemsize(t.dtype()) == 1) put(std::type_identity<uint8_t>{});
+  else if (itemsize(t.dtype()) == 2) put(std::type_identity<uint16_t>{});
+  else if (itemsize(t.dtype()) == 4) put(std::type_identity<uint32_t>{});
+  else put(std::type_identity<uint64_t>{});
 }
 
 /// The bits of a number at the ends of a floating dtype, `h` says which: zeros and infinities of both signs,
