@@ -2,9 +2,10 @@
 #include "lamella/verify/coverage.h"
 
 #include <algorithm>
+#include <bit>
 #include <climits>
 #include <cmath>
-#include <set>
+#include <limits>
 #include <sstream>
 
 #include "lamella/dispatch/call.h"
@@ -34,8 +35,32 @@ void observe_layout(const Tensor& t, Observation& o) {
   }
 }
 
+/// Numbers seen in a case: a table of twice as many places as it has elements, free ones hold NaN.
+class Numbers {
+ public:
+  explicit Numbers(size_t elements)
+      : places_(std::bit_ceil(2 * elements + 2), {std::numeric_limits<double>::quiet_NaN(), 0}) {}
+  /// Whether it is new; both parts are finite.
+  bool add(double re, double im) {
+    re += 0.0, im += 0.0;  // -0 is 0
+    const uint64_t bits = std::bit_cast<uint64_t>(re) + 31 * std::bit_cast<uint64_t>(im);
+    size_t at = size_t((bits * 0x9E3779B97F4A7C15u) >> 32);
+    for (;; ++at) {
+      auto& [x, y] = places_[at & (places_.size() - 1)];
+      if (x == re && y == im) return false;
+      if (x == x) continue;
+      x = re, y = im;
+      return true;
+    }
+  }
+
+ private:
+  std::vector<std::pair<double, double>> places_;
+};
+
 /// Elements as numbers: all that ties and non-finite values need.
-void observe_values(const Tensor& t, std::set<std::pair<double, double>>& known, Observation& o) {
+void observe_values(const Tensor& t, Numbers& known, Observation& o) {
+  constexpr uint32_t kTies = 1u << int(Feature::Ties);
   visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     const T* const data = static_cast<const T*>(t.raw_data());
@@ -45,7 +70,7 @@ void observe_values(const Tensor& t, std::set<std::pair<double, double>>& known,
       else if constexpr (is_half_type<T>) re = double(float(data[at]));
       else re = double(data[at]);
       if (!std::isfinite(re) || !std::isfinite(im)) return o.note(Feature::NonFinite);
-      if (!known.emplace(re, im).second) o.note(Feature::Ties);
+      if (!(o.features & kTies) && !known.add(re, im)) o.note(Feature::Ties);
     });
   });
 }
@@ -60,23 +85,26 @@ bool is_condition_or_index(const Op& op, int param) {
 void observe_arguments(const Case& c) {
   Observation* const o = observed();
   if (!o) return;
-  std::set<std::pair<double, double>> values;
-  std::set<const void*> storages;
-  std::set<DType> types;
   const std::vector<Case::Slot>& slots = c.tensors();
+  size_t elements = 0;
+  for (const Case::Slot& s : slots) elements += size_t(c.at(s).numel());
+  Numbers values(elements);
+  std::vector<const void*> storages;
+  DTypeMask types = 0;
   for (const Case::Slot& s : slots) {
     const Tensor t = c.at(s);
     if (t.rank() == 0) o->note(Feature::RankZero);
     if (t.numel() == 0) o->note(Feature::Empty);
     if (!std::ranges::equal(t.sizes(), c.at(slots[0]).sizes())) o->note(Feature::Broadcast);
-    if (!storages.insert(t.impl()->storage).second) o->note(Feature::Shared);
+    if (std::ranges::find(storages, t.impl()->storage) != storages.end()) o->note(Feature::Shared);
+    storages.push_back(t.impl()->storage);
     observe_layout(t, *o);
     if (t.device() != Device::CPU) continue;
     observe_values(t, values, *o);
-    if (!is_condition_or_index(c.op, s.param)) types.insert(t.dtype());
+    if (!is_condition_or_index(c.op, s.param)) types |= mask(t.dtype());
   }
   o->sides = sides_of(c);
-  if (types.size() > 1) o->note(Feature::MixedTypes);
+  if (std::popcount(types) > 1) o->note(Feature::MixedTypes);
 }
 
 void observe_mapped(const std::vector<bool>& mapped) {
@@ -142,7 +170,12 @@ void Coverage::merge(const Coverage& other) {
 
 std::string Coverage::text() const {
   std::string out;
-  each_count(*this, [&](uint64_t n) { out += std::to_string(n) + ' '; });
+  size_t zeros = 0;  // nearly all are 0; those at the end are left out
+  each_count(*this, [&](uint64_t n) {
+    if (n == 0) return void(++zeros);
+    for (; zeros > 0; --zeros) out += "0 ";
+    out += std::to_string(n) + ' ';
+  });
   return out;
 }
 

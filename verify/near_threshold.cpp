@@ -2,6 +2,8 @@
 #include "lamella/verify/near_threshold.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cmath>
 
 #include "lamella/verify/laws_more.h"
@@ -18,11 +20,56 @@ bool takes_list(const Op& op) {
 /// Matrices: what a product of them may be asked for.
 bool multiplies_matrices(const Op& op) { return op.shape == ShapeClass::Contract; }
 
-bool concerns(const Threshold& t, const Op& op) {
-  if (t.in == CountedIn::Entries) return takes_list(op);
-  if (t.concerns("all")) return takes_tensors(op);
-  if (op.kernel.name.empty()) return op.composite && t.in == CountedIn::Size;
-  return t.concerns(op.kernel.name) || (op.shape == ShapeClass::Broadcast && t.concerns("pointwise"));
+/// The list of thresholds as bits by position: one case in four asks whom they concern, and reading the words
+/// of all rows took as long as the rest of a short case.
+struct Rows {
+  uint64_t entries = 0, products = 0, sizes = 0, of_all = 0, of_pointwise = 0;
+  struct Named {
+    std::string_view kernel;
+    uint64_t bits;
+  };
+  std::array<Named, 96> kernels;  // no memory of the heap: the first case that asks would leave it behind
+  size_t named = 0;
+
+  Rows() {
+    const std::span<const Threshold> all = all_thresholds();
+    LAMELLA_ASSERT(all.size() <= 64);
+    for (size_t k = 0; k < all.size(); ++k) {
+      const uint64_t bit = uint64_t{1} << k;
+      if (all[k].in == CountedIn::Entries) entries |= bit;
+      if (all[k].in == CountedIn::Products) products |= bit;
+      if (all[k].in == CountedIn::Size) sizes |= bit;
+      for (std::string_view words = all[k].kernels; !words.empty();) {
+        std::string_view word = words.substr(0, words.find(' '));
+        words.remove_prefix(std::min(words.size(), word.size() + 1));
+        if (word.ends_with('~')) word.remove_suffix(1);
+        add(word, bit);
+      }
+    }
+    of_all = of("all"), of_pointwise = of("pointwise");
+  }
+  void add(std::string_view kernel, uint64_t bit) {
+    size_t k = 0;
+    while (k < named && kernels[k].kernel != kernel) ++k;
+    LAMELLA_ASSERT(k < kernels.size());
+    if (k == named) kernels[named++] = {kernel, 0};
+    kernels[k].bits |= bit;
+  }
+  uint64_t of(std::string_view kernel) const {
+    for (size_t k = 0; k < named; ++k)
+      if (kernels[k].kernel == kernel) return kernels[k].bits;
+    return 0;
+  }
+};
+
+uint64_t bits_of(const Op& op) {
+  static const Rows rows;
+  uint64_t its_own = 0;
+  if (op.kernel.name.empty()) its_own = op.composite ? rows.sizes : 0;
+  else its_own = rows.of(op.kernel.name) | (op.shape == ShapeClass::Broadcast ? rows.of_pointwise : 0);
+  uint64_t bits = (its_own & ~rows.of_all) | (takes_tensors(op) ? rows.of_all : 0);
+  bits = (bits & ~rows.entries) | (takes_list(op) ? rows.entries : 0);
+  return multiplies_matrices(op) ? bits : bits & ~rows.products;
 }
 
 std::vector<size_t> words_named(const std::vector<std::string>& parts, std::string_view what) {
@@ -141,11 +188,9 @@ void note_tensor(NearSides& s, const Tensor& t, const Threshold& row, size_t bit
 }  // namespace
 
 std::vector<size_t> thresholds_of(const Op& op) {
-  const std::span<const Threshold> all = all_thresholds();
   std::vector<size_t> out;
-  for (size_t k = 0; k < all.size(); ++k)
-    if (concerns(all[k], op) && (all[k].in != CountedIn::Products || multiplies_matrices(op)))
-      out.push_back(k);
+  for (uint64_t bits = bits_of(op); bits != 0; bits &= bits - 1)
+    out.push_back(size_t(std::countr_zero(bits)));
   return out;
 }
 
@@ -173,8 +218,16 @@ NamedSizes name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Ch
 NearSides sides_of(const Case& c) {
   NearSides s;
   const std::span<const Threshold> all = all_thresholds();
-  for (const size_t k : thresholds_of(c.op)) {
-    for (const Case::Slot& slot : c.tensors()) note_tensor(s, c.at(slot), all[k], k);
+  const uint64_t bits = bits_of(c.op);
+  for (const Case::Slot& slot : c.tensors()) {
+    const Tensor t = c.at(slot);
+    for (uint64_t left = bits; left != 0; left &= left - 1) {
+      const auto k = size_t(std::countr_zero(left));
+      note_tensor(s, t, all[k], k);
+    }
+  }
+  for (uint64_t left = bits; left != 0; left &= left - 1) {
+    const auto k = size_t(std::countr_zero(left));
     if (all[k].in == CountedIn::Products)
       note_side(s, k,
                 side(products_of(c), all[k].usual, all[k].usual / 10));  // a size each: 2 % a size of 48
