@@ -39,10 +39,10 @@ uint32_t OpHandle::find() const {
 
 namespace {
 /// A value as the parameter's kind stores it; None stays None.
-Value coerce(const Op& op, const Param& p, Value v) {
+void coerce(const Op& op, const Param& p, Value& v) {
   if (is_none(v)) {
     LAMELLA_CHECK(p.optional, Schema, "{}: argument \"{}\" got None, expected {}", op.name, p.name, str(p));
-    return v;
+    return;
   }
   bool fits = false;
   switch (p.kind) {
@@ -81,7 +81,6 @@ Value coerce(const Op& op, const Param& p, Value v) {
     for (const Tensor& t : std::get<Tensors>(v))
       LAMELLA_CHECK(t.defined(), Undefined,
                     "{}: argument \"{}\" holds an undefined tensor; expected defined ones", op.name, p.name);
-  return v;
 }
 }  // namespace
 
@@ -89,6 +88,18 @@ Values canonical(const Op& op, Values args, const std::vector<std::pair<std::str
   const auto& params = op.schema.params;
   LAMELLA_CHECK(args.size() <= params.size(), Schema, "{}: got {} arguments, expected at most {}: {}",
                 op.name, args.size(), params.size(), str(op.schema));
+  if (named.empty()) {  // nearly always: nothing has to change its place
+    args.reserve(params.size());
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (i == args.size()) {
+        LAMELLA_CHECK(params[i].has_default, Schema, "{}: argument \"{}\" is missing; expected {}", op.name,
+                      params[i].name, str(op.schema));
+        args.push_back(params[i].default_value);
+      }
+      coerce(op, params[i], args[i]);
+    }
+    return args;
+  }
   Values full(params.size());
   std::vector<bool> given(params.size());
   for (size_t i = 0; i < args.size(); ++i) {
@@ -109,7 +120,7 @@ Values canonical(const Op& op, Values args, const std::vector<std::pair<std::str
                     params[i].name, str(op.schema));
       full[i] = params[i].default_value;
     }
-    full[i] = coerce(op, params[i], std::move(full[i]));
+    coerce(op, params[i], full[i]);
   }
   return full;
 }
@@ -119,7 +130,7 @@ BoxedArgs::BoxedArgs(const Op& op, const Values& values) {
   LAMELLA_ASSERT(values.size() == n);
   pointers_.reserve(n);
   ints_.reserve(n);
-  lists_.reserve(n);
+  if (!op.simple) lists_.reserve(n);  // else there are none
   const auto pointer = [this]<class T>(const T& v) -> const void* {
     if constexpr (std::is_same_v<T, std::monostate>) return nullptr;
     else if constexpr (std::is_same_v<T, Dims>) return &ints_.emplace_back(v);
@@ -137,7 +148,8 @@ Tensors call_boxed(const Op& op, const Values& values) {
   Frame frame{&op, args.data(), results.data(), is_list ? &list : nullptr};
   call(frame);
   if (op.form != OpForm::Functional) results[0] = std::get<Tensor>(values[0]);  // the tensor written to
-  return is_list ? list : results;
+  if (is_list) return list;
+  return results;
 }
 
 Tensors call(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named) {
