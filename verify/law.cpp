@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/guard.h"
@@ -149,8 +150,8 @@ Verdict check_once(const Law& law, const Op& op, const Choices& choices, const D
   size_t used = 0;
   std::vector<std::string> partners;
   const GuardSide side = guard_of(choices);
-  if (side != GuardSide::None) name_guarded(law.id.data(), op.name.c_str());
-  const GuardedMemory guarded(side);
+  std::optional<GuardedMemory> guarded;
+  if (side != GuardSide::None) name_guarded(law.id.data(), op.name.c_str()), guarded.emplace(side);
   try {
     Case c(op, choices, options);
     observe_arguments(c);

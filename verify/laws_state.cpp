@@ -1,5 +1,6 @@
 // Laws of dispatch and of the thread's state: who is called, randomness, dead levels, threads.
 #include <cstring>
+#include <map>
 #include <optional>
 #include <thread>
 
@@ -153,7 +154,7 @@ class OddKeys {
     state_.ambient = ambient;
   }
   ~OddKeys() {
-    for (auto& [impl, keys] : saved_) impl->keys = keys;
+    for (auto it = saved_.rbegin(); it != saved_.rend(); ++it) it->first->keys = it->second;
     state_.exclude = exclude_;
     state_.modes = modes_;
     state_.ambient = ambient_;
@@ -162,7 +163,7 @@ class OddKeys {
 
  private:
   void put(const Tensor& t, uint64_t keys) {
-    saved_.insert(saved_.begin(), {t.impl(), t.impl()->keys});
+    saved_.emplace_back(t.impl(), t.impl()->keys);
     t.impl()->keys = keys;
     carried = 0;
     for (const auto& entry : saved_)
@@ -173,12 +174,27 @@ class OddKeys {
   std::vector<std::pair<TensorImpl*, uint64_t>> saved_;
 };
 
+/// The operator's row with recording cells. Its texts and rules, which no call reads, are copied once for
+/// each operator: that took as long as the rest of the law. What a call may read is that of `op`, each time.
+const Op& recording_row(const Op& op) {
+  static thread_local std::map<std::string, Op> rows;
+  const auto [at, fresh] = rows.try_emplace(op.name, op);
+  Op& row = at->second;
+  if (fresh)
+    for (Cell& cell : row.cells) cell = recording_cell;
+  row.id = op.id, row.form = op.form, row.base = op.base, row.shape = op.shape;
+  row.infer = op.infer, row.kernel = op.kernel, row.launch = op.launch, row.view = op.view;
+  row.composite = op.composite, row.body = op.body, row.batch = op.batch, row.properties = op.properties;
+  row.tensor_params = op.tensor_params, row.arity = op.arity, row.simple = op.simple;
+  row.takes_functions = op.takes_functions, row.straight = op.straight;
+  return row;
+}
+
 Verdict dispatch_model(Case& c) {
-  Op row = c.op;
-  for (Cell& cell : row.cells) cell = recording_cell;
+  const Op& row = recording_row(c.op);
   RecordingObserver observer;
   const bool observed = c.draw.flag();
-  const BoxedArgs args(row, c.args);
+  const BoxedArgs args(c.op, c.args);
   Tensor results[8];
   Tensors list;
   Frame frame{&row, args.data(), results, &list};

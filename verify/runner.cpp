@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
 #include <utility>
 
 #include "lamella/dispatch/table.h"
@@ -38,19 +39,26 @@ Sized sized(const Law& law, uint64_t index, uint64_t bits) {
 }
 }  // namespace
 
+uint64_t series_of(uint64_t seed, const Law& law, const Op& op) {
+  return mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name);
+}
+
 Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
+  return choices_in(series_of(seed, law, op), law, op, index, named);
+}
+
+Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
   if (index == kSimplest || faulty(Fault::GeneratorConstant)) return {};
-  uint64_t state =
-      scrambled(mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name) + index * 0xD1B54A32D192ED03u);
+  uint64_t state = scrambled(series + index * 0xD1B54A32D192ED03u);
   const uint64_t bits = scrambled(state);
   const Sized is = sized(law, index, bits);
   const size_t length = 48 + size_t(index % 8 == 7) * (state % 208);
   Choices out(length);
-  for (size_t i = 0; i < length; i += 2) {
+  for (size_t i = 0; i + 1 < length; i += 2) {
     const uint64_t w = scrambled(state += 0x9E3779B97F4A7C15u);
-    out[i] = uint32_t(w);
-    if (i + 1 < length) out[i + 1] = uint32_t(w >> 32);
+    std::memcpy(&out[i], &w, sizeof w);  // little-endian: the low half first
   }
+  if (length % 2 == 1) out[length - 1] = uint32_t(scrambled(state + 0x9E3779B97F4A7C15u));
   const NamedSizes names = name_sizes(law, op, is, scrambled(bits), out);
   if (named) *named = names;
   return out;
@@ -117,6 +125,7 @@ Worker::Worker(const RunOptions& options, int index, Position* position)
                           .op_index = int(o),
                           .law_index = int(l),
                           .next = uint64_t(index),
+                          .series = series_of(options.seed, *options.laws[l], *options.ops[o]),
                           .weight = sharpness(options.laws[l]->id)});
   // The sharpest laws first; among those, neighbours in the list differ in both: a short run sees all laws
   // and all operators.

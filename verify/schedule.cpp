@@ -51,7 +51,7 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
   do {
     note_position(p, tries == 0);
     NamedSizes named;
-    const Choices choices = choices_of(options_.seed, *p.law, *p.op, p.next, &named);
+    const Choices choices = choices_in(p.series, *p.law, *p.op, p.next, &named);
     const uint64_t bits = looked_at(*p.op, *p.law, p.next);
     const bool observe = bits % kObservedEvery == 0;
     const bool aimed = named.threshold >= 0;
@@ -69,7 +69,7 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
     observed() = nullptr;
     grew |= count(p, v, seen);
     if (v.kind != Verdict::Discard) {
-      Coverage& coverage = coverage_[p.op->name];
+      Coverage& coverage = p.coverage ? *p.coverage : *(p.coverage = &coverage_[p.op->name]);
       coverage.add_depth(v.depth);
       if (observe) coverage.add(seen);
       if (aimed) coverage.add_sides(seen, named.threshold);

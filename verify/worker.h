@@ -23,6 +23,9 @@ struct Position {
 uint64_t scrambled(uint64_t z);
 /// How much time pairs of a law get, beside others: 1 for the median law.
 double sharpness(std::string_view law);
+/// choices_of() in two steps: what seed, law and operator make of each index.
+uint64_t series_of(uint64_t seed, const Law& law, const Op& op);
+Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index, NamedSizes* named);
 
 class Worker {
  public:
@@ -42,6 +45,8 @@ class Worker {
     const Law* law;
     int op_index, law_index;
     uint64_t next;
+    uint64_t series = 0;           ///< of choices
+    Coverage* coverage = nullptr;  ///< of the operator, once a case has been counted
     Tally tally = {};
     std::vector<Failure> found = {};
     bool retired = false;
