@@ -21,13 +21,14 @@ Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
 
 void Case::find_tensors() {
   tensors_.clear(), inexact_.clear();
+  tensors_.reserve(op.tensor_params.size()), inexact_.reserve(op.tensor_params.size());
   for (const uint8_t p : op.tensor_params) {
     const Value& v = args[p];
     if (is_none(v)) continue;
     const int n = std::holds_alternative<Tensors>(v) ? int(std::get<Tensors>(v).size()) : 1;
     for (int k = 0; k < n; ++k) {
       const Slot slot{p, k};
-      const Tensor t = at(slot);
+      const Tensor& t = entry(args, slot);
       if (!t.defined()) continue;
       tensors_.push_back(slot);
       if (is_inexact(t.dtype())) inexact_.push_back(slot);
@@ -77,7 +78,7 @@ struct Applied {
 };
 }  // namespace
 
-Tensor Case::at(const Slot& slot) const { return entry(const_cast<Values&>(args), slot); }
+const Tensor& Case::at(const Slot& slot) const { return entry(const_cast<Values&>(args), slot); }
 
 Function Case::function(std::vector<Slot> slots) const { return Applied{&op, args, std::move(slots), false}; }
 Function Case::smooth_function(std::vector<Slot> slots) const {
@@ -86,6 +87,7 @@ Function Case::smooth_function(std::vector<Slot> slots) const {
 
 Tensors Case::values(const std::vector<Slot>& slots) const {
   Tensors out;
+  out.reserve(slots.size());
   for (const Slot& s : slots) out.push_back(at(s));
   return out;
 }
@@ -128,10 +130,20 @@ Tensor plain_copy(const Tensor& t) {
     std::memcpy(to, from, size_t(t.numel()) * bytes);
     return out;
   }
-  each_element(t, [&](int64_t offset) {
-    std::memcpy(to, from + size_t(offset) * bytes, bytes);
-    to += bytes;
-  });
+  const auto gather = [&]<size_t kBytes>(std::integral_constant<size_t, kBytes>) {
+    each_element(t, [&](int64_t offset) {
+      std::memcpy(to, from + offset * int64_t(kBytes), kBytes);
+      to += kBytes;
+    });
+  };
+  switch (bytes) {
+    case 1: gather(std::integral_constant<size_t, 1>()); break;
+    case 2: gather(std::integral_constant<size_t, 2>()); break;
+    case 4: gather(std::integral_constant<size_t, 4>()); break;
+    case 8: gather(std::integral_constant<size_t, 8>()); break;
+    case 16: gather(std::integral_constant<size_t, 16>()); break;
+    default: gather(std::integral_constant<size_t, 32>()); break;
+  }
   return out;
 }
 

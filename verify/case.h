@@ -34,7 +34,7 @@ class Case {
   const std::vector<Slot>& tensors() const { return tensors_; }
   /// Finds both anew: `args` were changed.
   void find_tensors();
-  Tensor at(const Slot& slot) const;
+  const Tensor& at(const Slot& slot) const;
 
   /// The operator as a function of the tensors in `slots`, the other arguments fixed; returns all results.
   Function function(std::vector<Slot> slots) const;
@@ -90,12 +90,17 @@ template <class F> void each_element(const Tensor& t, F&& f) {
     for (int64_t i = 0; i < t.numel(); ++i) f(i);
     return;
   }
+  const int last = t.rank() - 1;
+  const int64_t n = t.numel(), row = t.size(last), step = t.stride(last);
   Dims at(t.rank());
-  for (int64_t i = 0; i < t.numel(); ++i) {
-    int64_t offset = 0;
-    for (int d = 0; d < t.rank(); ++d) offset += at[d] * t.stride(d);
-    f(offset);
-    for (int d = t.rank() - 1; d >= 0 && ++at[d] == t.size(d); --d) at[d] = 0;
+  for (int64_t done = 0, begin = 0; done < n; done += row) {
+    for (int64_t i = 0; i < row; ++i) f(begin + i * step);
+    for (int d = last - 1; d >= 0; --d) {
+      begin += t.stride(d);
+      if (++at[d] < t.size(d)) break;
+      begin -= at[d] * t.stride(d);
+      at[d] = 0;
+    }
   }
 }
 

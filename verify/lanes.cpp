@@ -46,14 +46,13 @@ void write_variation(const Tensor& out, const Tensor& example, Variation v) {
   visit_dtype(example.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     const int64_t n = example.numel();
-    std::vector<int64_t> from(size_t(n), 0);
-    each_element(example, [&, i = size_t{0}](int64_t offset) mutable { from[i++] = offset; });
-    const T* in = static_cast<const T*>(example.raw_data());
+    const Tensor dense = example.is_contiguous() ? example : plain_copy(example);
+    const T* in = static_cast<const T*>(dense.raw_data());
     T* to = static_cast<T*>(out.raw_data());
-    each_element(out, [&, i = int64_t{0}](int64_t offset) mutable {
-      const int64_t source = v.rotate ? (i + v.lane) % n : i;
-      to[offset] = varied(in[from[size_t(source)]], v.lane, v.exact);
-      ++i;
+    int64_t at = v.rotate && n > 0 ? v.lane % n : 0;
+    each_element(out, [&](int64_t offset) {
+      to[offset] = varied(in[at], v.lane, v.exact);
+      if (++at == n) at = 0;
     });
   });
 }

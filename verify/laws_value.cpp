@@ -1,4 +1,6 @@
 // Laws of values: the CPU agrees with the oracle, exactly where results are exact.
+#include <array>
+#include <bit>
 #include <cmath>
 #include <quadmath.h>
 
@@ -80,15 +82,17 @@ Verdict matches_reference(Case& c) {
   return within_reference(c, call_boxed(c.op, c.args));
 }
 
-/// Whether rounding could not have touched this number: at most 20 significant bits, fewer in narrow dtypes.
-bool few_bits(f128 v, DType d) {
-  if (!(v - v == 0) || v == 0) return true;
-  const int bits = std::min(20, int(-std::log2(unit_roundoff(d))) - 1);
-  double m = double(v);
-  if (f128(m) != v) return false;
-  int e;
-  m = std::frexp(m, &e);
-  return std::fabs(e) < 14 && std::ldexp(m, bits) == std::trunc(std::ldexp(m, bits));
+/// At most 20 significant bits, fewer in narrow dtypes.
+int few_bits_of(DType d) { return std::min(20, int(-std::log2(unit_roundoff(d))) - 1); }
+
+/// Whether rounding could not have touched this number: it has no more than these significant bits, counted
+/// where f128 keeps them (1 bit of sign, 15 of exponent, 112 of the fraction), which takes no arithmetic.
+bool has_few_bits(f128 v, int bits) {
+  const auto words = std::bit_cast<std::array<uint64_t, 2>>(v);  // little-endian
+  const uint64_t low = words[0], high = words[1] & ~(uint64_t{1} << 63), unused = high << (15 + bits);
+  const int exponent = int(high >> 48), of_half = 0x3ffe;
+  if (exponent == 0x7fff || (high == 0 && low == 0)) return true;
+  return low == 0 && unused == 0 && std::abs(exponent - of_half) < 14;
 }
 
 }  // namespace
@@ -99,9 +103,10 @@ Tensor exact_parts(const Tensor& wide, const Tensor& got) {
   const Tensor mine = plain_copy(got);
   const Reals exact = flatten({wide});
   const size_t bytes = size_t(itemsize(to_real(got.dtype())));
+  const int bits = few_bits_of(got.dtype());
   for (size_t i = 0; i < exact.size(); ++i)
-    if (!few_bits(exact[i], got.dtype()) ||
-        (is_complex(got.dtype()) && !few_bits(exact[i ^ 1], got.dtype())))  // parts are made together
+    if (!has_few_bits(exact[i], bits) ||
+        (is_complex(got.dtype()) && !has_few_bits(exact[i ^ 1], bits)))  // parts are made together
       std::memcpy(static_cast<char*>(want.raw_data()) + i * bytes,
                   static_cast<char*>(mine.raw_data()) + i * bytes, bytes);
   return want;
