@@ -11,10 +11,37 @@ namespace lamella::verify {
 
 bool both_ways(const Op& op) { return has_jvp(op) && has_vjp(op); }
 
+namespace {
+/// Calls f for each real part of the inexact tensors.
+template <class F> void each_part(const Tensors& ts, F&& f) {
+  for (const Tensor& t : ts) {
+    if (!is_inexact(t.dtype())) continue;
+    visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+      using T = typename Tag::type;
+      const T* const from = static_cast<const T*>(t.raw_data());
+      each_element(t, [&](int64_t offset) {
+        if constexpr (is_complex_type<T>) f(from[offset].real()), f(from[offset].imag());
+        else if constexpr (is_half_type<T>) f(float(from[offset]));
+        else f(from[offset]);
+      });
+    });
+  }
+}
+}  // namespace
+
 bool finite(const Tensors& ts) {
-  for (const f128 v : flatten(ts))
-    if (!(v - v == 0)) return false;
-  return true;
+  bool all = true;
+  each_part(ts, [&](auto v) { all &= v - v == 0; });
+  return all;
+}
+
+std::vector<long double> short_parts(const Tensors& ts) {
+  std::vector<long double> out;
+  size_t n = 0;
+  for (const Tensor& t : ts) n += size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1);
+  out.reserve(n);
+  each_part(ts, [&](auto v) { out.push_back((long double)(v)); });
+  return out;
 }
 
 bool far_from_overflow(const Tensors& ts) {

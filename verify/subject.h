@@ -19,6 +19,9 @@ struct Subject {
 /// False when there is nothing to differentiate, or a result overflowed.
 bool prepare(Case& c, Subject& s);
 bool finite(const Tensors& ts);
+/// Parts as flatten() has them, in numbers of 64 bits: of all dtypes but those of the reference column they
+/// are exact.
+std::vector<long double> short_parts(const Tensors& ts);
 /// Whether nothing computed of these numbers by a few calls overflows or vanishes on the way: all are of f64
 /// or c128, and each part is 0 or within [1/8, 8]. What is not finite then is wrong, if the other way is.
 bool far_from_overflow(const Tensors& ts);
