@@ -67,6 +67,8 @@ if(TARGET lamella_program)
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
       COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
+    add_test(NAME reference.numpy
+      COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/numpy.tar.zst)
     add_test(NAME reference.runner
       COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/reference_test.py
         $<TARGET_FILE:lamella_program>)
