@@ -7,7 +7,7 @@
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"
 
-#include "target.h"
+#include "values.h"
 
 namespace lamella::fuzz {
 namespace {
@@ -44,42 +44,6 @@ Tensor draw_tensor(Bytes& b) {
   for (int64_t i = 0; i < t.numel() * itemsize(dtype); ++i)
     bytes[i] = dtype == DType::Bool ? b.byte() % 2 : b.byte();
   return t;
-}
-
-std::string draw_string(Bytes& b) {
-  static const char* const kWords[] = {"trunc", "floor", "",    "reference",
-                                       "meta",  "cpu",   "sum", "no such word"};
-  return kWords[b.below(std::size(kWords))];
-}
-
-Value draw_of_kind(Bytes& b, uint32_t kind) {
-  switch (kind) {
-    case 0: return draw_tensor(b);
-    case 1: {
-      Tensors list(b.below(4));
-      for (Tensor& t : list) t = draw_tensor(b);
-      return list;
-    }
-    case 2: return b.integer();
-    case 3: {
-      Dims list;
-      for (uint32_t n = b.below(6); n > 0; --n) list.push_back(b.integer());
-      return list;
-    }
-    case 4: return double(b.integer()) / 4;
-    case 5: return b.byte() % 2 == 1;
-    case 6: return b.byte() % 2 ? Scalar(double(b.integer()) / 4) : Scalar(b.integer());
-    case 7: return DType(b.below(kDTypeCount));
-    case 8: return draw_string(b);
-    default: return {};
-  }
-}
-
-/// Mostly what the schema asks for, else anything.
-Value draw_value(Bytes& b, const Schema& schema, size_t i) {
-  const uint32_t any = b.byte();
-  if (any < 224 && i < schema.params.size()) return draw_of_kind(b, uint32_t(schema.params[i].kind));
-  return draw_of_kind(b, any % 10);
 }
 
 struct Call {
@@ -144,7 +108,7 @@ void run_boxed_call(const uint8_t* data, size_t size) {
     const int off = b.byte();  // one more or fewer than the schema has
     const size_t n =
         op.schema.params.size() + (off == 255 ? 1 : 0) - (off == 254 && !op.schema.params.empty() ? 1 : 0);
-    for (size_t i = 0; i < n; ++i) c.args.push_back(draw_value(b, op.schema, i));
+    for (size_t i = 0; i < n; ++i) c.args.push_back(draw_value(b, op.schema, i, draw_tensor));
     call_under(c, transform);
   });
 }

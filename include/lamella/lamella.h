@@ -1,6 +1,7 @@
 // The whole library for users: tensors, operators, transforms.
 #pragma once
 
+#include "lamella/core/adopt.h"
 #include "lamella/core/generator.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions.h"
