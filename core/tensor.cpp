@@ -416,10 +416,13 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, D
                 "view: got {} sizes and {} strides, expected as many of each", sizes.size(), strides.size());
   const int64_t numel = checked_numel(sizes, "view");
   __int128 last = offset;
+  auto reach = last;
   for (size_t d = 0; d < sizes.size(); ++d) {
     LAMELLA_CHECK(strides[d] >= 0, Shape, "view: stride = {} is negative for dim {}; expected >= 0",
                   strides[d], d);
-    last += __int128(std::max<int64_t>(sizes[d] - 1, 0)) * strides[d];
+    const __int128 span = __int128(std::max<int64_t>(sizes[d], 1)) * strides[d];
+    last += span - strides[d];
+    reach += span;
   }
   if (base.impl()->storage) {
     const int64_t room = int64_t(base.impl()->storage->nbytes) / itemsize(dtype);
@@ -429,6 +432,11 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, D
         "view: sizes {}, strides {} at offset {}; expected to stay within the storage of {} elements",
         Dims(sizes), Dims(strides), offset, room);
   }
+  // Strides over one element or none lead nowhere, but views of this view multiply and add them.
+  LAMELLA_CHECK(
+      reach < __int128{1} << 58, Overflow,
+      "view: sizes {}, strides {} at offset {}; expected strides that reach less than 2^58 elements",
+      Dims(sizes), Dims(strides), offset);
   const Tensor out = make_view_unchecked(base, sizes, strides, offset, dtype);
   Family::join(out, Family::of(base));
   return out;

@@ -58,15 +58,17 @@ Geometry draw_geometry(Bytes& b) {
 /// What the documentation of make_view promises, in wide numbers.
 bool is_within(const Geometry& g, int64_t room) {
   if (g.sizes.size() != g.strides.size() || g.sizes.size() > 64 || g.offset < 0) return false;
-  __int128 last = g.offset, span = 1;
+  __int128 last = g.offset, reach = g.offset, span = 1;
   bool empty = false;
   for (int d = 0; d < g.sizes.size(); ++d) {
     if (g.sizes[d] < 0 || g.strides[d] < 0) return false;
     span *= std::max<int64_t>(g.sizes[d], 1);
     if (span > __int128{1} << 58) return false;
     last += __int128(std::max<int64_t>(g.sizes[d] - 1, 0)) * g.strides[d];
+    reach += __int128(std::max<int64_t>(g.sizes[d], 1)) * g.strides[d];
     empty |= g.sizes[d] == 0;
   }
+  if (reach >= __int128{1} << 58) return false;
   return empty ? g.offset <= room : last < room;
 }
 

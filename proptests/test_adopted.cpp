@@ -79,6 +79,9 @@ TEST(AdoptedMemory, IsRefusedWhereElementsWouldLieOutside) {
   EXPECT_EQ(code_of(of, DType::F32, Dims{4}, Dims{1}, -1), ErrorCode::Storage);
   EXPECT_EQ(code_of(of, DType::F32, Dims{int64_t{1} << 40, int64_t{1} << 40}, Dims{0, 0}, 0),
             ErrorCode::Overflow);
+  // No element needs such a stride, but select and diagonal of the view would multiply and add it.
+  EXPECT_EQ(code_of(of, DType::F32, Dims{0, 3}, Dims{1, INT64_MAX}, 0), ErrorCode::Overflow);
+  EXPECT_EQ(code_of(of, DType::F32, Dims{1, 1}, Dims{INT64_MAX, INT64_MAX}, 0), ErrorCode::Overflow);
   of.nbytes = 31;
   EXPECT_EQ(code_of(of, DType::F32, Dims{8}, Dims{1}, 0), ErrorCode::Storage);
   of = {reinterpret_cast<char*>(owner.numbers) + 2, 16, of.deleter, of.context};

@@ -98,6 +98,11 @@ void judge(Question& q, const Strided& s, int64_t room) {
   for (int d = 0; d < rank && !empty; ++d)
     last += static_cast<long double>(std::max<int64_t>(s.sizes[d] - 1, 0)) *
             static_cast<long double>(s.strides[d]);
+  long double reach = static_cast<long double>(s.offset);  // with strides that no element needs
+  for (int d = 0; d < rank; ++d)
+    reach +=
+        static_cast<long double>(std::max<int64_t>(s.sizes[d], 1)) * static_cast<long double>(s.strides[d]);
+  if (reach >= 0x1p58L) q.object(ErrorCode::Overflow);
   if (empty ? s.offset > room : last >= static_cast<long double>(room)) q.object(ErrorCode::Storage);
 }
 
