@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <map>
 #include <optional>
 #include <utility>
 
@@ -84,25 +85,48 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
   p.growth = grew ? std::min(2.0, p.growth * 2) : std::max(0.25, p.growth * 0.7);
 }
 
-/// NOTE: [rounds of a run] First every pair gets its share: cases up to 2, 4, 8, 16, 32 of all processes
-/// together, all pairs before any gets the next, and beyond the first 2 only while they have taken no more
-/// than so many milliseconds of processor time. So a short run has seen every pair a little and none a lot.
+/// NOTE: [rounds of a run] First every pair gets its share: 32 cases of all processes together, or as many as
+/// 20 ms of processor time give, and at least 2. What fits in little time comes first, by what cases of the
+/// law have taken so far: a short run has asked the fast laws of all operators before the slow ones (of
+/// threads, of deep stacks) have their first case. A law that applies to few operators gets more of each.
 struct Worker::Round {
   uint64_t cases;
-  double ms;
+  double ms;    ///< that a pair may have taken by its end
+  bool always;  ///< also a case that takes longer
 };
 
+namespace {
+/// What cases of a law have taken, and how many operators share it.
+struct LawCost {
+  double ms = 0;
+  uint64_t cases = 0, pairs = 0;
+  double of_case() const { return cases ? ms / double(cases) : 0; }
+  /// Pairs of a law have together what 64 would have, at most 32 times the share of one.
+  uint64_t share() const { return std::clamp<uint64_t>(64 / std::max<uint64_t>(pairs, 1), 1, 32); }
+};
+constexpr double kNoLimit = 1e9;
+}  // namespace
+
 bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
+  static constexpr Round kRounds[] = {
+      {4, 0.3, false}, {32, 1, false}, {2, kNoLimit, true}, {8, 5, false}, {32, 20, false}};
   const uint64_t n = uint64_t(options_.processes);
-  for (const Round round : {Round{2, 1e9}, {4, 2.5}, {8, 5}, {16, 10}, {32, 20}})
+  std::map<const Law*, LawCost> costs;
+  for (const Pair& p : pairs_) ++costs[p.law].pairs;
+  for (const Round& round : kRounds)
     for (Pair& p : pairs_) {
       if (stop || elapsed() >= options_.deadline()) return false;
-      const uint64_t had = p.next / n, due = std::max<uint64_t>(round.cases / n, 1);
-      const double left = round.ms / double(n) - p.ms;
+      LawCost& cost = costs[p.law];
+      const uint64_t share = round.always ? 1 : cost.share();
+      const uint64_t had = p.next / n, due = std::max<uint64_t>(round.cases * share / n, 1);
+      const double left = round.ms * double(share) / double(n) - p.ms;
       if (p.retired || done(p) || had >= due || left <= 0) continue;
-      const double before = thread_ms();
-      work(p, round.cases == 2 ? 1e9 : left * 1e-3, due - had, stop);
+      if (!round.always && cost.of_case() > left) continue;
+      const double before = thread_ms(), begin = elapsed();
+      work(p, left * 1e-3, due - had, stop);
       p.ms += thread_ms() - before;
+      cost.ms += 1e3 * (elapsed() - begin);  // threads of a case, and what they wait for, count here
+      cost.cases += p.next / n - had;
       tell(snapshot);
     }
   return true;
