@@ -88,6 +88,7 @@ Scalar Scalar::operator-() const {
 
 namespace {
 std::string number(double v) {
+  if (v != v) return "nan";  // its sign says nothing, and would stand behind the plus of an imaginary part
   std::array<char, 32> text;
   const auto end = std::to_chars(text.data(), text.data() + text.size(), v).ptr;
   return {text.data(), end};
