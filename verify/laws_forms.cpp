@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/verify/compare.h"
+#include "lamella/verify/constraints_call.h"
 #include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
@@ -94,7 +95,8 @@ Verdict meta_agrees(Case& c) {
 /// Whether the functional result may go into `target`; else the error the form must raise.
 std::optional<ErrorCode> refusal(const Tensor& result, const Tensor& target, bool exact = false) {
   if (!std::ranges::equal(result.sizes(), target.sizes())) return ErrorCode::Shape;
-  if (!can_store(result.dtype(), target.dtype())) return ErrorCode::DType;
+  // By the list of the specification, as can_store is what is asked.
+  if (kind_of(result.dtype()) > kind_of(target.dtype())) return ErrorCode::DType;
   if (exact && result.dtype() != target.dtype()) return ErrorCode::DType;
   if (overlaps_itself(target)) return ErrorCode::Overlap;
   return std::nullopt;

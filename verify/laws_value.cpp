@@ -162,6 +162,23 @@ std::optional<Dims> expected_sizes(const Case& c) {
   return out;
 }
 
+/// Row by row, a size of 0 counts as 1 (PyTorch's contiguous tensors): "" or the strides of a fresh result.
+std::string strides_differ(const Case& c, const Tensors& results) {
+  for (const Tensor& y : results) {
+    if (std::ranges::any_of(c.tensors(), [&](const Case::Slot& s) { return c.at(s).shares_storage(y); }))
+      continue;
+    Dims want(y.rank());
+    int64_t step = 1;
+    for (int d = y.rank() - 1; d >= 0; --d) {
+      want[d] = step;
+      step *= std::max<int64_t>(y.size(d), 1);
+    }
+    if (!std::ranges::equal(y.strides(), Ints(want)))
+      return format("got {} with strides {}, expected {}", y, Dims(y.strides()), want);
+  }
+  return "";
+}
+
 Verdict empty_is_right(Case& c) {
   bool empty = false;
   for (const Case::Slot& s : c.tensors()) empty |= c.at(s).numel() == 0;
@@ -169,10 +186,12 @@ Verdict empty_is_right(Case& c) {
   const Verdict v = equals_where_exact(c);
   if (v.kind != Verdict::Pass) return v;
   const std::optional<Dims> sizes = expected_sizes(c);
-  if (!sizes) return v;
-  const Tensor y = call_boxed(c.op, c.args)[0];
-  if (std::ranges::equal(y.sizes(), Ints(*sizes))) return v;
-  return Verdict::fail(format("got {}, expected sizes {}", y, *sizes),
+  const Tensors ys = call_boxed(c.op, c.args);
+  std::string wrong = strides_differ(c, ys);
+  if (sizes && !std::ranges::equal(ys[0].sizes(), Ints(*sizes)))
+    wrong = format("got {}, expected sizes {}", ys[0], *sizes);
+  if (wrong.empty()) return v;
+  return Verdict::fail(wrong,
                        cpp_declarations(c.args) + "  std::cout << " + cpp_call(c.op, c.args) + "[0];\n");
 }
 
@@ -197,15 +216,15 @@ void add_value_laws(std::vector<Law>& laws) {
                   true,
                   computes,
                   equals_where_exact});
-  laws.push_back(
-      {13,
-       "empty_is_right",
-       "value",
-       "With a size of 0, results have the right shape and reductions give their identity element.",
-       {.exact = true, .empty = true, .largest = -1},  // named sizes are not 0
-       true,
-       computes,
-       empty_is_right});
+  laws.push_back({13,
+                  "empty_is_right",
+                  "value",
+                  "With a size of 0, results have the right shape and strides, and reductions give their "
+                  "identity element.",
+                  {.exact = true, .empty = true, .largest = -1},  // named sizes are not 0
+                  true,
+                  computes,
+                  empty_is_right});
 }
 
 }  // namespace lamella::verify
