@@ -77,6 +77,9 @@ std::vector<Law>& all_laws() {
     add_schedule_laws(list);
     add_captured_state_laws(list);
     add_schedule_view_laws(list);
+    add_setting_laws(list);
+    add_number_laws(list);
+    add_schema_laws(list);
     by_number(list);
     return list;
   }();

@@ -48,6 +48,9 @@ void add_attribute_laws(std::vector<Law>& laws);          ///< laws_attributes.c
 void add_schedule_laws(std::vector<Law>& laws);           ///< laws_schedules.cpp: 120
 void add_captured_state_laws(std::vector<Law>&);          ///< laws_captured_state.cpp: 121
 void add_schedule_view_laws(std::vector<Law>&);           ///< laws_schedules_views.cpp: 122
+void add_setting_laws(std::vector<Law>&);                 ///< laws_settings.cpp: 123 124
+void add_number_laws(std::vector<Law>&);                  ///< laws_numbers.cpp: 147
+void add_schema_laws(std::vector<Law>&);                  ///< laws_schemas.cpp: 148
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,

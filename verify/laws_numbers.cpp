@@ -1,0 +1,307 @@
+// The law of numbers: what a Scalar and an element of a tensor are read as, converted to, negated and
+// printed.
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <quadmath.h>
+
+#include "lamella/dispatch/call.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// A number as it was drawn, beside the Scalar that is to hold it.
+struct Drawn {
+  DType kind = DType::I64;  ///< bool, i64, u64, f64 or c128
+  __int128 whole = 0;
+  double re = 0, im = 0;
+  bool integral() const { return is_bool(kind) || is_integer(kind); }
+  Scalar scalar() const {
+    switch (kind) {
+      case DType::Bool: return whole != 0;
+      case DType::U64: return uint64_t(whole);
+      case DType::I64: return int64_t(whole);
+      case DType::F64: return re;
+      default: return c128(re, im);
+    }
+  }
+};
+
+double draw_double(Draw& d) {
+  static constexpr double kSpecial[] = {
+      0.0,     -0.0,    INFINITY, -INFINITY,       NAN,       0x1p63,   -0x1p63, 0x1p64, 0x1p-1074, -0x1p-149,
+      0x1p-25, 65504,   65520,    -65519.99,       0x1p31,    -0x1p31,  0x1p32,  0.5,    -2.5,      255.5,
+      -128.5,  0x1p128, 3.5e38,   -0x1.fffffep127, 0x1.8p-24, 0x1p-133, 1e300,   0x1p53, 0.1,       -1e-40};
+  const uint32_t w = d.word();
+  switch (w % 4) {
+    case 0: return kSpecial[w / 4 % std::size(kSpecial)];
+    case 1: return double(int32_t(d.word())) / 256;
+    case 2: return std::nextafter(kSpecial[w / 8 % std::size(kSpecial)], w & 4 ? -INFINITY : INFINITY);
+    default: return std::bit_cast<double>(uint64_t(w) << 32 | d.word());
+  }
+}
+
+int64_t draw_whole(Draw& d) {
+  static constexpr int64_t kEdges[] = {0,
+                                       1,
+                                       -1,
+                                       127,
+                                       128,
+                                       255,
+                                       256,
+                                       -128,
+                                       -129,
+                                       32767,
+                                       -32769,
+                                       65535,
+                                       0x7fffffff,
+                                       -0x80000001L,
+                                       0xffffffffL,
+                                       (1L << 53) + 1,
+                                       std::numeric_limits<int64_t>::max(),
+                                       std::numeric_limits<int64_t>::min(),
+                                       2049,
+                                       65520};
+  const uint32_t w = d.word();
+  const int64_t edge = kEdges[w / 2 % std::size(kEdges)];
+  return w & 1 ? int64_t(uint64_t(d.word()) << 32 | d.word()) : edge;
+}
+
+Drawn draw_number(Draw& d) {
+  Drawn n;
+  switch (d.below(5)) {
+    case 0: n.kind = DType::Bool, n.whole = d.flag(); break;
+    case 1: n.whole = draw_whole(d); break;
+    case 2: n.kind = DType::U64, n.whole = (__int128(1) << 64) - 1 - (draw_whole(d) & INT64_MAX); break;
+    case 3: n.kind = DType::F64, n.re = draw_double(d); break;
+    default: n.kind = DType::C128, n.re = draw_double(d), n.im = draw_double(d); break;
+  }
+  return n;
+}
+
+bool same(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || (a == b && std::signbit(a) == std::signbit(b));
+}
+
+/// The number of binary floating point of R that is nearest to x, ties to even, found by its neighbours.
+template <class R> bool is_nearest(R got, f128 x) {
+  if (x != x) return std::isnan(double(got));
+  if (x == 0) return double(got) == 0;
+  if (std::isinf(double(x))) return std::isinf(double(got)) && std::signbit(double(got)) == (x < 0);
+  constexpr int digits = std::is_same_v<R, f16> ? 11 : std::is_same_v<R, bf16> ? 8 : sizeof(R) == 4 ? 24 : 53;
+  constexpr int least = std::is_same_v<R, f16>    ? -24
+                        : std::is_same_v<R, bf16> ? -133
+                        : sizeof(R) == 4          ? -149
+                                                  : -1074;
+  constexpr int top = std::is_same_v<R, f16> ? 16 : sizeof(R) == 8 ? 1024 : 128;
+  const f128 size = x < 0 ? -x : x;
+  int exponent = 0;
+  frexpq(size, &exponent);
+  --exponent;  // of the binade of x
+  const bool overflows = std::isinf(double(got)) && std::signbit(double(got)) == (x < 0);
+  if (exponent >= top) return overflows;
+  const int last = std::max(exponent - digits + 1, least);
+  const f128 ratio = ldexpq(size, -last);  // in units of the last place, exact
+  const auto below = static_cast<unsigned __int128>(ratio);
+  const f128 rest = ratio - f128(below);
+  const bool up = rest > 0.5 || (rest == 0.5 && below % 2 == 1);
+  const f128 want = ldexpq(f128(below + (up ? 1 : 0)), last);
+  if (want >= ldexpq(1, top)) return overflows;
+  return f128(double(got)) == (x < 0 ? -want : want);
+}
+
+template <class T> bool converts(const Drawn& n, T got) {
+  const f128 exact = n.integral() ? f128(n.whole) : f128(n.re);
+  if constexpr (std::is_same_v<T, bool>) {
+    return got == (n.integral() ? n.whole != 0 : !(n.re == 0 && n.im == 0));
+  } else if constexpr (std::is_integral_v<T>) {
+    if (n.integral()) return uint64_t(got) == uint64_t(T(n.whole));  // modulo a power of two
+    const f128 low = std::numeric_limits<T>::min(), high = std::numeric_limits<T>::max();
+    if (n.re != n.re) return got == 0;
+    const f128 whole = exact <= low ? low : exact >= high ? high : f128(__int128(exact));
+    return f128(got) == whole;
+  } else if constexpr (is_complex_type<T>) {
+    using R = typename T::value_type;
+    const bool imaginary = n.integral() ? got.imag() == 0 : is_nearest<R>(got.imag(), f128(n.im));
+    return imaginary && is_nearest<R>(got.real(), exact);
+  } else {
+    return is_nearest<T>(got, exact);
+  }
+}
+
+std::string conversions_wrong(const Drawn& n, const Scalar& s) {
+  std::string wrong;
+  for (int k = 0; k < int(DType::F128); ++k)
+    visit_dtype(DType(k), [&]<class Tag>(Tag) {
+      using T = typename Tag::type;
+      if constexpr (!std::is_same_v<T, f128> && !std::is_same_v<T, c256>)
+        if (wrong.empty() && !converts<T>(n, s.to<T>())) wrong = format("converted to {}", name(DType(k)));
+    });
+  return wrong;
+}
+
+/// Reads one real number; false where there is none.
+bool read(const char*& at, double& out) {
+  if (*at == '+' && (at[1] == '+' || at[1] == '-')) return false;
+  char* end = nullptr;
+  out = std::strtod(at, &end);
+  return std::exchange(at, end) != end;
+}
+
+/// The text is one number, and this one.
+bool prints(const Drawn& n, const std::string& text) {
+  const char* at = text.c_str();
+  if (is_bool(n.kind)) return text == (n.whole ? "true" : "false");
+  if (n.integral()) {
+    __int128 got = 0;
+    const bool negative = *at == '-';
+    for (at += negative; *at >= '0' && *at <= '9'; ++at) got = 10 * got + (*at - '0');
+    return *at == 0 && (negative ? -got : got) == n.whole;
+  }
+  double re = 0, im = 0;
+  if (!read(at, re) || !same(re, n.re)) return false;
+  if (n.kind == DType::F64) return *at == 0;
+  return (*at == '+' || *at == '-') && read(at, im) && same(im, n.im) && std::strcmp(at, "j") == 0;
+}
+
+std::string negation_wrong(const Drawn& n, const Scalar& s) {
+  Scalar got;
+  const Status status = status_of([&] { got = -s; });
+  const bool fits = !n.integral() || -n.whole >= INT64_MIN;
+  if (status.raised) return fits || status.code != ErrorCode::Overflow ? "negated: " + str(status) : "";
+  if (!fits) return "negated, although no integer type holds that";
+  Drawn want = n;
+  want.whole = -n.whole, want.re = -n.re, want.im = -n.im;
+  if (n.integral()) want.kind = want.whole > INT64_MAX ? DType::U64 : DType::I64;
+  if (got.kind() != want.kind) return format("negated: a number of kind {}", name(got.kind()));
+  return prints(want, got.str()) ? "" : "negated: " + got.str();
+}
+
+/// An element of each dtype with these bits is read as what they mean.
+template <class T> std::string element_wrong(T x) {
+  const Tensor t = make_tensor({}, dtype_of<T>);
+  std::memcpy(t.raw_data(), &x, sizeof x);
+  Drawn n;
+  if constexpr (is_complex_type<T>) n.kind = DType::C128, n.re = double(x.real()), n.im = double(x.imag());
+  else if constexpr (std::is_integral_v<T>)
+    n.kind = std::is_same_v<T, bool>                              ? DType::Bool
+             : x > T(INT64_MAX) && sizeof(T) == 8 && T(-1) > T(0) ? DType::U64
+                                                                  : DType::I64,
+    n.whole = x;
+  else n.kind = DType::F64, n.re = double(x);
+  const Scalar s = t.item_scalar();
+  if (s.kind() != n.kind) return format("item of {}: a number of kind {}", name(dtype_of<T>), name(s.kind()));
+  if (!prints(n, s.str())) return format("item of {}: {}", name(dtype_of<T>), s.str());
+  const std::string text = str(t);
+  if (!prints(n, text.substr(text.find(' ') + 1))) return "printed: " + text;
+  if (!converts<double>(n, t.to_vector()[0])) return format("to_vector of {}", name(dtype_of<T>));
+  return "";
+}
+
+std::string elements_wrong(Draw& d) {
+  const uint64_t bits[] = {d.word(), d.word(), d.word(), d.word()};
+  const uint64_t word = (bits[0] << 32 | bits[1]) ^ (d.flag() ? uint64_t(draw_whole(d)) : 0);
+  const double odd = draw_double(d);
+  std::string wrong;
+  for (int k = 0; k < int(DType::F128); ++k)
+    visit_dtype(DType(k), [&]<class Tag>(Tag) {
+      using T = typename Tag::type;
+      if (!wrong.empty()) return;
+      if constexpr (std::is_same_v<T, bool>) wrong = element_wrong<bool>(word & 1);
+      else if constexpr (std::is_integral_v<T>) wrong = element_wrong<T>(T(word));
+      else if constexpr (is_complex_type<T> && !std::is_same_v<T, c256>) {
+        using R = typename T::value_type;
+        const R parts[] = {R(odd), R(std::bit_cast<double>(word))};
+        T x;
+        std::memcpy(&x, parts, sizeof x);
+        wrong = element_wrong<T>(x);
+      } else if constexpr (is_half_type<T>) {
+        T half;
+        half.bits = uint16_t(word);
+        wrong = element_wrong<T>(half);
+      } else if constexpr (std::is_same_v<T, float>)
+        wrong = element_wrong<T>(std::bit_cast<float>(uint32_t(word)));
+      else if constexpr (std::is_same_v<T, double>) wrong = element_wrong<T>(odd);
+    });
+  return wrong;
+}
+
+/// The text of a tensor, written a second time: nested lists, of more than 16 entries the first and the
+/// last 8.
+std::string listed(const Tensor& t, std::vector<int64_t>& at) {
+  const size_t dim = at.size();
+  if (int(dim) == t.rank()) {
+    int64_t offset = t.impl()->offset;
+    for (size_t k = 0; k < dim; ++k) offset += at[k] * t.strides()[k];
+    const Tensor one = make_view_unchecked(t, Dims{}, Dims{}, offset);
+    return one.item_scalar().str();
+  }
+  std::string out = "[";
+  const int64_t n = t.sizes()[dim];
+  for (int64_t i = 0; i < n; ++i) {
+    if (i > 0) out += ", ";
+    if (n > 16 && i == 8) out += "..., ", i = n - 8;
+    at.push_back(i);
+    out += listed(t, at);
+    at.pop_back();
+  }
+  return out + "]";
+}
+
+std::string text_wrong(const Tensor& t) {
+  std::vector<int64_t> at;
+  const std::string want = type_str(t) + " " + listed(t, at);
+  return str(t) == want ? "" : "printed: " + str(t) + ", expected " + want;
+}
+
+std::string texts_wrong(Draw& d) {
+  static constexpr int64_t kSizes[] = {1, 2, 15, 16, 17, 18, 0, 24};
+  Dims sizes;
+  for (uint32_t k = d.below(3); k > 0; --k) sizes.push_back(kSizes[d.below(std::size(kSizes))]);
+  Tensor t = make_tensor(sizes, DType::I64);
+  for (int64_t i = 0; i < t.numel(); ++i) t.data<int64_t>()[i] = i;
+  if (sizes.size() == 2 && d.flag())
+    t = make_view_unchecked(t, Dims{sizes[1], sizes[0]}, Dims{t.stride(1), t.stride(0)}, 0);
+  return text_wrong(t);
+}
+
+Verdict numbers_are_kept(Case& c) {
+  const Drawn n = draw_number(c.draw);
+  const Scalar s = n.scalar();
+  std::string wrong;
+  if (s.kind() != n.kind) wrong = format("a number of kind {}", name(s.kind()));
+  if (wrong.empty() && !prints(n, s.str())) wrong = "printed";
+  if (wrong.empty()) wrong = conversions_wrong(n, s);
+  if (wrong.empty()) wrong = negation_wrong(n, s);
+  if (!wrong.empty()) wrong = format("{} of kind {}: ", s.str(), name(n.kind)) + wrong;
+  else if (wrong = elements_wrong(c.draw); wrong.empty()) wrong = texts_wrong(c.draw);
+  if (wrong.empty()) wrong = text_wrong(call_boxed(c.op, c.args)[0]);
+  if (wrong.empty()) return Verdict::pass();
+  return Verdict::fail(wrong, "  // " + wrong + "\n");
+}
+
+bool takes_number(const Op& op) {
+  return std::ranges::any_of(op.schema.params, [](const Param& p) { return p.kind == ParamKind::Scalar; });
+}
+
+}  // namespace
+
+void add_number_laws(std::vector<Law>& laws) {
+  laws.push_back(
+      {147,
+       "numbers_are_kept",
+       "value",
+       "A number, and an element read as one, is converted to every dtype with one rounding, modulo "
+       "2^n or saturated, negated, and printed so that the text reads back as that number.",
+       {.max_numel = 4},
+       false,
+       takes_number,
+       numbers_are_kept});
+}
+
+}  // namespace lamella::verify

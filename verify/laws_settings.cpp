@@ -1,0 +1,254 @@
+// Laws of settings: scopes of a thread's state, of all kinds, nested in any order; generators of threads.
+#include <atomic>
+#include <set>
+#include <thread>
+
+#include "lamella/core/generator.h"
+#include "lamella/core/guard.h"
+#include "lamella/core/rng.h"
+#include "lamella/core/thresholds.h"
+#include "lamella/dispatch/call.h"
+#include "lamella/transforms/autograd.h"
+#include "lamella/transforms/inference.h"
+#include "lamella/transforms/stop_gradient.h"
+#include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/laws_more.h"
+#include "lamella/verify/pass_on.h"
+#include "lamella/verify/thread_schedule.h"
+
+namespace lamella::verify {
+
+namespace {
+
+/// What a scope may change of this thread, as it is seen from outside.
+struct Seen {
+  DispatchState state = dispatch_state();
+  uint64_t birth = detail::birth_serial;
+  const Generator* generator = &default_generator();
+  uint64_t key = default_generator().key(), counter = default_generator().counter();
+  std::vector<uint64_t> lanes = random_state().lanes;
+  const Thresholds* thresholds = &lamella::thresholds();
+  GuardSide side = detail::guard_side;
+
+  std::string differs(const Seen& want) const {
+    const DispatchState &a = state, &b = want.state;
+    if (generator != want.generator) return "another generator is asked";
+    if (key != want.key || counter != want.counter)
+      return format("the generator stands at {} of {}, expected {} of {}", counter, key, want.counter,
+                    want.key);
+    if (lanes != want.lanes) return format("{} lanes, expected {}", lanes.size(), want.lanes.size());
+    if (a.exclude != b.exclude) return format("masked keys {}, expected {}", a.exclude, b.exclude);
+    if (a.modes != b.modes || a.ambient != b.ambient) return "modes or ambient keys differ";
+    if (a.depth != b.depth) return format("{} levels, expected {}", a.depth, b.depth);
+    for (int k = 0; k < a.depth; ++k)
+      if (a.levels[k].serial != b.levels[k].serial) return format("level {} is another one", k);
+    if (a.table != b.table) return "another table is pinned";
+    if (a.observer != b.observer) return "another observer is installed";
+    if (a.default_dtype != b.default_dtype) return "default_dtype differs";
+    if (birth != want.birth) return "new memory has another birth";
+    if (thresholds != want.thresholds) return "other thresholds";
+    if (side != want.side) return "memory is guarded on another side";
+    return "";
+  }
+};
+
+struct Interruption {};
+
+/// One scope, what is to be seen in it, and the scopes inside.
+class Nest {
+ public:
+  explicit Nest(Draw& d, bool throws) : draw_(d), throws_(throws) {}
+
+  /// Empty, or the first thing that was not as the scopes say.
+  std::string run(int left) {
+    check_draw();
+    for (uint32_t k = draw_.below(3); k-- > 0 && left > 0;) {
+      const Seen before;
+      try {
+        scope(draw_.below(12), left - 1);
+      } catch (const Interruption&) {}
+      note("after a scope: ", Seen().differs(before));
+      check_draw();
+    }
+    if (throws_ && left == 0 && wrong_.empty()) throw Interruption{};
+    return wrong_;
+  }
+
+ private:
+  void note(const char* when, const std::string& what) {
+    if (wrong_.empty() && !what.empty()) wrong_ = when + what;
+  }
+  /// What is drawn now: the key of the generator that the innermost scope names, at its counter, then the
+  /// lanes, outermost first.
+  void check_draw() {
+    uint64_t want = fold_in(generator_->key(), generator_->counter());
+    for (const uint64_t lane : lanes_) want = fold_in(want, lane);
+    const RandomState stands = random_state();
+    Generator copy = *generator_;
+    if (default_generator().next() != want) note("", "the generator gave another key");
+    default_generator().set_counter(copy.counter());
+    if (stands.generator.key() != copy.key() || stands.lanes != lanes_) note("", "random_state() differs");
+  }
+  template <class Scope, class... Args> void within(int left, const char* name, Args&&... args) {
+    const Scope on(std::forward<Args>(args)...);
+    names_ += names_.empty() ? name : std::string(" > ") + name;
+    run(left);
+  }
+  void scope(uint32_t kind, int left) {
+    Generator* const generator = generator_;
+    const std::vector<uint64_t> lanes = lanes_;
+    struct Back {
+      Nest& nest;
+      Generator* generator;
+      const std::vector<uint64_t>& lanes;
+      ~Back() { nest.generator_ = generator, nest.lanes_ = lanes; }
+    } const back{*this, generator, lanes};
+    switch (kind) {
+      case 0: {
+        Generator own(draw_.word());
+        generator_ = &own;
+        return within<ScopedGenerator>(left, "ScopedGenerator", own);
+      }
+      case 1: lanes_.push_back(draw_.word()); return within<LaneScope>(left, "LaneScope", lanes_.back());
+      case 2: {
+        RandomState other{Generator(draw_.word()), {draw_.word(), draw_.word()}};
+        other.lanes.resize(draw_.below(3));
+        const ScopedRandomState on(other);
+        generator_ = &default_generator(), lanes_ = other.lanes;
+        if (generator_ == generator) note("in ScopedRandomState: ", "the same generator");
+        names_ += " > ScopedRandomState";
+        run(left);
+        return;
+      }
+      case 3: return within<Excluding>(left, "Excluding", KeySet{uint64_t(draw_.word()) << 20});
+      case 4: return within<ScopedTable>(left, "ScopedTable", &OpTable::current());
+      case 5: return within<ScopedObserver>(left, "ScopedObserver", &observer_);
+      case 6: return within<InferenceMode>(left, "InferenceMode", draw_.flag());
+      case 7: return within<NoGrad>(left, "NoGrad");
+      case 8: return within<NoGradLevels>(left, "NoGradLevels");
+      case 9: {
+        Thresholds other = thresholds();
+        const ScopedThresholds on(other);
+        if (&thresholds() != &other) note("in ScopedThresholds: ", "the thresholds from outside");
+        run(left);
+        return;
+      }
+      case 10: return within<EnableGrad>(left, "EnableGrad");
+      default: {
+        PassOn transform;
+        return within<Level>(left, "Level", transform);
+      }
+    }
+  }
+
+  struct Quiet final : Observer {
+    void on_call(const Frame&, KeySet, int) override {}
+    void on_return(const Frame&) override {}
+  };
+  Draw& draw_;
+  const bool throws_;
+  Quiet observer_;
+  Generator* generator_ = &default_generator();
+  std::vector<uint64_t> lanes_ = random_state().lanes;
+  std::string wrong_, names_;
+
+ public:
+  const std::string& names() const { return names_; }
+};
+
+/// Without a key the operator draws what it draws with the generator's next one, lanes included.
+std::string draws_by_key(Case& c) {
+  const uint64_t seed = c.draw.word(), lane = c.draw.word();
+  Values args = c.args;
+  Value& key = args[size_t(c.op.schema.find("key"))];
+  Tensor got, want;
+  {
+    Generator own(seed);
+    const ScopedGenerator on(own);
+    const LaneScope in(lane);
+    key = Value{};
+    got = call_boxed(c.op, args)[0];
+  }
+  key = scalar_tensor(Scalar(fold_in(fold_in(seed, 0), lane)), DType::U64);
+  want = call_boxed(c.op, args)[0];
+  const std::string d = lamella::verify::differs(got, want);
+  return d.empty() ? "" : "drawn in a lane, and by its key: " + d;
+}
+
+Verdict settings_nest(Case& c) {
+  Generator own(c.draw.word());
+  const ScopedGenerator on(own);
+  const Seen before;
+  Nest nest(c.draw, c.draw.flag());
+  std::string wrong;
+  try {
+    wrong = nest.run(1 + int(c.draw.below(4)));
+  } catch (const Interruption&) {}
+  if (wrong.empty()) wrong = Seen().differs(before);
+  if (wrong.empty()) wrong = draws_by_key(c);
+  if (wrong.empty()) return Verdict::pass(1);
+  wrong = nest.names() + ": " + wrong;
+  return Verdict::fail(wrong, "  // " + wrong + "\n", 1);
+}
+
+/// The n of the thread whose generator starts at fold_in(seed, n), from `first` on; 0: of none soon.
+uint64_t thread_of(uint64_t key, uint64_t seed, uint64_t first) {
+  for (uint64_t n = first; n < first + (1 << 18); ++n)
+    if (fold_in(seed, n) == key) return n;
+  return 0;
+}
+
+/// Threads that ask for their generator at once are the next ones of the seed given last, each another one.
+Verdict streams_are_apart(Case& c) {
+  static std::atomic<uint64_t> seen{1};  ///< of this process: what earlier cases found
+  const uint64_t seed = c.draw.word();
+  const auto key_of_thread = [](uint64_t& key) { key = default_generator().key(); };
+  const auto alone = [](const std::function<void()>& f) { std::thread(f).join(); };
+  std::vector<uint64_t> keys(2 + c.draw.below(3));
+  alone([&] { manual_seed(seed); });
+  const Schedule schedule(c.draw.word(), false);
+  std::vector<std::function<void()>> bodies;
+  for (uint64_t& key : keys) bodies.push_back([&key, key_of_thread] { key_of_thread(key); });
+  schedule.run(bodies);
+  alone([] { manual_seed(0); });
+  std::string wrong;
+  std::set<uint64_t> places;
+  for (const uint64_t key : keys) places.insert(thread_of(key, seed, seen));
+  if (*places.begin() == 0) wrong = "a generator is that of no thread after the seed";
+  else if (places.size() != keys.size()) wrong = "two threads have one generator";
+  else seen = *places.begin();
+  if (wrong.empty() && call_boxed(c.op, c.args).size() != 1) wrong = "this thread draws no more";
+  if (wrong.empty()) return Verdict::pass(1);
+  wrong = format("{} threads after manual_seed({}): ", keys.size(), seed) + wrong;
+  return Verdict::fail(wrong, "  // " + wrong + "\n", 1);
+}
+
+bool draws_numbers(const Op& op) { return op.has(kRandom) && op.schema.find("key") >= 0; }
+
+}  // namespace
+
+void add_setting_laws(std::vector<Law>& laws) {
+  laws.push_back(
+      {123,
+       "settings_nest",
+       "dispatch",
+       "Scopes of all settings of a thread, nested in any order and ended by exceptions too, leave "
+       "what was before; in them the innermost generator is asked, and the lanes, outermost first.",
+       {.tame = true, .max_numel = 4},
+       false,
+       draws_numbers,
+       settings_nest});
+  laws.push_back(
+      {124,
+       "streams_are_apart",
+       "random",
+       "Threads that draw for the first time have generators of their own, those that the seed given "
+       "last names, also when they ask at once.",
+       {.tame = true, .max_numel = 4},
+       false,
+       draws_numbers,
+       streams_are_apart});
+}
+
+}  // namespace lamella::verify
