@@ -286,7 +286,7 @@ void add_jacobian_laws(std::vector<Law>& laws) {
                   "linear_maps_agree",
                   "derivative",
                   "linearize gives jvp, at every call; a linear operator transposed twice is itself.",
-                  {.dtypes = kWideTypes, .tame = true, .max_numel = 8, .mixed = false, .one_large = true},
+                  {.dtypes = kWideTypes, .tame = true, .max_numel = 8, .mixed = false},
                   false,
                   both_on_device,
                   linear_maps_agree});
