@@ -182,23 +182,27 @@ TEST(CountedHeap, SumsOverThreads) {
   EXPECT_EQ(heap_objects(), before);
 }
 
+/// Not inlined: the compiler would warn of what the test is about.
+constexpr size_t kKeptBytes = 200;
+[[gnu::noinline]] void give_kept_back(uintptr_t p) {
+  operator delete(reinterpret_cast<void*>(p), kKeptBytes);
+}
+
 /// See NOTE: [kept objects]; sanitizers look at malloc's blocks, which none are kept from.
 TEST(KeptObjects, AreUsedAgainAndSeenTwice) {
   if (kPoisons || !kPooling) GTEST_SKIP() << "objects are malloc's";
-  constexpr size_t kBytes = 200;
   const auto made = [](size_t bytes) { return reinterpret_cast<uintptr_t>(operator new(bytes)); };
-  const auto give_back = [](uintptr_t p) { operator delete(reinterpret_cast<void*>(p), kBytes); };
-  const uintptr_t first = made(kBytes);
-  give_back(first);
-  const uintptr_t second = made(kBytes - 1);
+  const uintptr_t first = made(kKeptBytes);
+  give_kept_back(first);
+  const uintptr_t second = made(kKeptBytes - 1);
   EXPECT_EQ(second, first);
-  give_back(second);
-  EXPECT_DEATH(give_back(second), "freed twice");
+  give_kept_back(second);
+  EXPECT_DEATH(give_kept_back(second), "freed twice");
   const int64_t before = heap_objects();
   const GuardedMemory guarded(GuardSide::End);
-  const uintptr_t apart = made(kBytes);
+  const uintptr_t apart = made(kKeptBytes);
   EXPECT_NE(apart, first) << "in a guarded case it is malloc's";
-  give_back(apart);
+  give_kept_back(apart);
   EXPECT_EQ(heap_objects(), before);
 }
 
