@@ -330,7 +330,6 @@ int verify_all(const VerifyOptions& o) {
   json out = to_json(report, o);
   tools::describe_run(out, report, run_options, o.depth);
   out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth, all_laws);
-  out["branches"] = report.branches.count();
   out["interrupted"] = stop_requested != 0;
   if (!o.json_file.empty()) tools::write_json(o.json_file, out);
   if (!o.junit_file.empty()) tools::write_output(o.junit_file, tools::junit_xml(out));

@@ -323,7 +323,7 @@ std::vector<Shortfall> threshold_requirements(const std::map<std::string, Covera
       sum.aimed += n.aimed, sum.sides[0] += n.sides[0], sum.sides[1] += n.sides[1];
     }
     for (const bool above : {false, true})
-      if (sum.aimed > 0)
+      if (sum.aimed > 0 || sum.sides[above] > 0)  // another part of the run may have aimed at it
         out.push_back({format("{} threshold {}", above ? "above" : "below", rows[k].name), sum.sides[above],
                        sum.aimed, 0.05});
   }

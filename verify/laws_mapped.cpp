@@ -211,7 +211,7 @@ void add_mapped_laws(std::vector<Law>& laws) {
        "shape",
        "A result that moves elements, or is made of numbers, has those that an index map names; one "
        "of broadcast operands has their sizes.",
-       {.mixed = false, .largest = 96, .one_large = true},  // maps list the elements for each element
+       {.mixed = false, .largest = 96},  // maps list the elements for each element
        false,
        has_geometry,
        elements_as_mapped});

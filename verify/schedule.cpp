@@ -96,14 +96,21 @@ struct Worker::Round {
 };
 
 namespace {
-/// What cases of a law have taken, and how many operators share it.
+/// What cases of a law have taken, how many operators share it, and how many times the share of one it has.
 struct LawCost {
   double ms = 0;
-  uint64_t cases = 0, pairs = 0;
+  uint64_t cases = 0, pairs = 0, share = 1;
   double of_case() const { return cases ? ms / double(cases) : 0; }
-  /// Pairs of a law have together what 64 would have, at most 32 times the share of one.
-  uint64_t share() const { return std::clamp<uint64_t>(64 / std::max<uint64_t>(pairs, 1), 1, 32); }
 };
+/// Pairs of a law have together what those of the median law have, at most 32 times the share of one.
+void give_shares(std::map<const Law*, LawCost>& costs) {
+  std::vector<uint64_t> pairs;
+  for (const auto& [law, cost] : costs) pairs.push_back(cost.pairs);
+  if (pairs.empty()) return;
+  std::ranges::nth_element(pairs, pairs.begin() + ptrdiff_t(pairs.size() / 2));
+  const uint64_t median = pairs[pairs.size() / 2];
+  for (auto& [law, cost] : costs) cost.share = std::clamp<uint64_t>(median / cost.pairs, 1, 32);
+}
 constexpr double kNoLimit = 1e9;
 }  // namespace
 
@@ -113,11 +120,12 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
   const uint64_t n = uint64_t(options_.processes);
   std::map<const Law*, LawCost> costs;
   for (const Pair& p : pairs_) ++costs[p.law].pairs;
+  give_shares(costs);
   for (const Round& round : kRounds)
     for (Pair& p : pairs_) {
       if (stop || elapsed() >= options_.deadline()) return false;
       LawCost& cost = costs[p.law];
-      const uint64_t share = round.always ? 1 : cost.share();
+      const uint64_t share = round.always ? 1 : cost.share;
       const uint64_t had = p.next / n, due = std::max<uint64_t>(round.cases * share / n, 1);
       const double left = round.ms * double(share) / double(n) - p.ms;
       if (p.retired || done(p) || had >= due || left <= 0) continue;
