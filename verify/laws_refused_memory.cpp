@@ -96,7 +96,7 @@ void judge(Question& q, const Strided& s, int64_t room) {
   // The farthest element has the last index in each dim; without elements the view's start may be the end.
   long double last = static_cast<long double>(s.offset);
   for (int d = 0; d < rank && !empty; ++d)
-    last += static_cast<long double>(std::max<int64_t>(s.sizes[d] - 1, 0)) *
+    last += static_cast<long double>((std::max<int64_t>(s.sizes[d], 1) - 1)) *
             static_cast<long double>(s.strides[d]);
   long double reach = static_cast<long double>(s.offset);  // with strides that no element needs
   for (int d = 0; d < rank; ++d)

@@ -32,7 +32,7 @@ int64_t at_an_end(uint32_t w, int64_t n) {
 
 int64_t spoiled_integer(const Case& c, const Param& p, int64_t v, uint32_t w) {
   static constexpr int64_t kSteps[] = {1, -1, 3, -3, 7, -7};
-  if (w % 3 == 0) return v + kSteps[w / 3 % 6];
+  if (w % 3 == 0) return int64_t(uint64_t(v) + uint64_t(kSteps[w / 3 % 6]));  // v may be an end of i64
   if (p.role == ParamRole::Dim) return at_an_end(w / 3, std::max(first_rank(c), 1));
   return at_an_end(w / 3, some_size(c, w / 64));
 }
