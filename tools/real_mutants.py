@@ -69,22 +69,40 @@ def new_failures(report, right):
             if not right or not f["replay"] or run([right, "verify", "--replay", f["replay"]], 120)[0] == 0]
 
 
-def noticed_by_laws(program, right, options):
-    """None, or how the laws noticed: a failure on a case that the program without a bug passes, or a process
-    that dies or does not end. A short run comes first: most bugs need no long one."""
+def processor_seconds():
+    """Of all programs that ended so far."""
+    of_children = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return of_children.ru_utime + of_children.ru_stime
+
+
+def asked(program, seconds, options):
+    """What the laws said in a run of so many seconds, and the report's path."""
     chosen = [word for law in options.law for word in ("--law", law)]
     report = program + ".json"
-    begin = time.monotonic()
-    for seconds in [2, options.time] if options.time > 4 else [options.time]:
-        status, output = run(
-            [program, "verify", "--time", str(seconds), "--seed", str(options.verify_seed), "--processes",
-             str(options.jobs), "--compile", "0", "--json", report, *chosen],
-            6 * seconds + 120, preexec_fn=limit, cwd=os.path.dirname(program))
+    return report, *run(
+        [program, "verify", "--time", f"{seconds:g}", "--seed", str(options.verify_seed), "--processes",
+         str(options.jobs), "--compile", "0", "--json", report, *chosen],
+        6 * seconds + 120, preexec_fn=limit, cwd=os.path.dirname(program))
+
+
+def noticed_by_laws(program, right, options):
+    """None, or how the laws noticed: a failure on a case that the program without a bug passes, or a process
+    that dies or does not end. A short run comes first: most bugs need no long one. On a busy machine the long
+    run is given the time in which it gets the processor seconds of a quiet one, at most four times as long."""
+    begin, budget = time.monotonic(), options.time * options.jobs
+    lengths = [2, options.time] if options.time > 4 else [options.time]
+    while lengths:
+        before, seconds = processor_seconds(), lengths.pop(0)
+        report, status, output = asked(program, seconds, options)
+        used = processor_seconds() - before
         failures = new_failures(report, right) if status == 1 else None
         if status and failures != []:
             said = [line for line in output.splitlines() if line.strip()][-1:]
             return {"status": status, "laws": sorted({f["law"] for f in failures or []}),
-                    "after": round(time.monotonic() - begin, 1), "said": said[0][:200] if said else ""}
+                    "after": round(time.monotonic() - begin, 1), "processor": round(used, 1),
+                    "said": said[0][:200] if said else ""}
+        if seconds == options.time and used < 0.8 * budget:
+            lengths.append(seconds * min(budget / max(used, 0.1), 4))
     return None
 
 

@@ -261,8 +261,8 @@ const std::vector<FaultInfo>& faults() {
   return all;
 }
 
-const std::vector<Calibration>& calibrations() {
-  static const std::vector<Calibration> all = {
+static std::vector<Calibration>& all_calibrations() {
+  static std::vector<Calibration> all = {
       {"differences_are_seen", "Pairs that differ in one thing differ, and others do not.",
        differences_are_seen},
       {"bounds_are_tight", "An error of twice the bound is outside, one of half of it is not.",
@@ -282,6 +282,12 @@ const std::vector<Calibration>& calibrations() {
       {"right_operators_pass", "Right operators pass all laws.", right_operators_pass, true},
   };
   return all;
+}
+
+const std::vector<Calibration>& calibrations() { return all_calibrations(); }
+
+void add_calibrations(const std::vector<Calibration>& of_leaf) {
+  all_calibrations().insert(all_calibrations().end(), of_leaf.begin(), of_leaf.end());
 }
 
 }  // namespace lamella::verify

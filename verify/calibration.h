@@ -14,5 +14,7 @@ struct Calibration {
   bool slow = false;           ///< takes seconds: not asked by every run
 };
 const std::vector<Calibration>& calibrations();
+/// Those of a leaf, behind the others. REQUIRES: before the first is asked, on one thread.
+void add_calibrations(const std::vector<Calibration>& of_leaf);
 
 }  // namespace lamella::verify
