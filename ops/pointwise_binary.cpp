@@ -20,7 +20,7 @@ void check_no_bool(const Frame& f, const Inferred& inferred) {
                 f.tensor(0), f.tensor(1));
 }
 
-/// add and sub: b is scaled first, in the compute dtype.
+/// add and sub: b is scaled first, in the compute dtype; so is its tangent.
 void infer_add(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   const Scalar& alpha = f.arg<Scalar>(2);
@@ -88,8 +88,9 @@ void define_pointwise_binary() {
        .kernel = kernel(kernels::add, alpha_is_one),
        .launch = launch_add,
        .jvp = {wrt("a", [](Tensor t) { return t; }),
-               wrt("b", saves("alpha"),
-                   [](Tensor t, Scalar alpha) { return alpha == Scalar(1) ? t : t * alpha; })},
+               wrt("b", saves("result", "alpha"), [](Tensor t, Tensor y, Scalar alpha) {
+                 return alpha == Scalar(1) ? t : in_dtype(t, y.dtype()) * alpha;
+               })},
        .vjp = {wrt("a", [](Tensor dy) { return dy; }),
                wrt("b", saves("alpha"),
                    [](Tensor dy, Scalar alpha) { return alpha == Scalar(1) ? dy : conj(conj(dy) * alpha); })},
@@ -107,7 +108,9 @@ void define_pointwise_binary() {
                         [](const Frame& f) { return !is_bool(f.tensor(0).dtype()) && alpha_is_one(f); }),
        .launch = launch_add,
        .jvp = {wrt("a", [](Tensor t) { return t; }),
-               wrt("b", saves("alpha"), [](Tensor t, Scalar alpha) { return -t * alpha; })},
+               wrt("b", saves("result", "alpha"), [](Tensor t, Tensor y, Scalar alpha) {
+                 return -in_dtype(t, y.dtype()) * alpha;
+               })},
        .vjp = {wrt("a", [](Tensor dy) { return dy; }),
                wrt("b", saves("alpha"), [](Tensor dy, Scalar alpha) { return -conj(conj(dy) * alpha); })},
        .properties = kLinear,

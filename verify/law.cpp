@@ -80,6 +80,9 @@ std::vector<Law>& all_laws() {
     add_setting_laws(list);
     add_number_laws(list);
     add_schema_laws(list);
+    add_map_form_laws(list);
+    add_conversion_laws(list);
+    add_edge_laws(list);
     by_number(list);
     return list;
   }();

@@ -159,7 +159,39 @@ Verdict failed(const Case& c, const Subject& s, bool forward, const Tensors& dir
                        cpp_got_want(c, more, call, cpp_names("w", want.size())), 1);
 }
 
-/// AtKinks::Zero: one element is made 0, and all that are must have a derivative of 0.
+/// `got`, a tensor of as many elements as x, with 0 wherever x is.
+Tensor zero_where_zero(const Tensor& got, const Tensor& x) {
+  const Reals parts = flatten({x});
+  const size_t width = is_complex(x.dtype()) ? 2 : 1, got_width = is_complex(got.dtype()) ? 2 : 1;
+  Reals want = flatten({got});
+  for (size_t i = 0; i < size_t(x.numel()); ++i)
+    if (parts[i * width] == 0 && parts[i * width + width - 1] == 0)
+      std::fill_n(want.begin() + long(i * got_width), got_width, 0);
+  size_t from = 0;
+  return narrow(unflatten(want, from, got), got.dtype());
+}
+
+/// The same of the derivative of that derivative in x, along a drawn direction.
+Verdict second_zero_at_zero(Case& c, const Subject& s, const Tensors& d, bool forward) {
+  const Function g = [&](const Tensors& xs) {
+    return forward ? jvp(s.f, xs, d).tangents : vjp(s.f, xs).pullback(d);
+  };
+  const Tensors along = directions(c, s.xs), got = jvp(g, s.xs, along).tangents;
+  const std::string wrong = differs(got[0], zero_where_zero(got[0], s.xs[0]), false);
+  if (wrong.empty()) return Verdict::pass(2);
+  const std::string inner = forward ? "jvp(f, xs, " + cpp_names("d", 1) + ").tangents"
+                                    : "vjp(f, xs).pullback(" + cpp_names("d", 1) + ")";
+  return Verdict::fail(
+      "the second derivative at a kink: " + wrong,
+      cpp_got_want(c,
+                   cpp_tensors("d", d) + cpp_tensors("t", along) +
+                       "  const Function f = " + cpp_function(c, s.slots, true) +
+                       ";\n  const Function g = [&](const Tensors& xs) { return " + inner + "; };\n",
+                   "jvp(g, " + cpp_list(cpp_names(c, s.slots)) + ", " + cpp_names("t", 1) + ").tangents", "got"),
+      2);
+}
+
+/// AtKinks::Zero: one element is made 0, and all that are must have derivatives of 0, of both orders.
 Verdict zero_at_zero(Case& c, Subject& s) {
   const Tensor x = plain_copy(s.xs[0]);
   if (x.numel() == 0) return Verdict::discard();
@@ -168,24 +200,17 @@ Verdict zero_at_zero(Case& c, Subject& s) {
   std::memset(static_cast<char*>(x.raw_data()) + size_t(at) * bytes, 0, bytes);
   c.args = c.with(s.slots, {x});
   s.xs = {x};
-  const Reals parts = flatten({x});
-  const size_t width = is_complex(x.dtype()) ? 2 : 1;
   for (const bool forward : {true, false}) {
     if (forward ? !has_jvp(c.op) : !has_vjp(c.op)) continue;
     const Tensors d = directions(c, forward ? s.xs : s.ys);
     const Tensors got = forward ? jvp(s.f, s.xs, d).tangents : vjp(s.f, s.xs).pullback(d);
-    const Reals found = flatten(got);
-    const size_t got_width = found.size() / size_t(x.numel());
-    Reals want = found;
-    for (size_t i = 0; i < size_t(x.numel()); ++i)
-      if (parts[i * width] == 0 && parts[i * width + width - 1] == 0)
-        std::fill_n(want.begin() + long(i * got_width), got_width, 0);
-    if (found == want) continue;
-    size_t from = 0;
-    const Tensor w = unflatten(want, from, got[0]);
-    return failed(c, s, forward, d, got, {w}, differs(got[0], narrow(w, got[0].dtype()), false));
+    const Tensor want = zero_where_zero(got[0], x);
+    if (const std::string wrong = differs(got[0], want, false); !wrong.empty())
+      return failed(c, s, forward, d, got, {to_reference(want)}, wrong);
+    if (!has_jvp(c.op)) continue;
+    if (Verdict v = second_zero_at_zero(c, s, d, forward); v.kind == Verdict::Fail) return v;
   }
-  return Verdict::pass(1);
+  return Verdict::pass(2);
 }
 
 Verdict kinks_as_stated(Case& c) {

@@ -51,6 +51,9 @@ void add_schedule_view_laws(std::vector<Law>&);           ///< laws_schedules_vi
 void add_setting_laws(std::vector<Law>&);                 ///< laws_settings.cpp: 123 124
 void add_number_laws(std::vector<Law>&);                  ///< laws_numbers.cpp: 147
 void add_schema_laws(std::vector<Law>&);                  ///< laws_schemas.cpp: 148
+void add_map_form_laws(std::vector<Law>&);                ///< laws_map_forms.cpp: 134
+void add_conversion_laws(std::vector<Law>&);              ///< laws_converted.cpp: 83
+void add_edge_laws(std::vector<Law>&);                    ///< laws_edges.cpp: 84 85
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
