@@ -171,24 +171,32 @@ Tensor zero_where_zero(const Tensor& got, const Tensor& x) {
   return narrow(unflatten(want, from, got), got.dtype());
 }
 
-/// The same of the derivative of that derivative in x, along a drawn direction.
+/// The same of the derivative of that derivative in x, forward and backward, along a drawn direction.
 Verdict second_zero_at_zero(Case& c, const Subject& s, const Tensors& d, bool forward) {
   const Function g = [&](const Tensors& xs) {
     return forward ? jvp(s.f, xs, d).tangents : vjp(s.f, xs).pullback(d);
   };
-  const Tensors along = directions(c, s.xs), got = jvp(g, s.xs, along).tangents;
-  const std::string wrong = differs(got[0], zero_where_zero(got[0], s.xs[0]), false);
-  if (wrong.empty()) return Verdict::pass(2);
-  const std::string inner = forward ? "jvp(f, xs, " + cpp_names("d", 1) + ").tangents"
-                                    : "vjp(f, xs).pullback(" + cpp_names("d", 1) + ")";
-  return Verdict::fail(
-      "the second derivative at a kink: " + wrong,
-      cpp_got_want(c,
-                   cpp_tensors("d", d) + cpp_tensors("t", along) +
-                       "  const Function f = " + cpp_function(c, s.slots, true) +
-                       ";\n  const Function g = [&](const Tensors& xs) { return " + inner + "; };\n",
-                   "jvp(g, " + cpp_list(cpp_names(c, s.slots)) + ", " + cpp_names("t", 1) + ").tangents", "got"),
-      2);
+  for (const bool outer : {true, false}) {
+    if (outer ? !has_jvp(c.op) : !has_vjp(c.op)) continue;
+    const Tensors along = directions(c, outer ? s.xs : g(s.xs)),
+                  got = outer ? jvp(g, s.xs, along).tangents : vjp(g, s.xs).pullback(along);
+    const std::string wrong = differs(got[0], zero_where_zero(got[0], s.xs[0]), false);
+    if (wrong.empty()) continue;
+    const std::string inner = forward ? "jvp(f, xs, " + cpp_names("d", 1) + ").tangents"
+                                      : "vjp(f, xs).pullback(" + cpp_names("d", 1) + ")",
+                      xs = cpp_list(cpp_names(c, s.slots)), t = cpp_names("t", 1);
+    return Verdict::fail("the second derivative at a kink: " + wrong,
+                         cpp_got_want(c,
+                                      cpp_tensors("d", d) + cpp_tensors("t", along) +
+                                          "  const Function f = " + cpp_function(c, s.slots, true) +
+                                          ";\n  const Function g = [&](const Tensors& xs) { return " + inner +
+                                          "; };\n",
+                                      outer ? "jvp(g, " + xs + ", " + t + ").tangents"
+                                            : "vjp(g, " + xs + ").pullback(" + t + ")",
+                                      "got"),
+                         2);
+  }
+  return Verdict::pass(2);
 }
 
 /// AtKinks::Zero: one element is made 0, and all that are must have derivatives of 0, of both orders.
@@ -207,7 +215,6 @@ Verdict zero_at_zero(Case& c, Subject& s) {
     const Tensor want = zero_where_zero(got[0], x);
     if (const std::string wrong = differs(got[0], want, false); !wrong.empty())
       return failed(c, s, forward, d, got, {to_reference(want)}, wrong);
-    if (!has_jvp(c.op)) continue;
     if (Verdict v = second_zero_at_zero(c, s, d, forward); v.kind == Verdict::Fail) return v;
   }
   return Verdict::pass(2);
