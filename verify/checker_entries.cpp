@@ -163,6 +163,7 @@ bool Checker::adjoint_holds(const Reals& t, const Reals& j_t) const {
 }
 
 void Checker::compare_rows(const std::string& check, size_t i, const Reals& row) {
+  LAMELLA_CHECK(row.size() == n_, Shape, "{}: got gradients of {} parts, expected {}", check, row.size(), n_);
   for (size_t j = 0; j < row.size(); ++j) {
     const f128 want = column(j)[i], gap = fabsq(row[j] - want), allowed = 2 * units_ * rounding(i, j).u;
     if (gap <= allowed * fabsq(want) + rounding(i, j).tiny) continue;

@@ -152,6 +152,8 @@ class RuleCheck {
     const Reals numbers = under_test(law, [&] { return flatten(got(xs)); });
     const RealFunction reference(want, xs, OracleKind::Differences);
     const Reals &expected = reference.values(), &noise = reference.noise();
+    LAMELLA_CHECK(numbers.size() == expected.size(), Shape, "{}: got {} parts, expected {}", law,
+                  numbers.size(), expected.size());
     for (size_t j = 0; j < numbers.size(); ++j) {
       const f128 g = numbers[j], e = expected[j];
       if (g == e || (g != g && e != e)) continue;

@@ -109,6 +109,8 @@ void map_inputs(const Function& f, const Split& here, const Checker& first, cons
     for (const Tensor& t : batch) lane.push_back(plain_copy(select(t, 0, int64_t(l))));
     const RealFunction loop(both, lane, OracleKind::Differences);
     const Reals got = lane_of(mapped, int64_t(l)), &want = loop.values(), &noise = loop.noise();
+    LAMELLA_CHECK(got.size() == want.size(), Shape, "got lanes of {} parts, expected {}", got.size(),
+                  want.size());
     for (size_t j = 0; j < got.size(); ++j) {
       if (got[j] == want[j] || (got[j] != got[j] && want[j] != want[j])) continue;
       const f128 bound = kDefaultTolerance.derivative * noise[j];

@@ -109,7 +109,8 @@ const Law* find_law(std::string_view id_or_number) {
 namespace {
 /// What a check must leave as it found it.
 struct StateBefore {
-  DispatchState::Captured state = DispatchState::capture();
+  const DispatchState state = dispatch_state();
+  const uint64_t birth = detail::birth_serial;
 
   std::string changed() const {
     const DispatchState& now = dispatch_state();
@@ -117,7 +118,20 @@ struct StateBefore {
       return format("{} levels are live after the check, {} before", now.depth, state.depth);
     if (now.exclude != state.exclude) return "masked keys differ after the check";
     if (now.modes != state.modes || now.ambient != state.ambient) return "live modes differ after the check";
+    if (now.table != state.table || now.observer != state.observer)
+      return "live modes, the table or the observer, differ after the check";
+    if (now.default_dtype != state.default_dtype || detail::birth_serial != birth)
+      return "live modes, a setting, differ after the check";
     return "";
+  }
+
+  /// No serial is given twice.
+  void restore() const {
+    DispatchState& now = dispatch_state();
+    DispatchState then = state;
+    then.next_serial = now.next_serial, then.serial_end = now.serial_end;
+    now = then;
+    detail::birth_serial = birth;
   }
 };
 
@@ -230,11 +244,28 @@ void check_leaks(Checked& c, const std::function<Verdict()>& check) {
 }
 }  // namespace
 
+void keeping_state(const std::function<void()>& f) {
+  const StateBefore before;
+  try {
+    f();
+  } catch (...) {
+    before.restore();
+    throw;
+  }
+  before.restore();
+}
+
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding) {
   const StateBefore before;
   DrawOptions options = law.options;
   options.version = decoding.version, options.depth = decoding.depth;
-  const auto check = [&] { return check_once(law, op, choices, options, decoding); };
+  std::string change;
+  const auto check = [&] {
+    Verdict v = check_once(law, op, choices, options, decoding);
+    if (std::string now = before.changed(); !now.empty()) [[unlikely]]
+      change = std::move(now), before.restore();  // the next check starts afresh
+    return v;
+  };
   Checked c = checked(check);
   if (!c.left.empty()) [[unlikely]]
     check_leaks(c, check);
@@ -242,13 +273,8 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
   if (guard_of(choices) != GuardSide::None && verdict.kind != Verdict::Fail)
     if (const std::string damage = damaged_memory(); !damage.empty())
       verdict.kind = Verdict::Fail, verdict.message = damage;
-  if (std::string change = before.changed(); !change.empty() && !faulty(Fault::StateNotCompared)) {
+  if (!change.empty() && !faulty(Fault::StateNotCompared))
     verdict.kind = Verdict::Fail, verdict.message = change;
-    dispatch_state().depth = before.state.depth;  // the next check starts afresh
-    dispatch_state().exclude = before.state.exclude;
-    dispatch_state().modes = before.state.modes;
-    dispatch_state().ambient = before.state.ambient;
-  }
   if (verdict.kind == Verdict::Fail && verdict.program.empty())
     verdict.program = call_text(law, op, choices, options);
   return std::move(c.verdict);

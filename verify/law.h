@@ -64,6 +64,9 @@ struct Decoding {
       {};  ///< as Case::partner drew them; the words decide where none is left
 };
 
+/// Calls f; the thread's dispatch state is afterwards what it was, whatever f leaves or raises.
+void keeping_state(const std::function<void()>& f);
+
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding = {});
 

@@ -82,7 +82,7 @@ class Processes {
     for (const Child& c : children_) all.merge(c.earlier);
     all.merge(crashes_);
     all.seconds = elapsed();
-    settle_all(all);
+    if (options_.settle) settle_all(all);
     std::stable_sort(all.failures.begin(), all.failures.end(), [](const Failure& a, const Failure& b) {
       return std::pair(a.depth, a.program.size()) < std::pair(b.depth, b.program.size());
     });

@@ -69,6 +69,7 @@ struct RunOptions {
   /// Seconds of processor time until a check counts as one that does not end; four times as many on
   /// the clock for one whose threads all wait.
   double patience = kSecondsOfACheck;
+  bool settle = true;  ///< repeats failures in fresh processes, and shrinks there what ends a process
   /// Until when, in seconds of the run: years if cases are counted.
   double deadline() const { return cases ? 1e9 : seconds; }
 };

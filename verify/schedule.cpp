@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "lamella/verify/calibration.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/worker.h"
 
@@ -121,7 +122,8 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
   std::map<const Law*, LawCost> costs;
   for (const Pair& p : pairs_) ++costs[p.law].pairs;
   give_shares(costs);
-  for (const Round& round : kRounds)
+  for (const Round& round : kRounds) {
+    if (&round != kRounds) ask_numbered(uint64_t(&round - kRounds), stop, snapshot);
     for (Pair& p : pairs_) {
       if (stop || elapsed() >= options_.deadline()) return false;
       LawCost& cost = costs[p.law];
@@ -137,7 +139,18 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
       cost.cases += p.next / n - had;
       tell(snapshot);
     }
+  }
   return true;
+}
+
+/// All questions of law 131 for the `times`-th time: before the second round, when every pair has been seen,
+/// and before each later one.
+void Worker::ask_numbered(uint64_t times, const volatile std::sig_atomic_t& stop,
+                          const std::function<void()>& snapshot) {
+  for (Pair& p : pairs_)
+    while (p.law->id == kNumberedLaw && p.next < times * calibrations().size() && !p.retired && !done(p) &&
+           !stop && elapsed() < options_.deadline())
+      work(p, 0, 1, stop), tell(snapshot);
 }
 
 void Worker::tell(const std::function<void()>& snapshot) {

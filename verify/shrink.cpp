@@ -174,8 +174,10 @@ class Reducer {
     options.version = decoding_.version, options.depth = decoding_.depth;
     options.parts = &out;
     try {
-      Case c(op_, best_.choices, options);
-      law_.check(c);
+      keeping_state([&] {
+        Case c(op_, best_.choices, options);
+        law_.check(c);
+      });
     } catch (const std::exception&) {}  // what was drawn before is known
     return out;
   }
