@@ -17,7 +17,8 @@ int main_doctor(int argc, char** argv) {
   if (argc > 1) {
     std::printf(
         "usage: lamella doctor\nPrints the instruction set in use and the optional parts of this build.\n");
-    return std::string_view(argv[1]) == "--help" ? 0 : 2;
+    const std::string_view word = argv[1];
+    return word == "--help" || word == "-h" ? 0 : 2;
   }
   size_t functional = 0, rows = 0;
   for (const lamella::Op* op : lamella::OpTable::current().rows()) {

@@ -9,6 +9,7 @@
 #include "lamella/ops/all.h"
 #include "lamella/verify/runner.h"
 
+#include "calibrations.h"
 #include "command_line.h"
 #include "commands.h"
 #include "interrupt.h"
@@ -343,6 +344,7 @@ int verify_all(const VerifyOptions& o) {
 }  // namespace
 
 int main_verify(int argc, char** argv) {
+  lamella::tools::add_program_calibrations();
   VerifyOptions o;
   o.seed = uint64_t(std::chrono::system_clock::now().time_since_epoch().count()) / 1000 % 1000000000;
   tools::CommandLine app(

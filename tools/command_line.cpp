@@ -1,6 +1,7 @@
 // Reading options: what counts as a number, and which status a mistake has.
 #include "command_line.h"
 
+#include <charconv>
 #include <limits>
 
 #include "lamella/core/check.h"
@@ -18,6 +19,15 @@ void refuse_signs(const CLI::Option& option) {
   for (const std::string& given : option.results())
     if (given.starts_with('-')) throw CLI::ValidationError(option.get_name(), given + " is negative");
 }
+
+/// CLI11 reads what is too large as the largest.
+void refuse_too_large(const CLI::Option& option) {
+  if (!option.get_type_name().starts_with("UINT")) return;
+  uint64_t v = 0;
+  for (const std::string& given : option.results())
+    if (std::from_chars(given.data(), given.data() + given.size(), v).ec == std::errc::result_out_of_range)
+      throw CLI::ValidationError(option.get_name(), given + " is too large");
+}
 }  // namespace
 
 void CommandLine::read(int argc, char** argv) {
@@ -26,6 +36,7 @@ void CommandLine::read(int argc, char** argv) {
   try {
     parse(argc, argv);
     for (const CLI::Option* option : get_options()) refuse_signs(*option);
+    for (const CLI::Option* option : get_options()) refuse_too_large(*option);
   } catch (const CLI::ParseError& e) { throw Exit{exit(e) == 0 ? 0 : 2}; }
 }
 

@@ -10,27 +10,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "scratch.h"
 #include "verify_more.h"
 
 namespace lamella::tools {
 
 namespace {
 namespace fs = std::filesystem;
-
-/// A directory of its own, gone with this object.
-struct Scratch {
-  fs::path path;
-  Scratch() {
-    std::string name = (fs::temp_directory_path() / "lamella-XXXXXX").string();
-    if (const char* made = ::mkdtemp(name.data())) path = made;
-  }
-  ~Scratch() {
-    std::error_code ignored;
-    if (!path.empty()) fs::remove_all(path, ignored);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-};
 
 std::string text_of(const fs::path& file) {
   std::ifstream in(file);
@@ -64,22 +50,23 @@ std::string compile(const fs::path& source, const fs::path& object) {
   return said.empty() ? "no compiler" : said;
 }
 
-/// In the child: the program's main, with its output in a file.
-[[noreturn]] void run_main(const fs::path& object, const fs::path& output) {
+/// The main of a shared object.
+int run_main(const fs::path& object) {
+  void* const handle = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (handle) return reinterpret_cast<int (*)()>(::dlsym(handle, "main"))();
+  std::printf("%s\n", ::dlerror());
+  return 3;
+}
+
+/// In the child.
+[[noreturn]] void run_to_end(const std::function<int()>& program, const fs::path& output) {
   const int fd = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
   ::dup2(fd, STDOUT_FILENO);
   ::dup2(fd, STDERR_FILENO);
   ::alarm(20);
-  void* const handle = ::dlopen(object.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!handle) {
-    std::printf("%s\n", ::dlerror());
-    std::fflush(stdout);
-    ::_exit(3);
-  }
-  auto* const entry = reinterpret_cast<int (*)()>(::dlsym(handle, "main"));
   int status = 3;
   try {
-    status = entry();
+    status = program();
   } catch (const std::exception& e) { std::printf("raised: %s\n", e.what()); }
   std::fflush(nullptr);
   ::_exit(status);
@@ -112,6 +99,16 @@ std::string judged(const std::string& output, int status) {
 }
 }  // namespace
 
+std::optional<int> run_aside(const std::function<int()>& program, const std::string& output) {
+  std::fflush(nullptr);
+  const pid_t child = ::fork();
+  if (child < 0) return std::nullopt;
+  if (child == 0) run_to_end(program, output);
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  return status;
+}
+
 std::string compile_and_run(const std::string& program) {
   const Scratch scratch;
   if (scratch.path.empty()) return "not compiled: no temporary directory\n";
@@ -120,14 +117,10 @@ std::string compile_and_run(const std::string& program) {
   std::ofstream(source) << program;
   const std::string errors = compile(source, object);
   if (!errors.empty()) return "not compiled:\n" + first_lines(errors, 8);
-  std::fflush(nullptr);
-  const pid_t child = ::fork();
-  if (child < 0) return "compiled, but no process could be started to run it\n";
-  if (child == 0) run_main(object, output);
-  int status = 0;
-  ::waitpid(child, &status, 0);
+  const std::optional<int> status = run_aside([&] { return run_main(object); }, output);
+  if (!status) return "compiled, but no process could be started to run it\n";
   const std::string said = text_of(output);
-  return "compiled and run; " + judged(said, status) + ":\n" + first_lines(said, 24);
+  return "compiled and run; " + judged(said, *status) + ":\n" + first_lines(said, 24);
 }
 
 }  // namespace lamella::tools

@@ -2,7 +2,9 @@
 // run itself.
 #pragma once
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 
 #include "lamella/verify/runner.h"
 
@@ -11,6 +13,10 @@ namespace lamella::tools {
 /// Compiles a counterexample and runs it against the operators of this process (plug-ins too). What it
 /// printed, behind a line that says how it went; or why it could not be compiled.
 std::string compile_and_run(const std::string& program);
+
+/// Runs `program` in a child of this process, its output in a file, for twenty seconds at most. How the child
+/// ended, as waitpid() says it; none where it could not be started.
+std::optional<int> run_aside(const std::function<int()>& program, const std::string& output);
 
 /// Prints a recorded case and its verdict. 0 when it passes, 1 when it still fails. `blobs`: one or more,
 /// separated by commas, or @FILE with one a line; those before the last one run first, in this process.

@@ -150,9 +150,11 @@ Record read_record(const std::filesystem::path& path) {
     if (key == "operator") words >> r.op;
     if (key == "version") words >> r.decoding.version;
     if (key == "depth") words >> r.decoding.depth;
+    LAMELLA_CHECK(!words.fail(), Value, "{}: the line \"{}\" cannot be read", path.string(), line);
     if (key == "partners") r.decoding.partners = {std::istream_iterator<std::string>(words), {}};
     if (key != "choices") continue;
     for (uint32_t w; words >> w;) r.choices.push_back(w);
+    LAMELLA_CHECK(words.eof(), Value, "{}: a choice is no number of 32 bits", path.string());
   }
   return r;
 }
