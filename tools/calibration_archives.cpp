@@ -87,8 +87,8 @@ std::vector<PackedFile> drawn_files(Dice& dice) {
   for (uint64_t n = 1 + dice.below(4); n > 0; --n) {
     std::string name = dice.of<const char*>({"plain", "\xc3\xa4hnlich", "\xff\xfe\x80", "x.safetensors"});
     name += std::to_string(n);
-    const size_t size = 512 * dice.below(4) + dice.of<size_t>({0, 0, 1, 2, 511}) +
-                        (dice.one_in(12) ? 200000 : 0);
+    const size_t size =
+        512 * dice.below(4) + dice.of<size_t>({0, 0, 1, 2, 511}) + (dice.one_in(12) ? 200000 : 0);
     out.push_back({name, dice.one_in(2) ? dice.bytes(size) : std::string(size, 'a')});
   }
   return out;
@@ -99,7 +99,9 @@ std::vector<PackedFile> files_in(const std::string& archive) {
   std::istringstream in(archive);
   visit_archive(
       in, [](const std::string&) { return true; },
-      [&](const std::string& name, std::string bytes) { out.push_back({name, std::move(bytes)}); });
+      [&](const std::string& name, std::string bytes) {
+        out.push_back({name, std::move(bytes)});
+      });
   return out;
 }
 
@@ -112,7 +114,8 @@ std::string archives_hold_their_files() {
     std::string sizes;
     for (const PackedFile& f : files) sizes += format(" {}", f.bytes.size());
     if (!raised.empty()) return format("files of{} bytes: {}", sizes, raised);
-    if (got != files) return format("files of{} bytes are read as {} files, or other ones", sizes, got.size());
+    if (got != files)
+      return format("files of{} bytes are read as {} files, or other ones", sizes, got.size());
   }
   return "";
 }

@@ -16,7 +16,9 @@ namespace {
 int status_of(const std::function<int()>& f) {
   try {
     return f();
-  } catch (const Exit& e) { return e.status; } catch (const std::exception&) { return 2; }
+  } catch (const Exit& e) { return e.status; } catch (const std::exception&) {
+    return 2;
+  }
 }
 
 std::vector<char*> pointers_to(std::vector<std::string>& words) {
@@ -46,12 +48,43 @@ std::string commands_have_statuses() {
 }
 
 const std::vector<std::string>& number_texts() {
-  static const std::vector<std::string> texts = {
-      "0",    "1",       "7",    "-1",  "-0",     "-7",        "1.5",  "-1.5",   "1e3",  "1e-320", "1e400",
-      "inf",  "-inf",    "nan",  "-nan", "INF",   "NaN",       "infinity", "",   "x",    "1x",     "1,5",
-      "--1",  "1 2",     "0.25", "1.0", "99999",  "-99999",    "1e308",    "0.0", "-0.0", "1e-400",
-      "18446744073709551615",  "18446744073709551616",         "-18446744073709551615",
-      "9223372036854775808",   "-9223372036854775809"};
+  static const std::vector<std::string> texts = {"0",
+                                                 "1",
+                                                 "7",
+                                                 "-1",
+                                                 "-0",
+                                                 "-7",
+                                                 "1.5",
+                                                 "-1.5",
+                                                 "1e3",
+                                                 "1e-320",
+                                                 "1e400",
+                                                 "inf",
+                                                 "-inf",
+                                                 "nan",
+                                                 "-nan",
+                                                 "INF",
+                                                 "NaN",
+                                                 "infinity",
+                                                 "",
+                                                 "x",
+                                                 "1x",
+                                                 "1,5",
+                                                 "--1",
+                                                 "1 2",
+                                                 "0.25",
+                                                 "1.0",
+                                                 "99999",
+                                                 "-99999",
+                                                 "1e308",
+                                                 "0.0",
+                                                 "-0.0",
+                                                 "1e-400",
+                                                 "18446744073709551615",
+                                                 "18446744073709551616",
+                                                 "-18446744073709551615",
+                                                 "9223372036854775808",
+                                                 "-9223372036854775809"};
   return texts;
 }
 
@@ -136,8 +169,8 @@ Calibrations calibrations_of_command_line() {
       {"commands_have_statuses",
        "Every command ends with 0 after --help, and with 2 after an option that it has not.",
        guarded<commands_have_statuses>},
-      {"options_are_numbers",
-       "An option for a number takes the finite ones in its range, and nothing else.", guarded<options_are_numbers>},
+      {"options_are_numbers", "An option for a number takes the finite ones in its range, and nothing else.",
+       guarded<options_are_numbers>},
       {"shards_are_parts", "i/n is a shard exactly when 0 <= i < n.", guarded<shards_are_parts>},
   };
 }

@@ -24,13 +24,15 @@ struct DrawnSource {
   std::string source() const {
     std::string lines, out;
     for (size_t k = 0; k < texts.size(); ++k) lines += between[k] + literals[k];
-    for (const char c : lines + between.back()) out += crlf && c == '\n' ? std::string("\r\n") : std::string(1, c);
+    for (const char c : lines + between.back())
+      out += crlf && c == '\n' ? std::string("\r\n") : std::string(1, c);
     return out;
   }
 };
 
 std::string drawn_lines(Dice& dice) {
-  static const std::vector<std::string> lines = {"", "a", "  b c", "f32[2,3]", "\"quoted\"", ")\"", "tab\t", "\\"};
+  static const std::vector<std::string> lines = {"",           "a",   "  b c", "f32[2,3]",
+                                                 "\"quoted\"", ")\"", "tab\t", "\\"};
   std::string out = "text " + std::to_string(dice.below(1000000));
   for (uint64_t n = dice.below(5); n > 0; --n) out += "\n" + dice.of(lines);
   return out;
@@ -43,7 +45,7 @@ DrawnSource drawn_source(Dice& dice) {
     const std::string text = format("old {}", k);
     const bool block = dice.one_in(2);
     out.texts.push_back(block ? text + "\nmore" : text);
-    out.literals.push_back(block                ? "R\"(\n      " + text + "\n      more)\""
+    out.literals.push_back(block            ? "R\"(\n      " + text + "\n      more)\""
                            : dice.one_in(2) ? "\"" + text + "\""
                                             : "R\"(" + text + ")\"");
     out.between.push_back(dice.one_in(3) ? ");  // a comment\n" : ");\n");
@@ -60,7 +62,8 @@ std::vector<std::string> held(const std::string& source) {
   return out;
 }
 
-/// Whether a source is what lies between the literals, with something in their places; and all lines end alike.
+/// Whether a source is what lies between the literals, with something in their places; and all lines end
+/// alike.
 std::string damage(const DrawnSource& drawn, const std::string& source) {
   size_t at = 0;
   std::string plain;
@@ -159,7 +162,8 @@ struct Dialogue {
       if (!yes[i] || stale[i]) want.push_back(str(records[i]));
     std::vector<std::string> got = left();
     std::sort(got.begin(), got.end()), std::sort(want.begin(), want.end());
-    if (got != want) return format("{} of {} texts stay pending, expected {}", got.size(), records.size(), want.size());
+    if (got != want)
+      return format("{} of {} texts stay pending, expected {}", got.size(), records.size(), want.size());
     size_t i = 0;
     for (size_t n = 0; n < files.size(); ++n) {
       std::vector<std::string> texts = sources[n].texts;
@@ -206,7 +210,8 @@ std::string dialogue_goes_wrong(Dice& dice) {
   std::cin.rdbuf(before);
   bool refused = false;
   for (size_t i = 0; i < yes.size(); ++i) refused |= yes[i] && d.stale[i];
-  if (status != int(refused)) return format("status {} where {} is refused", status, refused ? "a text" : "none");
+  if (status != int(refused))
+    return format("status {} where {} is refused", status, refused ? "a text" : "none");
   if (dry) yes.assign(yes.size(), false);
   std::string wrong = d.wrong(yes);
   if (wrong.empty()) return "";

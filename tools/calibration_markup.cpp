@@ -63,7 +63,8 @@ std::string texts_are_read_back() {
 std::string miscounted(const XmlElement& suite) {
   const std::vector<const XmlElement*> tests = suite.all("testcase");
   size_t failed = 0, skipped = 0;
-  for (const XmlElement* t : tests) failed += !t->all("failure").empty(), skipped += !t->all("skipped").empty();
+  for (const XmlElement* t : tests)
+    failed += !t->all("failure").empty(), skipped += !t->all("skipped").empty();
   const std::pair<const char*, size_t> counts[] = {
       {"tests", tests.size()}, {"failures", failed}, {"skipped", skipped}, {"errors", 0}};
   for (const auto& [what, n] : counts)

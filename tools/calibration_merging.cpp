@@ -22,8 +22,10 @@ json drawn_coverage(Dice& dice) {
   out["required"] = json::array(), out["missed"] = json::array();
   for (const char* what : kRequired) {
     const uint64_t cases = dice.of<uint64_t>({0, 40, 400, 4000});
-    out["required"].push_back(
-        {{"what", what}, {"hits", cases / dice.of<uint64_t>({2, 20, 500})}, {"cases", cases}, {"share", 0.1}});
+    out["required"].push_back({{"what", what},
+                               {"hits", cases / dice.of<uint64_t>({2, 20, 500})},
+                               {"cases", cases},
+                               {"share", 0.1}});
   }
   return out;
 }
@@ -112,15 +114,17 @@ std::string whole_differs(const json& whole, const std::vector<json>& parts) {
     interrupted |= p["interrupted"].get<bool>();
     runs += p["counts"]["alpha"]["runs"].get<uint64_t>();
   }
-  for (const json& f : whole["failures"])
-    failures_got.insert(text_of(f));
+  for (const json& f : whole["failures"]) failures_got.insert(text_of(f));
   if (whole["operators"] != operators) return "pairs are lost or changed";
   if (failures_got != failures) return "failures are lost or changed";
-  const json wanted = {{"checks", checks},           {"interrupted", interrupted}, {"parts", shards},
-                       {"seconds", longest},         {"processor", processor},     {"runs", runs}};
-  const json got = {{"checks", whole["checks"]},   {"interrupted", whole["interrupted"]},
-                    {"parts", whole["shard"]["parts"]}, {"seconds", whole["seconds"]},
-                    {"processor", whole["rate"]["seconds"]}, {"runs", whole["counts"]["alpha"]["runs"]}};
+  const json wanted = {{"checks", checks},   {"interrupted", interrupted}, {"parts", shards},
+                       {"seconds", longest}, {"processor", processor},     {"runs", runs}};
+  const json got = {{"checks", whole["checks"]},
+                    {"interrupted", whole["interrupted"]},
+                    {"parts", whole["shard"]["parts"]},
+                    {"seconds", whole["seconds"]},
+                    {"processor", whole["rate"]["seconds"]},
+                    {"runs", whole["counts"]["alpha"]["runs"]}};
   if (got != wanted) return format("{}, expected {}", got.dump(), wanted.dump());
   const bool complete = shards.size() == parts.size() && !interrupted;
   if (why_incomplete(whole).empty() != complete)

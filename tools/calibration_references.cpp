@@ -34,13 +34,16 @@ bool agree_plainly(c128 got, c128 want, double t) {
 
 std::string tolerances_are_as_stated() {
   Dice dice(18);
-  const std::pair<DType, double> kinds[] = {{DType::F64, 1e-9},  {DType::F32, 1e-5},  {DType::F16, 2e-3},
+  const std::pair<DType, double> kinds[] = {{DType::F64, 1e-9},    {DType::F32, 1e-5}, {DType::F16, 2e-3},
                                             {DType::BF16, 1.6e-2}, {DType::C64, 1e-5}, {DType::C128, 1e-9}};
   for (int round = 0; round < 1200; ++round) {
     const auto& [dtype, t] = kinds[dice.below(std::size(kinds))];
-    const auto part = [&] { return dice.of({0.0, -0.0, 1.0, -1.0, 100.0, kInfinite, -kInfinite, kNoNumber}); };
+    const auto part = [&] {
+      return dice.of({0.0, -0.0, 1.0, -1.0, 100.0, kInfinite, -kInfinite, kNoNumber});
+    };
     const auto near = [&, t = t](double v) {
-      return dice.one_in(3) ? part() : v + dice.of({0.0, 0.0, 0.4, -0.4, 3.0, -3.0}) * t * std::max(1.0, std::abs(v));
+      return dice.one_in(3) ? part()
+                            : v + dice.of({0.0, 0.0, 0.4, -0.4, 3.0, -3.0}) * t * std::max(1.0, std::abs(v));
     };
     const c128 want(part(), is_complex(dtype) ? part() : 0.0);
     const c128 got(near(want.real()), is_complex(dtype) ? near(want.imag()) : 0.0);
@@ -62,7 +65,8 @@ template <class T, class Bits> std::string steps_differ(Dice& dice, DType dtype)
   for (; taken < steps && from != away; ++taken) from = std::nextafter(from, away);
   if (to == 0 && dice.one_in(2)) from = -from;
   const uint64_t got = ulps_apart(std::bit_cast<Bits>(from), std::bit_cast<Bits>(to), dtype);
-  if (got != taken) return format("{} and {} are {} steps apart, got {}", double(from), double(to), taken, got);
+  if (got != taken)
+    return format("{} and {} are {} steps apart, got {}", double(from), double(to), taken, got);
   const uint64_t across = ulps_apart(std::bit_cast<Bits>(to), std::bit_cast<Bits>(T(-to)), dtype);
   const uint64_t wide = 2 * uint64_t(std::bit_cast<Bits>(std::abs(to)));
   return across == wide ? "" : format("{} and its negative are {} apart, got {}", double(to), wide, across);
@@ -71,8 +75,8 @@ template <class T, class Bits> std::string steps_differ(Dice& dice, DType dtype)
 std::string ulps_are_steps() {
   Dice dice(19);
   for (int round = 0; round < 400; ++round)
-    for (const std::string& d : {steps_differ<float, uint32_t>(dice, DType::F32),
-                                 steps_differ<double, uint64_t>(dice, DType::F64)})
+    for (const std::string& d :
+         {steps_differ<float, uint32_t>(dice, DType::F32), steps_differ<double, uint64_t>(dice, DType::F64)})
       if (!d.empty()) return d;
   return "";
 }
@@ -94,8 +98,8 @@ std::string ulp_sets_are_judged() {
       if (dice.one_in(4)) text += dice.of({"# a note", "", "#"}) + end;
       const bool wide = dice.one_in(2);
       const uint64_t sign = uint64_t{1} << (wide ? 63 : 31);
-      const uint64_t input = wide ? std::bit_cast<uint64_t>(1 + dice.share())
-                                  : std::bit_cast<uint32_t>(float(1 + dice.share()));
+      const uint64_t input =
+          wide ? std::bit_cast<uint64_t>(1 + dice.share()) : std::bit_cast<uint32_t>(float(1 + dice.share()));
       const uint64_t off = dice.below(4), limit = dice.below(4);
       text += std::string(wide ? "np.float64," : "np.float32,") + hexadecimal(input) + "," +
               hexadecimal((input + off) | sign) + "," + std::to_string(limit) + end;
@@ -107,7 +111,8 @@ std::string ulp_sets_are_judged() {
     if (!raised.empty()) return raised;
     const Tally& t = tallies["neg.ulp"];
     if (t.cases != rows || t.failed != failed || t.passed != rows - failed)
-      return format("{} rows, {} beyond their limits: {} and {} are counted", rows, failed, t.cases, t.failed);
+      return format("{} rows, {} beyond their limits: {} and {} are counted", rows, failed, t.cases,
+                    t.failed);
   }
   return "";
 }
@@ -160,7 +165,8 @@ std::string cases_pass_for_the_right_reason() {
   Op row = *OpTable::current().find("add");
   right_rule = row.infer;
   row.infer = infer_as_planned, row.straight = 0, row.base = &row;
-  const OpTable table = OpTable::current().with_each([&](const Op& op) { return op.id == row.id ? &row : nullptr; });
+  const OpTable table =
+      OpTable::current().with_each([&](const Op& op) { return op.id == row.id ? &row : nullptr; });
   const ScopedTable pinned(&table);
   for (const bool must_raise : {false, true})
     for (const Answered how : {Answered::Rightly, Answered::Wrongly, Answered::WithValueError,
@@ -183,7 +189,8 @@ std::string gradients_are_compared() {
       const bool passed = passes(pack_of_one(false, 0, cotangent, gradient));
       if (passed != (*cotangent && gradient == 5))
         return format("a gradient of {} {} a cotangent, where {} is due, {}", gradient,
-                      *cotangent ? "with" : "without", *cotangent ? "5" : "none", passed ? "passes" : "fails");
+                      *cotangent ? "with" : "without", *cotangent ? "5" : "none",
+                      passed ? "passes" : "fails");
     }
   return "";
 }
@@ -192,7 +199,8 @@ std::string gradients_are_compared() {
 Calibrations calibrations_of_references() {
   return {
       {"tolerances_are_as_stated",
-       "A number agrees with another exactly when their parts that are not finite are the same and the others "
+       "A number agrees with another exactly when their parts that are not finite are the same and the "
+       "others "
        "lie within the dtype's tolerance.",
        guarded<tolerances_are_as_stated>},
       {"ulps_are_steps", "The distance in ULP is the number of steps from one float to the other.",

@@ -33,7 +33,8 @@ std::string short_numbers_are_near() {
     const std::string text = short_number(n);
     const auto [v, half] = read_short(text);
     if (std::abs(v - n) > half * (1 + 1e-9)) return format("{} is shown as {}", n, text);
-    const size_t digits = size_t(std::count_if(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }));
+    const size_t digits =
+        size_t(std::count_if(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; }));
     if (digits > 3) return format("{} is shown as {}, in {} digits", n, text, digits);
   }
   return "";
@@ -81,7 +82,8 @@ std::string tables_show_gaps_and_failures() {
           return format("{} looks {} and sorts as {}", there ? there->dump() : "no pair", shown["class"],
                         shown["data-v"]);
       }
-      if (row.back()["data-v"] != std::to_string(sum)) return format("{} sums up to {}", op, row.back()["data-v"]);
+      if (row.back()["data-v"] != std::to_string(sum))
+        return format("{} sums up to {}", op, row.back()["data-v"]);
     }
   }
   return "";

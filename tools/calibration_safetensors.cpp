@@ -19,7 +19,8 @@ Tensor drawn_tensor(Dice& dice) {
   static const std::vector<DType> dtypes = {DType::Bool, DType::U8,  DType::I16, DType::I64, DType::F16,
                                             DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128};
   Dims sizes;
-  for (uint64_t rank = dice.below(4); rank > 0; --rank) sizes.push_back(int64_t(dice.below(8) ? 1 + dice.below(3) : 0));
+  for (uint64_t rank = dice.below(4); rank > 0; --rank)
+    sizes.push_back(int64_t(dice.below(8) ? 1 + dice.below(3) : 0));
   int64_t n = 1;
   for (const int64_t s : sizes) n *= s;
   std::vector<double> values;
@@ -95,13 +96,15 @@ std::string files_must_fit_their_tensors() {
       need *= uint64_t(sizes.back());
     }
     const uint64_t begin = dice.of<uint64_t>({0, 0, 1, 8});
-    const auto near = [&](uint64_t n) { return dice.one_in(2) ? n : n + dice.below(9) - std::min<uint64_t>(n, 4); };
+    const auto near = [&](uint64_t n) {
+      return dice.one_in(2) ? n : n + dice.below(9) - std::min<uint64_t>(n, 4);
+    };
     const uint64_t end = near(begin + need), data = near(end);
     const std::string name = complex ? "t#complex" : "t";
-    const json entry = {
-        {"dtype", wide ? "F64" : "F32"}, {"shape", sizes}, {"data_offsets", {begin, end}}};
-    const std::string raised =
-        raised_by([&] { SafetensorsReader(file_of({{name, entry}}, data)).tensor(name); });
+    const json entry = {{"dtype", wide ? "F64" : "F32"}, {"shape", sizes}, {"data_offsets", {begin, end}}};
+    const std::string raised = raised_by([&] {
+      SafetensorsReader(file_of({{name, entry}}, data)).tensor(name);
+    });
     const bool pairs = !complex || (!sizes.empty() && sizes.back() == 2);
     const bool fits = begin <= end && end <= data && end - begin == need && pairs;
     if (raised.empty() != fits)

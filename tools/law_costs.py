@@ -28,6 +28,11 @@ GROUPS = [
 ]
 
 
+def of_last_process(out):
+    """The process that checks is the last one started; the first one asks every law whom it is about."""
+    return max(glob.glob(out + ".*"), key=lambda path: int(path.rsplit(".", 1)[1]))
+
+
 def counted(program, law, folder, span):
     out = os.path.join(folder, law)
     # Cases alone: neither what a process does before the first one, nor what it tells the first process.
@@ -39,10 +44,8 @@ def counted(program, law, folder, span):
     checks = re.search(r"(\d+) checks in", said.stdout)
     if not checks:
         sys.exit(f"law_costs: {law}: {said.stdout}{said.stderr}")
-    # The process that checks is the last one started; the first one asks every law whom it is about.
-    worker = max(glob.glob(out + ".*"), key=lambda path: int(path.rsplit(".", 1)[1]))
-    lines = subprocess.run(["callgrind_annotate", "--threshold=100", worker], capture_output=True, text=True,
-                           check=True).stdout.splitlines()
+    lines = subprocess.run(["callgrind_annotate", "--threshold=100", of_last_process(out)],
+                           capture_output=True, text=True, check=True).stdout.splitlines()
     return int(checks.group(1)), lines
 
 

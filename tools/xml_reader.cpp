@@ -27,7 +27,12 @@ int32_t take_utf8(std::string_view& text) {
   static constexpr int32_t kLeast[] = {0, 0x80, 0x800, 0x10000};
   if (text.empty()) return -1;
   const int first = uint8_t(text[0]);
-  const int more = first < 0x80 ? 0 : first < 0xC0 ? -1 : first < 0xE0 ? 1 : first < 0xF0 ? 2 : first < 0xF8 ? 3 : -1;
+  const int more = first < 0x80   ? 0
+                   : first < 0xC0 ? -1
+                   : first < 0xE0 ? 1
+                   : first < 0xF0 ? 2
+                   : first < 0xF8 ? 3
+                                  : -1;
   if (more < 0 || text.size() <= size_t(more)) return -1;
   int32_t c = more == 0 ? first : first & (0x3F >> more);
   for (int k = 1; k <= more; ++k) {
@@ -73,9 +78,7 @@ class XmlReader {
   void expect(std::string_view text) {
     if (!take(text)) refuse(text);
   }
-  void skip() {
-    rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size()));
-  }
+  void skip() { rest_.remove_prefix(std::min(rest_.find_first_not_of(" \t\n"), rest_.size())); }
   std::string name() {
     size_t n = 0;
     while (n < rest_.size() && (std::isalnum(uint8_t(rest_[n])) || rest_[n] == '-')) ++n;
@@ -86,7 +89,7 @@ class XmlReader {
   }
   char reference() {
     static constexpr std::pair<std::string_view, char> kKnown[] = {
-        {"&amp;", '&'}, {"&lt;", '<'},   {"&gt;", '>'},   {"&quot;", '"'},
+        {"&amp;", '&'},  {"&lt;", '<'},   {"&gt;", '>'}, {"&quot;", '"'},
         {"&#39;", '\''}, {"&#10;", '\n'}, {"&#9;", '\t'}};
     for (const auto& [text, c] : kKnown)
       if (take(text)) return c;

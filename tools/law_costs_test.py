@@ -1,0 +1,32 @@
+#!/usr/bin/env python3
+"""Shows that law_costs.py reads the costs of the process that checked."""
+import os
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import law_costs  # noqa: E402
+
+
+class Costs(unittest.TestCase):
+    def test_of_the_process_started_last(self):
+        for ids in ((7, 8), (9999, 10000), (99, 1000, 101), (123456, 9)):
+            with tempfile.TemporaryDirectory() as folder:
+                out = os.path.join(folder, "law")
+                for process in ids:
+                    with open(f"{out}.{process}", "w", encoding="utf-8"):
+                        pass
+                self.assertEqual(law_costs.of_last_process(out), f"{out}.{max(ids)}")
+
+    def test_instructions_by_group(self):
+        lines = ["1,200 (60.0%)  malloc.c:malloc [libc.so.6]",
+                 "  300 (15.0%)  x.cpp:lamella::ops::add [lamella]",
+                 "500 (25.0%)  y.cpp:main [lamella]", "nothing"]
+        sums = law_costs.grouped(lines)
+        self.assertEqual((sums["memory"], sums["operators"], sums["rest"], sum(sums.values())),
+                         (1200, 300, 500, 2000))
+
+
+if __name__ == "__main__":
+    unittest.main()
