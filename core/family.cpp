@@ -12,14 +12,14 @@ std::atomic<int64_t> family_blocks{0};  // of malloc
 
 /// Blocks of families come from here alone. A family stays with the tensor that was viewed, which may be an
 /// argument: trials of memory and memory_stats(), which take what outlives a call for lost, do not know them.
+///
+/// It has no destructor, for what dies in a thread's end, after Releaser, asks it still; of an object that is
+/// being destroyed a compiler may drop the last words.
 class Blocks {
  public:
-  ~Blocks() {
-    while (void* const block = take()) give_back(block);
-    count_ = kMost;  // what dies later on this thread goes straight to malloc
-  }
   void* allocate() {
     if (void* const block = take()) return block;
+    begin();
     void* const block = std::aligned_alloc(64, sizeof(Block));
     LAMELLA_CHECK(block, OutOfMemory, "out of memory: a family of views needs {} bytes", sizeof(Block));
     family_blocks.fetch_add(1, std::memory_order_relaxed);
@@ -27,14 +27,20 @@ class Blocks {
   }
   int64_t waiting() const { return free_ ? count_ : 0; }
   void free(void* p) {
+    begin();
     if (count_ >= kMost) return give_back(p);
     static_cast<Block*>(p)->next = free_;
     free_ = static_cast<Block*>(p);
     ++count_;
     detail::poison(p, sizeof(Block));
   }
+  void end() {
+    while (void* const block = take()) give_back(block);
+    count_ = kMost;  // what dies later on this thread goes straight to malloc
+  }
 
  private:
+  static void begin();
   union alignas(64) Block {
     Block* next;
     char bytes[sizeof(Family)];
@@ -54,7 +60,12 @@ class Blocks {
   Block* free_ = nullptr;
   int count_ = 0;
 };
-thread_local Blocks blocks;
+thread_local constinit Blocks blocks;
+struct Releaser {
+  ~Releaser() { blocks.end(); }
+};
+thread_local Releaser releaser;
+inline void Blocks::begin() { (void)&releaser; }
 
 void queued_family(RefCounted* f) { Family::destroy(static_cast<Family*>(f)); }
 

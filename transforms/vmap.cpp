@@ -344,25 +344,31 @@ int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
   return size;
 }
 
+thread_local constinit bool spare_is_gone = false;
+
 /// The list of wrapped arguments; its memory is kept between calls, so that entering a level does not
 /// allocate.
 class WrappedList {
  public:
   explicit WrappedList(size_t n) {
-    list.swap(spare_);
+    if (!spare_is_gone) list.swap(spare_.list);
     list.reserve(n);
   }
   ~WrappedList() {
     list.clear();
-    if (list.capacity() <= 64) list.swap(spare_);
+    if (list.capacity() <= 64 && !spare_is_gone) list.swap(spare_.list);
   }
   WrappedList(const WrappedList&) = delete;
   Tensors list;
 
  private:
-  static thread_local Tensors spare_;
+  struct Spare {
+    Tensors list;
+    ~Spare() { spare_is_gone = true; }  // destructors that run later in a thread's end may call vmap, too
+  };
+  static thread_local Spare spare_;
 };
-thread_local Tensors WrappedList::spare_;
+thread_local WrappedList::Spare WrappedList::spare_;
 
 /// Result i as the caller of vmap sees it.
 Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, const InDims& out_dims) {

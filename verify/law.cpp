@@ -83,6 +83,10 @@ std::vector<Law>& all_laws() {
     add_map_form_laws(list);
     add_conversion_laws(list);
     add_edge_laws(list);
+    add_thread_end_laws(list);
+    add_function_laws(list);
+    add_trace_laws(list);
+    add_at_once_laws(list);
     by_number(list);
     return list;
   }();

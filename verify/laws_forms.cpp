@@ -73,6 +73,34 @@ std::string type_differs(const Tensors& got, const Tensors& want, bool strides) 
 
 bool from_values(ErrorCode code) { return code == ErrorCode::Value || code == ErrorCode::IndexOutOfRange; }
 
+/// Forms too: what they write to is made for the plain result, or is not of its sizes or dtype.
+std::string form_of_meta_differs(Case& c, const Outcome& real) {
+  const uint32_t w = c.draw.word();
+  const Op* const form = form_of(c.op, w & 1 ? OpForm::Out : OpForm::InPlace);
+  if (!form || draws_anew(c) || c.tensors().empty() || real.results.size() != 1) return "";
+  Values args = c.args;
+  if (form->form == OpForm::Out) {
+    Dims sizes(real.results[0].sizes());
+    DType dtype = real.results[0].dtype();
+    if (w & 2) dtype = DType(w / 256 % uint32_t(DType::F128));
+    if (w & 4) sizes.push_back(1 + (w >> 31));
+    args.insert(args.begin(), make_tensor(sizes, dtype));
+  } else {
+    if (c.tensors()[0].param != 0) return "";
+    Tensor target = strided_copy(c.at(c.tensors()[0]));
+    if ((w & 6) == 6) target = make_tensor(target.sizes(), DType(w / 256 % uint32_t(DType::F128)));
+    args[0] = target;
+  }
+  const Values on_meta = to_meta(args);
+  const Outcome cpu = attempt(*form, args), meta = attempt(*form, on_meta);
+  if (cpu.raised && !meta.raised && from_values(cpu.code)) return "";
+  if (cpu.raised != meta.raised || (cpu.raised && cpu.code != meta.code))
+    return format("{}: meta: {}; cpu: {}", form->name, meta.str(), cpu.str());
+  if (cpu.raised) return "";
+  const std::string d = type_differs(meta.results, cpu.results, true);
+  return d.empty() ? "" : form->name + ": " + d;
+}
+
 Verdict meta_agrees(Case& c) {
   if (c.draw.flag()) spoil(c);
   const Outcome real = attempt(c.op, c.args), meta = attempt(c.op, to_meta(c.args));
@@ -81,6 +109,10 @@ Verdict meta_agrees(Case& c) {
   if (real.raised != meta.raised || (real.raised && real.code != meta.code))
     d = format("meta: {}; cpu: {}", meta.str(), real.str());
   else if (!real.raised) d = type_differs(meta.results, real.results, c.op.is_view());
+  if (!real.raised && d.empty()) {
+    d = form_of_meta_differs(c, real);
+    if (!d.empty()) return Verdict::fail(d, cpp_declarations(c.args) + "  // " + d + "\n");
+  }
   if (d.empty()) return Verdict::pass();
   std::vector<std::string> names = cpp_names(c, c.tensors());
   for (std::string& n : names) n = "meta(" + n + ")";
@@ -252,7 +284,8 @@ void add_form_laws(std::vector<Law>& laws) {
       {6,
        "meta_agrees",
        "forms",
-       "On the meta device an operator gives the same shapes and dtypes and refuses the same arguments.",
+       "On the meta device an operator and its forms give the same shapes and dtypes and refuse the same "
+       "arguments.",
        {.tame = true},
        false,
        has_meta,

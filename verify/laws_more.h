@@ -54,6 +54,10 @@ void add_schema_laws(std::vector<Law>&);                  ///< laws_schemas.cpp:
 void add_map_form_laws(std::vector<Law>&);                ///< laws_map_forms.cpp: 134
 void add_conversion_laws(std::vector<Law>&);              ///< laws_converted.cpp: 83
 void add_edge_laws(std::vector<Law>&);                    ///< laws_edges.cpp: 84 85
+void add_thread_end_laws(std::vector<Law>&);              ///< laws_thread_ends.cpp: 125
+void add_function_laws(std::vector<Law>&);                ///< laws_functions.cpp: 126
+void add_trace_laws(std::vector<Law>&);                   ///< laws_traces.cpp: 127
+void add_at_once_laws(std::vector<Law>&);                 ///< laws_at_once.cpp: 129
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,

@@ -7,6 +7,7 @@
 #include <quadmath.h>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
@@ -270,6 +271,23 @@ std::string texts_wrong(Draw& d) {
   return text_wrong(t);
 }
 
+/// Another header of a number's tensor is the number still: it promotes as that does, beside any dtype.
+std::string alias_wrong(Draw& d, const Scalar& s) {
+  const DType dtype = DType(d.below(uint32_t(DType::F128)));
+  const Tensor x = make_tensor(d.flag() ? Dims{1} : Dims{}, dtype);
+  std::memset(x.raw_data(), 0, size_t(itemsize(dtype)));
+  const Tensor number = number_like(s, x), alias = make_alias(number), again = make_alias(alias);
+  Tensor want, got, second;
+  const Status plain = status_of([&] { want = maximum(x, number); });
+  const Status other = status_of([&] { got = maximum(x, alias), second = maximum(x, again); });
+  if (plain.raised != other.raised) return "its alias beside " + type_str(x) + ": " + str(other);
+  if (plain.raised) return "";
+  for (const Tensor& t : {got, second})
+    if (const std::string differ = differs(t, want); !differ.empty())
+      return "its alias beside " + type_str(x) + ": " + differ;
+  return "";
+}
+
 Verdict numbers_are_kept(Case& c) {
   const Drawn n = draw_number(c.draw);
   const Scalar s = n.scalar();
@@ -278,6 +296,7 @@ Verdict numbers_are_kept(Case& c) {
   if (wrong.empty() && !prints(n, s.str())) wrong = "printed";
   if (wrong.empty()) wrong = conversions_wrong(n, s);
   if (wrong.empty()) wrong = negation_wrong(n, s);
+  if (wrong.empty()) wrong = alias_wrong(c.draw, s);
   if (!wrong.empty()) wrong = format("{} of kind {}: ", s.str(), name(n.kind)) + wrong;
   else if (wrong = elements_wrong(c.draw); wrong.empty()) wrong = texts_wrong(c.draw);
   if (wrong.empty()) wrong = text_wrong(call_boxed(c.op, c.args)[0]);

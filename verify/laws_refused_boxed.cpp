@@ -19,13 +19,33 @@ struct Boxed {
 
 /// Wrong kinds of values, and kinds that docs/schema.md converts.
 Value of_another_kind(uint32_t w) {
-  const Value all[] = {std::string("0"), Value(),           Dims{0},    int64_t{1}, 0.5,      true,
-                       Tensor(),         Tensors{Tensor()}, DType::F32, Scalar(2),  Tensors{}};
+  const Value all[] = {std::string("0"), Value(),           Dims{0},    int64_t{1}, 0.5,       true,
+                       Tensor(),         Tensors{Tensor()}, DType::F32, Scalar(2),  Tensors{}, 2.0,
+                       Scalar(-0.0),     Scalar(true),      -0.0,       false,      Scalar(0.5)};
   return all[w % std::size(all)];
+}
+
+/// A list with an undefined tensor at any place, in the place of one or beside all; false without lists.
+bool leave_hole(Boxed& b, uint32_t w) {
+  std::vector<Tensors*> lists;
+  for (Value& v : b.first)
+    if (Tensors* const list = std::get_if<Tensors>(&v)) lists.push_back(list);
+  for (auto& [name, v] : b.named)
+    if (Tensors* const list = std::get_if<Tensors>(&v)) lists.push_back(list);
+  if (lists.empty()) return false;
+  Tensors& list = *lists[w % lists.size()];
+  const size_t at = w / 8 % (list.size() + 1);
+  if (at < list.size() && w & 4) list[at] = Tensor();
+  else list.insert(list.begin() + std::ptrdiff_t(at), Tensor());
+  return true;
 }
 
 void change(Draw& d, Boxed& b) {
   const uint32_t w = d.word();
+  if (w >> 30 == 3 && leave_hole(b, w)) {
+    b.changes.push_back("a hole in a list");
+    return;
+  }
   const size_t n = b.first.size(), m = b.named.size();
   const auto say = [&](const std::string& what) { b.changes.push_back(what); };
   switch (w % 8) {

@@ -199,6 +199,38 @@ uint64_t thread_of(uint64_t key, uint64_t seed, uint64_t first) {
   return 0;
 }
 
+/// Threads that wait for each other in pairs, and then ask for their generators within some ten nanoseconds:
+/// so many pairs cost less than one case.
+void in_pairs(std::vector<uint64_t>& keys) {
+  std::vector<std::atomic<int>> ready(keys.size() / 2);
+  std::vector<std::thread> threads;
+  for (size_t k = 0; k < keys.size(); ++k)
+    threads.emplace_back([&meet = ready[k / 2], &key = keys[k]] {
+      meet.fetch_add(1, std::memory_order_relaxed);
+      for (int n = 0; meet.load(std::memory_order_relaxed) < 2; ++n)
+        if (n > 20'000) std::this_thread::yield();
+      key = default_generator().key();
+    });
+  for (std::thread& t : threads) t.join();
+}
+
+/// What differs in one bit of a key, a place or a lane gives other numbers.
+std::string streams_alike(Draw& d) {
+  const uint64_t key = uint64_t(d.word()) << 32 | d.word(), place = uint64_t(d.word()) << 32 | d.word();
+  const uint64_t bit = uint64_t{1} << d.below(64);
+  const auto drawn = [](uint64_t of, uint64_t at, uint64_t in) {
+    Generator g(of);
+    g.set_counter(at);
+    const ScopedRandomState on({g, {in}});
+    return default_generator().next();
+  };
+  const uint64_t one = drawn(key, place, bit);
+  if (drawn(key ^ bit, place, bit) == one) return format("keys {} and {} draw the same", key, key ^ bit);
+  if (drawn(key, place ^ bit, bit) == one) return format("places {} and {} of a key are alike", place, place ^ bit);
+  if (drawn(key, place, bit ^ place) == one && place != 0) return format("lanes {} and {} are alike", bit, bit ^ place);
+  return "";
+}
+
 /// Threads that ask for their generator at once are the next ones of the seed given last, each another one.
 Verdict streams_are_apart(Case& c) {
   static std::atomic<uint64_t> seen{1};  ///< of this process: what earlier cases found
@@ -211,6 +243,9 @@ Verdict streams_are_apart(Case& c) {
   std::vector<std::function<void()>> bodies;
   for (uint64_t& key : keys) bodies.push_back([&key, key_of_thread] { key_of_thread(key); });
   schedule.run(bodies);
+  std::vector<uint64_t> paired(16);
+  in_pairs(paired);
+  keys.insert(keys.end(), paired.begin(), paired.end());
   alone([] { manual_seed(0); });
   std::string wrong;
   std::set<uint64_t> places;
@@ -219,6 +254,7 @@ Verdict streams_are_apart(Case& c) {
   else if (places.size() != keys.size()) wrong = "two threads have one generator";
   else seen = *places.begin();
   if (wrong.empty() && call_boxed(c.op, c.args).size() != 1) wrong = "this thread draws no more";
+  if (wrong.empty()) wrong = streams_alike(c.draw);
   if (wrong.empty()) return Verdict::pass(1);
   wrong = format("{} threads after manual_seed({}): ", keys.size(), seed) + wrong;
   return Verdict::fail(wrong, "  // " + wrong + "\n", 1);
@@ -244,7 +280,7 @@ void add_setting_laws(std::vector<Law>& laws) {
        "streams_are_apart",
        "random",
        "Threads that draw for the first time have generators of their own, those that the seed given "
-       "last names, also when they ask at once.",
+       "last names, also when they ask at once; keys, places and lanes that differ in any bit draw others.",
        {.tame = true, .max_numel = 4},
        false,
        draws_numbers,

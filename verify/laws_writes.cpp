@@ -189,12 +189,32 @@ bool has_out_of_own_dtype(const Op& op) {
          });
 }
 
+/// The target is an argument itself: the result is that of the call that leaves it alone, or error overlap
+/// and nothing written.
+Verdict written_into_argument(Case& c, const Op& form, const Case::Slot& slot) {
+  Tensor plain;
+  if (status_of([&] { plain = plain_copy(call_boxed(c.op, c.args)[0]); }).raised) return Verdict::discard();
+  const Tensor x = c.at(slot);
+  if (plain.dtype() != x.dtype() || !std::ranges::equal(plain.sizes(), x.sizes())) return Verdict::discard();
+  const Tensor target = plain_copy(x);
+  Values args = c.with({slot}, {target});
+  args.insert(args.begin(), target);
+  const Status s = status_of([&] { call_boxed(form, args); });
+  std::string wrong = s.raised && s.code != ErrorCode::Overlap ? str(s) : "";
+  if (wrong.empty()) wrong = differs(target, s.raised ? x : plain);
+  if (wrong.empty()) return Verdict::pass();
+  return Verdict::fail("out is an argument: " + wrong,
+                       cpp_declarations(args) + "  // a0 is also argument " + std::to_string(slot.param) + "\n  " +
+                           cpp_call(form, args) + ";\n");
+}
+
 /// The target begins some elements behind the beginning of an argument, and before its end.
 Verdict overlap_is_refused(Case& c) {
   const Op& form = *form_of(c.op, OpForm::Out);
   if (c.tensors().empty()) return Verdict::discard();
   const Case::Slot slot = c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
   const Tensor x = c.at(slot);
+  if (c.draw.one_in(3)) return written_into_argument(c, form, slot);
   const int64_t shift = 1 + int64_t(c.draw.below(2));
   Tensor plain;
   if (status_of([&] { plain = call_boxed(c.op, c.args)[0]; }).raised) return Verdict::discard();
@@ -229,7 +249,8 @@ void add_write_laws(std::vector<Law>& laws) {
   laws.push_back({8,
                   "overlap_is_refused",
                   "forms",
-                  "out= that shares a part of an argument's memory raises overlap and writes nothing.",
+                  "out= that shares a part of an argument's memory raises overlap and writes nothing; out= that is "
+                  "an argument gets the result.",
                   {.max_numel = 16, .one_large = true},
                   false,
                   has_out_of_own_dtype,
