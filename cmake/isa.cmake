@@ -5,7 +5,7 @@ set(LAMELLA_FLAGS_scalar)
 set(LAMELLA_FLAGS_avx2 -mavx2 -mfma -mf16c)
 set(LAMELLA_FLAGS_avx512 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mfma -mf16c -mprefer-vector-width=512)
 separate_arguments(LAMELLA_ISA_OPTIONS UNIX_COMMAND
-  "${LAMELLA_ISA_FLAGS} -fno-math-errno -fno-trapping-math -ffp-contract=off")
+  "${LAMELLA_ISA_FLAGS} -fstack-protector-strong -fno-math-errno -fno-trapping-math -ffp-contract=off")
 find_program(LAMELLA_OBJCOPY objcopy REQUIRED)
 find_program(LAMELLA_NM nm REQUIRED)
 

@@ -90,7 +90,7 @@ DType Draw::dtype(DTypeMask supported) {
   const DTypeMask wanted = supported & options_.dtypes ? supported & options_.dtypes : supported;
   const auto n = uint32_t(std::popcount(wanted & kAllTypes));
   LAMELLA_ASSERT(n > 0);
-  const uint32_t w = word("dtype");
+  const uint32_t w = from(10) ? word("dtype") & kChoosesDType : word("dtype");
   const DType* at = kOrder;
   for (uint32_t skipped = w % 8 < 3 ? 0 : w / 8 % n;; ++at)
     if (wanted & mask(*at) && skipped-- == 0) break;

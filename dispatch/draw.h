@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 9;
+inline constexpr int kDecoderVersion = 10;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -68,6 +68,15 @@ inline constexpr int64_t largest_drawn(const DrawOptions& o) {
   return o.one_large && o.version >= 9 ? kMostNamed : largest_named(o);
 }
 inline constexpr uint32_t named_size(int64_t n) { return kNamedSize << 16 | uint32_t(n); }
+
+/// NOTE: [dtypes in turn] The first cases of an operator under a law have its dtypes one after the other, so
+/// that a bug of one dtype is met within as many cases as there are dtypes: runs write the word that chooses.
+/// Its upper bits may say something else (NOTE: [guarded cases]): from version 10 on they choose no dtype.
+inline constexpr uint32_t kChoosesDType = (1u << 26) - 1;
+/// The word for the dtype at `turn`, modulo their number; the bits of `w` that choose none are kept.
+inline constexpr uint32_t dtype_in_turn(uint32_t w, uint32_t turn) {
+  return (w & ~kChoosesDType) | (8 * turn + 3);
+}
 
 class Draw {
  public:

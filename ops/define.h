@@ -63,6 +63,14 @@ inline Tensor as_accumulated(const Tensor& x, DType compute) {
   return compute == DType::F16 || compute == DType::BF16 ? in_dtype(x, compute) : x;
 }
 
+/// NOTE: [wide products] Derivatives of products are products of parts that the result never was: what comes
+/// before an element may vanish and what comes after it overflow, and their product, the derivative, is an
+/// ordinary number. Rules for dtypes of a narrow range compute such parts in f64 or c128.
+inline DType wide_range(DType d) {
+  if (is_internal(d)) return d;
+  return is_complex(d) ? DType::C128 : DType::F64;
+}
+
 /// The class launch of reductions, with `x` in the place of the first argument.
 void launch_reduce(const Launch& launch, const Tensor& x);
 /// Runs the kernel of the frame's operator on these views: what launches end with.

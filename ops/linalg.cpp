@@ -227,7 +227,6 @@ void define_cholesky() {
                 .vjp = {wrt("x", saves("result", "upper"),
                             [](Tensor dy, Tensor y, bool upper) { return cholesky_vjp(dy, y, upper); })},
                 .properties = kNoInPlace | kValueErrors | kSymmetricInput,
-                .overflows_in = {Inside::Powers, "the elimination"},
                 .samples = cholesky_samples,
                 .doc = "Lower (or upper) triangular L with L L^H = x (or L^H L = x) for Hermitian positive "
                        "definite x [.., n, n]; reads one triangle. Derivatives are over Hermitian matrices: "
@@ -245,7 +244,6 @@ void define_cholesky() {
                 .jvp = by_composition(),
                 .vjp = by_composition(),
                 .properties = kNoInPlace | kValueErrors | kSymmetricInput,
-                .overflows_in = {Inside::Powers, "the elimination"},
                 .samples = cholesky_samples,
                 .doc = "linalg_cholesky under its older name."});
 }

@@ -20,7 +20,8 @@ void check_no_bool(const Frame& f, const Inferred& inferred) {
                 f.tensor(0), f.tensor(1));
 }
 
-/// add and sub: b is scaled first, in the compute dtype; so is its tangent.
+/// add and sub: b is scaled first, in the compute dtype, and so is its tangent; halves in f32, in which they are
+/// added then.
 void infer_add(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   const Scalar& alpha = f.arg<Scalar>(2);
@@ -38,7 +39,7 @@ void launch_add(const Launch& l) {
   Tensor b = l.frame.tensor(1);
   if (is_bool(l.inferred.compute)) b = alpha.to<bool>() ? b : zeros_like(b);
   else if (!(alpha == Scalar(1)))
-    b = mul(b.dtype() == l.inferred.compute ? b : to(b, l.inferred.compute), alpha);
+    b = mul(in_dtype(b, is_half(l.inferred.compute) ? DType::F32 : l.inferred.compute), alpha);
   Dims strides[2];
   const View out = l.outs[0].view_of();
   const View ins[] = {broadcast_view(l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
@@ -99,7 +100,7 @@ void define_pointwise_binary() {
        .overflows_in = {Inside::Products, "alpha * b", false, 2},
        .samples = add_samples,
        .doc = "a + alpha * b, element by element. Correctly rounded when alpha = 1 (one rounding more "
-              "otherwise)."});
+              "otherwise; halves scale and add in f32 and round once)."});
   OpTable::add(
       {.schema = "sub(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
        .shape = ShapeClass::Broadcast,
@@ -153,7 +154,6 @@ void define_pointwise_binary() {
                               return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
                             })},
                 .promises = {.whole = "rounding_mode", .once = true},
-                .overflows_in = {Inside::Powers, "quotients of the parts of complex numbers", true},
                 .samples = div_samples,
                 .doc = "a / b in floating point, of real numbers correctly rounded; rounding_mode \"floor\" "
                        "or \"trunc\" rounds the quotient "

@@ -209,7 +209,6 @@ void define_pointwise_other() {
                 .kernel = kernel(kernels::pow),
                 .jvp = std::vector<Formula>{base.jvp[0], exponent.jvp[0]},
                 .vjp = std::vector<Formula>{base.vjp[0], exponent.vjp[0]},
-                .overflows_in = {Inside::Powers, "the logarithm and exponential of complex numbers", true},
                 .samples = pow_samples,
                 .doc =
                     "a^b; integers stay integers (wrapping). a^0 = 1, also for a = 0 and NaN; NaN for a < "

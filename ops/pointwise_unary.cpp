@@ -64,7 +64,6 @@ void define_smooth(const Smooth& s) {
                 .jvp = s.derivative.jvp,
                 .vjp = s.derivative.vjp,
                 .promises = s.promises,
-                .overflows_in = {Inside::Powers, "the complex function's formula", true},
                 .samples = s.domain == Domain::Positive
                                ? SampleFn([](Draw& d) { return smooth_samples(d, Domain::Positive); })
                                : SampleFn([](Draw& d) { return smooth_samples(d, Domain::Any); }),
@@ -150,7 +149,6 @@ void define_pointwise_unary() {
                 .properties = kKinks,
                 .at_kinks = AtKinks::Zero,
                 .promises = {.range = {-1, 1}, .whole = "always", .rising = true},
-                .overflows_in = {Inside::Powers, "the modulus", true},
                 .samples = kinked_at_zero,
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});
 }

@@ -113,7 +113,7 @@ void define_random() {
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .properties = kRandom,
-                .promises = {.range = {.low = 0, .high = 1, .high_open = true}},
+                .promises = {.range = {.low = 0, .high = 1, .high_open = true}, .once = true},
                 .samples = [](Draw& d) { return draw_samples(d, kFloating); },
                 .doc = "Uniform in [0, 1), of shape key.sizes ++ size: one stream a key. Without a key the "
                        "thread's generator "

@@ -146,7 +146,7 @@ Tensor products_of_others(const Tensor& lines) {
   return before(lines) * flip(before(flip(lines, {-1})), {-1});
 }
 
-/// d prod / dx at each element, shaped like x.
+/// d prod / dx at each element, shaped like x: see NOTE: [wide products].
 Tensor prod_weights(const Tensor& x, std::optional<Ints> dim) {
   const Dims reduced = reduced_dims(x.rank(), dim);
   if (reduced.empty()) return ones_like(x);
@@ -161,8 +161,9 @@ Tensor prod_weights(const Tensor& x, std::optional<Ints> dim) {
   }
   lines.push_back(length);
   for (int i = 0; i < order.size(); ++i) back[int(order[i])] = i;
-  const Tensor moved = permute(x, order);
-  return permute(reshape(products_of_others(reshape(moved, lines)), moved.sizes()), back);
+  const Tensor moved = permute(x, order), wide = in_dtype(reshape(moved, lines), wide_range(x.dtype()));
+  const Tensor others = in_dtype(products_of_others(wide), x.dtype());
+  return permute(reshape(others, moved.sizes()), back);
 }
 
 /// x in the dtype the product was taken in.

@@ -41,18 +41,23 @@ Tensor recurrence(Tensor a, Tensor b, int64_t dim) {
 
 bool is_identity(const Tensor& y, int64_t dim) { return y.rank() == 0 || y.size(int(dim)) == 0; }
 
-/// t'_k = x_k t'_(k-1) + y_(k-1) t_k.
+/// t'_k = x_k t'_(k-1) + y_(k-1) t_k: see NOTE: [wide products].
 Tensor cumprod_jvp(Tensor t, Tensor x, Tensor y, int64_t dim) {
-  t = in_dtype(t, y.dtype());
-  if (is_identity(y, dim)) return t;
-  return recurrence(slice(in_dtype(x, y.dtype()), dim, 1, {}), previous(y, dim) * t, dim);
+  if (is_identity(y, dim)) return in_dtype(t, y.dtype());
+  const DType wide = wide_range(y.dtype());
+  const Tensor factors = slice(in_dtype(in_dtype(x, y.dtype()), wide), dim, 1, {});
+  const Tensor terms = previous(in_dtype(y, wide), dim) * in_dtype(t, wide);
+  return in_dtype(recurrence(factors, terms, dim), y.dtype());
 }
 
 /// dx_j = conj(y_(j-1)) s_j with s_j = dy_j + conj(x_(j+1)) s_(j+1), run from the end.
 Tensor cumprod_vjp(Tensor dy, Tensor x, Tensor y, int64_t dim) {
   if (is_identity(y, dim)) return dy;
-  const Tensor factors = flip(slice(conj(in_dtype(x, y.dtype())), dim, 1, {}), {dim});
-  return previous(conj(y), dim) * flip(recurrence(factors, flip(dy, {dim}), dim), {dim});
+  const DType wide = wide_range(y.dtype());
+  const Tensor from_end = flip(in_dtype(dy, wide), {dim}), all = in_dtype(in_dtype(x, y.dtype()), wide);
+  const Tensor factors = flip(slice(conj(all), dim, 1, {}), {dim});
+  const Tensor sums = flip(recurrence(factors, from_end, dim), {dim});
+  return in_dtype(previous(conj(in_dtype(y, wide)), dim) * sums, y.dtype());
 }
 
 Values scan_samples(Draw& d) {

@@ -56,6 +56,20 @@ TEST(Witnesses, ALackIsSeen) {
   EXPECT_EQ(unwitnessed(view), "turn: elements\nturn: sizes\nturn: dtypes\nturn: which memory it shows\n");
 }
 
+/// What law 14 excuses of overflow inside must be needed: some case fails without the excuse.
+TEST(Witnesses, ExcusesAreNeeded) {
+  const Law& law = *find_law("nonfinite_as_reference");
+  for (const Op* op : all_operators()) {
+    if (op->overflows_in.size == Inside::Nothing) continue;
+    Op strict = *op;
+    strict.overflows_in = {};
+    bool needed = false;
+    for (uint64_t i = 0; i < 20000 && !needed; ++i)
+      needed = run_check(law, strict, choices_of(1, law, *op, i)).kind == Verdict::Fail;
+    EXPECT_TRUE(needed) << op->name << ": " << op->overflows_in.what;
+  }
+}
+
 /// The definition is another text: it calls no operator, where the composite does.
 TEST(Witnesses, DefinitionsCallNothing) {
   struct Calls final : Observer {

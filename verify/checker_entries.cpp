@@ -88,7 +88,7 @@ void Checker::judge(size_t i, size_t j, f128 got, const Slope& s) {
     bound_from = format("slopes on both sides lie within [{}, {}]", double(s.low[i]), double(s.high[i]));
   } else {
     const f128 gap = fabsq(got - s.value[i]), allowed = units_ * r.u;
-    if (gap <= allowed * fabsq(s.value[i]) + s.error[i] + r.tiny) return;
+    if (within(gap, allowed * fabsq(s.value[i]) + s.error[i] + r.tiny)) return;
     f128 c;
     if (!exceeds(gap, i, j, allowed, s.error[i] + r.tiny, c, bound)) return;
     bound_from = bound_text(r.u, double(c), s.error[i], s.step);
@@ -121,10 +121,10 @@ void Checker::check_linear() {
       sum += term, bound += 2 * units_ * rounding(i, j).u * fabsq(term);
     }
     const f128 gap = fabsq(jt_[i] - sum);
-    if (gap <= bound || !finite_part(sum)) continue;
+    if (within(gap, bound) || !finite_part(sum)) continue;
     for (size_t j = 0; j < variables(); ++j)
       bound += 2 * units_ * rounding(i, j).u * fabsq(finite_condition(i, j, kManyShakes) * t_[j]);
-    if (gap <= bound) continue;
+    if (within(gap, bound)) continue;
     GradcheckEntry e = entry(forward_ ? "jvp along a random direction" : "vjp", i, variables(), jt_[i], sum);
     e.bound = double(bound);
     e.bound_from = "roundings of the sum over unit directions: jvp must be linear in its tangent";
@@ -166,7 +166,7 @@ void Checker::compare_rows(const std::string& check, size_t i, const Reals& row)
   LAMELLA_CHECK(row.size() == n_, Shape, "{}: got gradients of {} parts, expected {}", check, row.size(), n_);
   for (size_t j = 0; j < row.size(); ++j) {
     const f128 want = column(j)[i], gap = fabsq(row[j] - want), allowed = 2 * units_ * rounding(i, j).u;
-    if (gap <= allowed * fabsq(want) + rounding(i, j).tiny) continue;
+    if (within(gap, allowed * fabsq(want) + rounding(i, j).tiny)) continue;
     if (in_base_ && is_known(i, j)) continue;
     const Slope& s = slope_of(j);
     if (s.kink[i] == Kink::NotDifferentiable) odd_rows_[i] = odd_columns_[j] = true;

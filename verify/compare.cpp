@@ -159,6 +159,7 @@ bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
   if (isnanq(got)) return faulty(Fault::NanWithinBounds);
   if (faulty(Fault::BoundsTooWide)) bound *= 1000;
   if (isinfq(want)) return false;
+  if (isinfq(got) && !finite(bound)) return false;
   if (isinfq(got)) return (got > 0 ? want : -want) + bound >= range.max;  // overflow, as rounding does
   excess = bound > 0 ? fabsq(got - want) / bound : (got == want ? 0 : kInfinity);
   return fabsq(got - want) <= bound;

@@ -23,6 +23,10 @@ inline constexpr f128 kInfinity = std::numeric_limits<double>::infinity();
 /// worst entry, both numbers in hex and decimal, and the bound.
 std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound);
 
+/// Whether a gap is within a bound. An infinite one is within none, and NaN is not: equal infinities are
+/// asked for first.
+inline bool within(f128 gap, f128 bound) { return gap - gap == 0 && gap <= bound; }
+
 /// Bounds that are all larger by `more`.
 Tensor plus(const Tensor& bound, double more);
 

@@ -7,6 +7,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/checker.h"
+#include "lamella/verify/compare.h"
 #include "lamella/verify/tolerances.h"
 
 namespace lamella::verify {
@@ -158,7 +159,7 @@ class RuleCheck {
       const f128 g = numbers[j], e = expected[j];
       if (g == e || (g != g && e != e)) continue;
       const f128 bound = kDefaultTolerance.derivative * noise[j];
-      if (fabsq(g - e) <= bound) continue;
+      if (within(fabsq(g - e), bound)) continue;
       report_.findings.push_back(format("{}: entry {} is {}, expected {} (bound {})", law, j,
                                         Scalar(double(g)).str(), Scalar(double(e)).str(),
                                         Scalar(double(bound)).str()));

@@ -4,6 +4,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/checker.h"
+#include "lamella/verify/compare.h"
 #include "lamella/verify/tolerances.h"
 
 namespace lamella::verify {
@@ -114,7 +115,7 @@ void map_inputs(const Function& f, const Split& here, const Checker& first, cons
     for (size_t j = 0; j < got.size(); ++j) {
       if (got[j] == want[j] || (got[j] != got[j] && want[j] != want[j])) continue;
       const f128 bound = kDefaultTolerance.derivative * noise[j];
-      if (fabsq(got[j] - want[j]) <= bound) continue;
+      if (within(fabsq(got[j] - want[j]), bound)) continue;
       GradcheckEntry e;
       e.check = format("vmap of vjp, lane {} of {}", l, points.size());
       e.input = parts[j];

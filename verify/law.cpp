@@ -79,6 +79,8 @@ std::vector<Law>& all_laws() {
     add_schedule_view_laws(list);
     add_setting_laws(list);
     add_number_laws(list);
+    add_cast_laws(list);
+    add_flat_laws(list);
     add_schema_laws(list);
     add_map_form_laws(list);
     add_conversion_laws(list);

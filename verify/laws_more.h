@@ -49,7 +49,9 @@ void add_schedule_laws(std::vector<Law>& laws);           ///< laws_schedules.cp
 void add_captured_state_laws(std::vector<Law>&);          ///< laws_captured_state.cpp: 121
 void add_schedule_view_laws(std::vector<Law>&);           ///< laws_schedules_views.cpp: 122
 void add_setting_laws(std::vector<Law>&);                 ///< laws_settings.cpp: 123 124
-void add_number_laws(std::vector<Law>&);                  ///< laws_numbers.cpp: 147
+void add_number_laws(std::vector<Law>&);                  ///< laws_numbers.cpp: 128 147 152
+void add_cast_laws(std::vector<Law>&);                    ///< laws_casts.cpp: 128
+void add_flat_laws(std::vector<Law>&);                    ///< laws_flat.cpp: 151
 void add_schema_laws(std::vector<Law>&);                  ///< laws_schemas.cpp: 148
 void add_map_form_laws(std::vector<Law>&);                ///< laws_map_forms.cpp: 134
 void add_conversion_laws(std::vector<Law>&);              ///< laws_converted.cpp: 83

@@ -8,6 +8,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions.h"
+#include "lamella/ops/number.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
@@ -304,8 +305,115 @@ Verdict numbers_are_kept(Case& c) {
   return Verdict::fail(wrong, "  // " + wrong + "\n");
 }
 
+/// Empty when each element is the number, as its dtype holds it.
+std::string holds_another(const Drawn& n, const Tensor& y, const Tensor& like, std::string_view what) {
+  if (y.dtype() != like.dtype() || !std::ranges::equal(y.sizes(), like.sizes()))
+    return format("{}: got {}, expected {}", what, y, like);
+  bool same = true;
+  visit_dtype(y.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (!std::is_same_v<T, f128> && !std::is_same_v<T, c256>)
+      each_element(y, [&](int64_t o) { same &= converts<T>(n, static_cast<const T*>(y.raw_data())[o]); });
+  });
+  return same ? "" : format("{} of {}: got {}", what, like.dtype(), y);
+}
+
+/// As halves see it, which are computed with in f32.
+Drawn seen_by(const Drawn& n, DType d) {
+  if (!is_half(d) || is_bool(n.kind)) return n;
+  Drawn out = n;
+  out.kind = DType::F64;
+  out.re = n.kind == DType::U64 ? double(float(uint64_t(n.whole)))
+           : n.integral()       ? double(float(int64_t(n.whole)))
+                                : double(float(n.re));
+  return out;
+}
+
+/// A number beside a tensor that leaves it as it is: -0 + x, 1 x, max(lowest, x).
+std::string beside_wrong(const Drawn& n, const Scalar& s, const Tensor& like) {
+  const DType d = like.dtype();
+  const Drawn seen = seen_by(n, d);
+  std::string wrong = holds_another(seen, add(full_like(like, -0.0), s), like, "-0 + a number");
+  if (wrong.empty()) wrong = holds_another(seen, add(s, full_like(like, -0.0)), like, "a number + -0");
+  if (is_complex(d) || is_bool(d)) return wrong;
+  if (wrong.empty()) wrong = holds_another(seen, mul(full_like(like, 1), s), like, "1 times a number");
+  const Tensor lowest = is_inexact(d) ? full_like(like, -INFINITY) : full_like(like, -1e300);
+  if (wrong.empty()) wrong = holds_another(seen, maximum(lowest, s), like, "the greater of a number");
+  return wrong;
+}
+
+Verdict numbers_fill(Case& c) {
+  const Drawn n = draw_number(c.draw);
+  const Scalar s = n.scalar();
+  const uint32_t w = c.draw.word();
+  const Dims sizes{1 + int64_t(w % 2), 1 + int64_t(w / 2 % 19)};
+  std::string wrong;
+  for (int k = 0; k < int(DType::F128) && wrong.empty(); ++k) {
+    const DType d = DType(k);
+    if (is_complex(s.kind()) && !is_complex(d)) continue;  // refused
+    const Tensor like = zeros(sizes, d), wide = zeros({sizes[0], 2 * sizes[1]}, d);
+    wrong = holds_another(n, full(sizes, s, d), like, "full");
+    if (wrong.empty()) wrong = holds_another(n, full_like(like, s), like, "full_like");
+    if (wrong.empty()) wrong = holds_another(n, new_full(like, sizes, s), like, "new_full");
+    const Tensor stepped = make_view_unchecked(wide, sizes, Dims{2 * sizes[1], 2}, 0);
+    if (wrong.empty()) wrong = holds_another(n, fill_(stepped, s), like, "fill_");
+    if (wrong.empty() && category(s.kind()) <= category(d)) wrong = beside_wrong(n, s, like);
+  }
+  if (wrong.empty()) return Verdict::pass();
+  wrong = format("{} of kind {}: ", s.str(), name(n.kind)) + wrong;
+  return Verdict::fail(wrong, "  // " + wrong + "\n");
+}
+
+/// Several tensors broadcast against each other: any of them may be a number.
+bool broadcasts_numbers(const Op& op) {
+  return op.shape == ShapeClass::Broadcast && op.simple && op.tensor_params.size() >= 2;
+}
+
+Verdict numbers_in_lanes(Case& c) {
+  std::vector<Case::Slot> slots = c.tensors();
+  if (slots.empty()) return Verdict::discard();
+  const Drawn n = draw_number(c.draw);
+  const uint32_t w = c.draw.word();
+  if (broadcasts_numbers(c.op)) {
+    if (slots.size() < 2) return Verdict::discard();
+    const size_t at = w % slots.size();
+    const Tensor like = c.at(slots[(at + 1) % slots.size()]);
+    entry(c.args, slots[at]) = number_like(n.scalar(), like);
+    slots.erase(slots.begin() + ptrdiff_t(at));
+  }
+  for (size_t i = 0; i < c.args.size(); ++i)
+    if (std::holds_alternative<Scalar>(c.args[i]) && w >> 8 & 1) c.args[i] = draw_number(c.draw).scalar();
+  const Batch b = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), 2);
+  const Function f = [&c, &slots](const Tensors& xs) { return call_boxed(c.op, c.with(slots, xs)); };
+  std::vector<Tensors> lanes(2);
+  Tensors ys;
+  for (int64_t i = 0; i < 2; ++i)
+    if (status_of([&] { lanes[size_t(i)] = f(lane(b, i)); }).raised) return Verdict::discard();
+  const Status mapped = status_of([&] { ys = vmap(f, {b.in_dims, {0}, Randomness::Error, b.size})(b.xs); });
+  std::string wrong = mapped.raised ? "the lanes raise nothing, vmap raises " + str(mapped) : "";
+  if (wrong.empty() && (ys.size() != lanes[0].size() || ys.size() != lanes[1].size()))
+    wrong = format("{} results, expected {}", ys.size(), lanes[0].size());
+  for (size_t k = 0; k < ys.size() && wrong.empty(); ++k)
+    for (int64_t i = 0; i < 2 && wrong.empty(); ++i) {
+      const Tensor& want = lanes[size_t(i)][k];
+      if (ys[k].rank() != want.rank() + 1 || ys[k].size(0) != 2)
+        wrong = format("got {}, lanes of {}", ys[k], want);
+      else wrong = disagrees(lane(ys[k], 0, i), want, agreement(c.op));
+      if (!wrong.empty()) wrong = format("result {}, lane {}: ", k, i) + wrong;
+    }
+  if (wrong.empty()) return Verdict::pass(1);
+  return Verdict::fail(wrong,
+                       cpp_setting(c, slots, b.xs) + "  for (const Tensor& y : vmap(f0, VmapOptions{" +
+                           cpp_dims(b.in_dims) + "})(xs)) std::cout << str(y) << '\\n';  // " + wrong + "\n",
+                       1);
+}
+
 bool takes_number(const Op& op) {
   return std::ranges::any_of(op.schema.params, [](const Param& p) { return p.kind == ParamKind::Scalar; });
+}
+
+bool meets_numbers(const Op& op) {
+  return !op.tensor_params.empty() && !op.has(kRandom) && (broadcasts_numbers(op) || takes_number(op));
 }
 
 }  // namespace
@@ -321,6 +429,26 @@ void add_number_laws(std::vector<Law>& laws) {
        false,
        takes_number,
        numbers_are_kept});
+  laws.push_back(
+      {128,
+       "numbers_fill",
+       "value",
+       "A tensor filled with a number, and a number beside a tensor that leaves it as it is, is that "
+       "number as the dtype holds it, in all dtypes.",
+       {.max_numel = 2},
+       false,
+       takes_number,
+       numbers_fill});
+  laws.push_back(
+      {152,
+       "numbers_in_lanes",
+       "vmap",
+       "An operator with a number for an operand or an argument gives in a lane of vmap what it gives "
+       "outside, in all dtypes.",
+       {.max_numel = 12},
+       false,
+       meets_numbers,
+       numbers_in_lanes});
 }
 
 }  // namespace lamella::verify

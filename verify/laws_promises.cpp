@@ -225,7 +225,8 @@ bool has_range(const Op& op) {
   const Promises::Range& r = op.promises.range;
   return std::isfinite(r.low) || std::isfinite(r.high);
 }
-bool is_once(const Op& op) { return op.promises.once && stays_on_device(op); }
+/// Of random ones law 1 asks: the reference draws in their dtype.
+bool is_once(const Op& op) { return op.promises.once && stays_on_device(op) && !op.has(kRandom); }
 bool mirrors(const Op& op) { return op.promises.odd || op.promises.even; }
 bool is_monotonic(const Op& op) { return op.promises.rising || op.promises.falling; }
 bool commutes(const Op& op) { return op.promises.symmetric; }

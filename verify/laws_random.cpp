@@ -119,7 +119,56 @@ Verdict random_modes(Case& c) {
   return Verdict::fail(wrong, random_program(c, levels, key, start), depth);
 }
 
+/// Real parts of one stream, and imaginary ones, as sequences of bytes.
+std::vector<std::string> sequences_of(const Tensor& stream) {
+  const Tensor dense = plain_copy(stream);
+  const int parts = is_complex(dense.dtype()) ? 2 : 1;
+  const size_t bytes = size_t(itemsize(to_real(dense.dtype())));
+  const char* const p = static_cast<const char*>(dense.raw_data());
+  std::vector<std::string> out(size_t(parts), "");
+  for (size_t i = 0; i < size_t(dense.numel()); ++i)
+    for (size_t k = 0; k < size_t(parts); ++k) out[k].append(p + (i * size_t(parts) + k) * bytes, bytes);
+  return out;
+}
+
+/// Sequences of 24 numbers of 8 bits or more: two equal ones are no chance. Each dtype, with keys of their
+/// own and twice with the generator's.
+Verdict draws_are_apart(Case& c) {
+  static constexpr int64_t kNumbers = 24;
+  const int size = c.op.schema.find("size"), key = c.op.schema.find("key");
+  Values args = c.args;
+  args[size_t(size)] = Dims{kNumbers};
+  Tensors streams;
+  if (const Tensor keys = plain_copy(std::get<Tensor>(c.args[size_t(key)])); c.draw.flag()) {
+    std::vector<uint64_t> known;
+    for (int64_t i = 0; i < keys.numel(); ++i) {
+      if (std::ranges::find(known, keys.data<uint64_t>()[i]) != known.end()) continue;
+      known.push_back(keys.data<uint64_t>()[i]);
+      const Tensor one = make_tensor({}, DType::U64);
+      *one.data<uint64_t>() = known.back();
+      args[size_t(key)] = one;
+      streams.push_back(call_boxed(c.op, args)[0]);
+    }
+  } else {
+    Generator g(c.draw.word());
+    const ScopedGenerator scope(g);
+    args[size_t(key)] = Value{};
+    for (int call = 0; call < 2; ++call) streams.push_back(call_boxed(c.op, args)[0]);
+  }
+  std::vector<std::string> all;
+  for (const Tensor& s : streams)
+    for (std::string& sequence : sequences_of(s)) all.push_back(std::move(sequence));
+  std::ranges::sort(all);
+  if (std::ranges::adjacent_find(all) == all.end()) return Verdict::pass();
+  const std::string wrong = format("of {} sequences of {} numbers two are equal", all.size(), kNumbers);
+  return Verdict::fail(wrong, cpp_declarations(args) + "  std::cout << str(" + cpp_call(c.op, args) +
+                                  "[0]) << '\\n';  // " + wrong + "\n");
+}
+
 bool draws(const Op& op) { return op.has(kRandom) && op.schema.result_kind == ResultKind::Tensors; }
+bool has_streams(const Op& op) {
+  return draws(op) && op.schema.find("size") >= 0 && op.schema.find("key") >= 0;
+}
 
 }  // namespace
 
@@ -134,6 +183,16 @@ void add_random_laws(std::vector<Law>& laws) {
        false,
        draws,
        random_modes});
+  laws.push_back(
+      {154,
+       "draws_are_apart",
+       "random",
+       "Streams of different keys, parts of complex numbers, and calls of a generator one after the "
+       "other draw different numbers.",
+       {.max_numel = 8},
+       false,
+       has_streams,
+       draws_are_apart});
 }
 
 }  // namespace lamella::verify

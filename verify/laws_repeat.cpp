@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
@@ -25,6 +26,43 @@ Verdict calls_repeat(Case& c) {
   if (d.empty()) return Verdict::pass();
   const std::string call = cpp_call(c.op, c.args);
   return Verdict::fail("the second call: " + d, cpp_got_want(c, "", call, call));
+}
+
+/// Other elements in the same memory: those of a drawn tensor; integers and bool, which may be indices, in
+/// the opposite order.
+void rewrite(Draw& d, const Tensor& t) {
+  const size_t bytes = size_t(itemsize(t.dtype()));
+  const Tensor others = plain_copy(is_inexact(t.dtype()) ? d.tensor(Dims(t.sizes()), t.dtype()) : t);
+  const int64_t step = is_inexact(t.dtype()) ? 1 : -1;
+  int64_t from = step > 0 ? 0 : t.numel() - 1;
+  each_element(t, [&](int64_t offset) {
+    std::memcpy(static_cast<char*>(t.raw_data()) + size_t(offset) * bytes,
+                static_cast<const char*>(others.raw_data()) + size_t(from) * bytes, bytes);
+    from += step;
+  });
+}
+
+/// What a call remembers of another one, by address, size or version, is not what lies there now.
+Verdict results_follow_elements(Case& c) {
+  if (draws_anew(c)) return Verdict::discard();
+  (void)status_of([&] { (void)call_boxed(c.op, c.args); });
+  for (const Case::Slot& s : c.tensors()) rewrite(c.draw, c.at(s));
+  Tensors got, want, copies;
+  const Status again = status_of([&] {
+    for (const Tensor& y : call_boxed(c.op, c.args)) got.push_back(plain_copy(y));
+  });
+  for (const Case::Slot& s : c.tensors()) copies.push_back(strided_copy(c.at(s)));
+  const Status fresh = status_of([&] {
+    for (const Tensor& y : call_boxed(c.op, c.with(c.tensors(), copies))) want.push_back(plain_copy(y));
+  });
+  std::string wrong;
+  if (again.raised != fresh.raised || (again.raised && again.code != fresh.code))
+    wrong = "after a write: " + str(again) + ", of copies " + str(fresh);
+  else if (!again.raised) wrong = differs(got, want);
+  if (wrong.empty()) return Verdict::pass();
+  return Verdict::fail(
+      "other elements in the same memory: " + wrong,
+      cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
 }
 
 Tensor element_of(const Tensor& t, const Dims& at) {
@@ -70,6 +108,9 @@ bool pointwise(const Op& op) {
   return op.shape == ShapeClass::Broadcast && takes_tensors(op) && !op.has(kRandom) && !op.has(kUnspecified);
 }
 bool every(const Op&) { return true; }
+bool has_elements(const Op& op) {
+  return takes_tensors(op) && !op.has(kUnspecified) && !op.takes_functions && !op.is_view();
+}
 
 }  // namespace
 
@@ -82,6 +123,16 @@ void add_repeat_laws(std::vector<Law>& laws) {
                   false,
                   every,
                   calls_repeat});
+  laws.push_back(
+      {155,
+       "results_follow_elements",
+       "value",
+       "When other elements are written into an argument's memory, the next call gives what it gives of "
+       "copies.",
+       {},
+       false,
+       has_elements,
+       results_follow_elements});
   laws.push_back({16,
                   "elements_alone",
                   "layout",

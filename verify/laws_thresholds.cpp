@@ -47,6 +47,7 @@ Tensors with_lowered(const Op& op, const Values& args) {
 
 /// Which of two zeros is the least is up to the order in which a reduction meets them.
 std::string first_difference(const Op& op, const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k)
     if (std::string d = differs(got[k], want[k], op.shape != ShapeClass::Reduce); !d.empty()) return d;
   return "";
@@ -74,6 +75,7 @@ Values of_signs(const Case& c) {
 /// 32 roundings of the result, and of 1 where operators are put together.
 std::string beyond_reference(const Op& op, const Values& args, const Tensors& got) {
   const Tensors want = reference_forward(op, to_reference(args));
+  if (got.size() != want.size()) return format("got {} results, the reference {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {
     if (std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty()) return d;
     if (!is_inexact(got[k].dtype())) continue;
@@ -118,6 +120,47 @@ Verdict thresholds_are_invisible(Case& c) {
           cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
 }
 
+/// NOTE: [long lines] More elements than 16 bits count: one line of them, of 1 and -1 (integers: of a byte),
+/// so that sums and products are exact. Nothing else draws so many; a case takes as long as the reference for
+/// them.
+Tensor long_line(Draw& d, DType dtype) {
+  Tensor x = make_tensor(Dims{(int64_t{1} << 16) + 1 + int64_t(d.below(500))}, dtype);
+  uint64_t state = d.word() * uint64_t{2862933555777941757u} + 3037000493u;
+  visit_dtype(dtype, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    T* const p = static_cast<T*>(x.raw_data());
+    for (int64_t i = 0; i < x.numel(); ++i) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      if constexpr (std::is_same_v<T, bool>) p[i] = state >> 40 & 1;
+      else if constexpr (std::is_integral_v<T>) p[i] = T(state >> 40);
+      else p[i] = T(state >> 40 & 1 ? 1.0f : -1.0f);
+    }
+  });
+  return x;
+}
+
+Verdict long_lines_as_reference(Case& c) {
+  Values args = c.args;
+  args[c.op.tensor_params[0]] = long_line(c.draw, c.at(c.tensors()[0]).dtype());
+  for (size_t i = 0; i < args.size(); ++i)
+    if (c.op.schema.params[i].role == ParamRole::Dim && !is_none(args[i])) {
+      if (std::holds_alternative<Dims>(args[i])) args[i] = Dims{0};
+      else args[i] = int64_t{0};
+    }
+  const Tensors got = call_boxed(c.op, args);
+  const std::string d = beyond_reference(c.op, args, got);
+  if (d.empty()) return Verdict::pass();
+  return Verdict::fail("of one line of more than 65,536 elements: " + d, "  // a line of signs: " + d + "\n");
+}
+
+/// Operators on the lines along the dims they name, which the reference knows, too.
+bool has_long_lines(const Op& op) {
+  const bool by_dim = op.shape == ShapeClass::Reduce || op.shape == ShapeClass::AlongDim;
+  const auto is_dim = [](const Param& p) { return p.role == ParamRole::Dim; };
+  return by_dim && op.simple && op.tensor_params.size() == 1 && stays_on_device(op) &&
+         std::ranges::count_if(op.schema.params, is_dim) == 1;
+}
+
 bool has_values(const Op& op) { return !op.has(kUnspecified) && !op.takes_functions; }
 
 }  // namespace
@@ -132,6 +175,16 @@ void add_threshold_laws(std::vector<Law>& laws) {
                   false,
                   has_values,
                   thresholds_are_invisible});
+  laws.push_back(
+      {153,
+       "long_lines_as_reference",
+       "value",
+       "A line of more elements than 16 bits count gives the reference's results, exact ones bit by "
+       "bit.",
+       {.max_numel = 2, .mixed = false},
+       true,
+       has_long_lines,
+       long_lines_as_reference});
 }
 
 }  // namespace lamella::verify

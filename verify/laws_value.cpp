@@ -42,6 +42,10 @@ Verdict random_matches_reference(Case& c) {
   Values args = c.args;
   args[size_t(key)] = to_reference(std::get<Tensor>(c.args[size_t(key)]));
   const Tensor got = call_boxed(c.op, c.args)[0], want = call_boxed(c.op, args)[0];
+  if (c.op.promises.once) {  // numbers that the dtype holds: nothing is to be rounded
+    const std::string d = differs(got, narrow(to_reference(want), got.dtype()));
+    return d.empty() ? Verdict::pass() : Verdict::fail(d, value_program(c, to_reference(want), got, 0));
+  }
   Tensor bound = make_tensor(want.sizes(), DType::F64);
   std::fill_n(bound.data<double>(), bound.numel(), 32 * unit_roundoff(got.dtype()));
   const std::string d = outside(got, to_reference(want), bound);

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <quadmath.h>
 
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/census.h"
+#include "lamella/verify/compare.h"
 
 namespace lamella::verify {
 
@@ -154,7 +156,7 @@ std::string unlike(const Tensors& got, const Tensors& want) {
 /// Empty when `got` is what is expected; not smooth: nothing is.
 std::string beyond(double got, const Expected& e, const std::string& what, bool& smooth) {
   smooth &= e.smooth;
-  if (std::fabs(double(got - e.want)) <= e.bound) return "";
+  if (within(fabsq(got - e.want), e.bound)) return "";
   char text[160];
   std::snprintf(text, sizeof text, "got %.17g, expected %.17g, bound %.3g", got, double(e.want), e.bound);
   return what + text;

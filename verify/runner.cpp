@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <map>
+#include <mutex>
 #include <utility>
 
 #include "lamella/dispatch/table.h"
@@ -44,6 +46,35 @@ uint64_t series_of(uint64_t seed, const Law& law, const Op& op) {
   return mix(mix(seed + 0x9E3779B97F4A7C15u, law.id), op.name);
 }
 
+namespace {
+constexpr uint64_t kInTurn = 16;  ///< cases of a pair whose dtypes are given in turn: there are 15
+
+/// Which word of a case chooses the dtype; a large number where none of the first eight cases has one at the
+/// same place.
+size_t word_of_dtype(const Op& op) {
+  static std::mutex guard;
+  static std::map<std::string, size_t> known;
+  const std::lock_guard lock(guard);
+  const auto [it, fresh] = known.try_emplace(op.name, SIZE_MAX);
+  if (!fresh) return it->second;
+  std::vector<std::string> parts;
+  DrawOptions options;
+  options.parts = &parts;
+  size_t found = SIZE_MAX;
+  for (uint64_t k = 0; k < 8; ++k) {
+    uint64_t state = k;
+    Choices words(64);
+    for (uint32_t& w : words) w = uint32_t(state = scrambled(state + 0x9E3779B97F4A7C15u));
+    parts.clear();
+    const Case c(op, words, options);
+    const size_t at = size_t(std::ranges::find(parts, "dtype") - parts.begin());
+    if (at == parts.size() || (k > 0 && at != found)) return SIZE_MAX;
+    found = at;
+  }
+  return it->second = found;
+}
+}  // namespace
+
 Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
   return choices_in(series_of(seed, law, op), law, op, index, named);
 }
@@ -61,6 +92,9 @@ Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index
     std::memcpy(&out[i], &w, sizeof w);  // little-endian: the low half first
   }
   if (length % 2 == 1) out[length - 1] = uint32_t(scrambled(state + 0x9E3779B97F4A7C15u));
+  if (index < kInTurn)
+    if (const size_t at = word_of_dtype(op); at < out.size())
+      out[at] = dtype_in_turn(out[at], uint32_t(index - (index > kSimplest) + series % 15));
   const NamedSizes names = name_sizes(law, op, is, scrambled(bits), out);
   if (named) *named = names;
   return out;
