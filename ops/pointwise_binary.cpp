@@ -88,10 +88,12 @@ void define_pointwise_binary() {
        .infer = infer_add,
        .kernel = kernel(kernels::add, alpha_is_one),
        .launch = launch_add,
-       .jvp = {wrt("a", [](Tensor t) { return t; }),
-               wrt("b", saves("result", "alpha"), [](Tensor t, Tensor y, Scalar alpha) {
-                 return alpha == Scalar(1) ? t : in_dtype(t, y.dtype()) * alpha;
-               })},
+       .jvp = {wrt("a", [](Tensor t) { return t; }), wrt("b", saves("result", "alpha"),
+                                                         [](Tensor t, Tensor y, Scalar alpha) {
+                                                           return alpha == Scalar(1)
+                                                                      ? t
+                                                                      : in_dtype(t, y.dtype()) * alpha;
+                                                         })},
        .vjp = {wrt("a", [](Tensor dy) { return dy; }),
                wrt("b", saves("alpha"),
                    [](Tensor dy, Scalar alpha) { return alpha == Scalar(1) ? dy : conj(conj(dy) * alpha); })},
@@ -109,9 +111,8 @@ void define_pointwise_binary() {
                         [](const Frame& f) { return !is_bool(f.tensor(0).dtype()) && alpha_is_one(f); }),
        .launch = launch_add,
        .jvp = {wrt("a", [](Tensor t) { return t; }),
-               wrt("b", saves("result", "alpha"), [](Tensor t, Tensor y, Scalar alpha) {
-                 return -in_dtype(t, y.dtype()) * alpha;
-               })},
+               wrt("b", saves("result", "alpha"),
+                   [](Tensor t, Tensor y, Scalar alpha) { return -in_dtype(t, y.dtype()) * alpha; })},
        .vjp = {wrt("a", [](Tensor dy) { return dy; }),
                wrt("b", saves("alpha"), [](Tensor dy, Scalar alpha) { return -conj(conj(dy) * alpha); })},
        .properties = kLinear,

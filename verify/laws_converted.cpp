@@ -137,8 +137,8 @@ double size_of(const Tensors& ts) { return total(flatten(ts)); }
 
 std::string cpp_values(const Case& c, const Conversion& v) {
   return cpp_declarations(c.args) + "  // computed in " + std::string(name(v.compute)) +
-         "; expected: the derivative of " + cpp_call(c.op, v.before) + "\n  const Function f = " +
-         cpp_function(c, v.slots, true) + ";\n";
+         "; expected: the derivative of " + cpp_call(c.op, v.before) +
+         "\n  const Function f = " + cpp_function(c, v.slots, true) + ";\n";
 }
 
 Verdict derivatives_agree(Case& c, const Conversion& v) {
@@ -223,15 +223,16 @@ bool converts(const Op& op) {
 }  // namespace
 
 void add_conversion_laws(std::vector<Law>& laws) {
-  laws.push_back({83,
-                  "operands_convert_first",
-                  "derivative",
-                  "Where promotion or a dtype= argument makes an operator convert operands, its derivatives are "
-                  "those of operands converted before, to a rounding of the dtype it computes in.",
-                  {.dtypes = kWideTypes | kHalfTypes, .tame = true, .max_numel = 6},
-                  false,
-                  converts,
-                  operands_convert_first});
+  laws.push_back(
+      {83,
+       "operands_convert_first",
+       "derivative",
+       "Where promotion or a dtype= argument makes an operator convert operands, its derivatives are "
+       "those of operands converted before, to a rounding of the dtype it computes in.",
+       {.dtypes = kWideTypes | kHalfTypes, .tame = true, .max_numel = 6},
+       false,
+       converts,
+       operands_convert_first});
 }
 
 }  // namespace lamella::verify

@@ -1,5 +1,7 @@
 // Laws of derivatives at the edges: what does not depend on an input has no derivative in it, however large
 // directions are; and where numbers are 0, 1, large or infinite, formulas say what derivatives are.
+#include "lamella/verify/laws_edges.h"
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -9,7 +11,6 @@
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_edges.h"
 #include "lamella/verify/laws_more.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
@@ -125,7 +126,8 @@ Verdict independent_is_zero(Case& c) {
     if (const std::string d = differs_where(got, want, free); !d.empty())
       return Verdict::fail(
           format("tangents that do not depend on element {} of input {}, whose tangent is {}: ", at.element,
-                 at.tensor, double(huge)) + d,
+                 at.tensor, double(huge)) +
+              d,
           jvp_program(c, s, dirty, want), 1);
   }
   if (!has_vjp(c.op)) return Verdict::pass(1);
@@ -138,8 +140,9 @@ Verdict independent_is_zero(Case& c) {
   const Tensors got = vjp(s.f, s.xs).pullback(dirty), want = vjp(s.f, s.xs).pullback(us);
   if (!finite(want)) return Verdict::discard();
   if (const std::string d = differs_where(got, want, only); !d.empty())
-    return Verdict::fail(format("cotangents of results that do not depend on it become {}: ", double(huge)) + d,
-                         vjp_program(c, s, dirty, want), 1);
+    return Verdict::fail(
+        format("cotangents of results that do not depend on it become {}: ", double(huge)) + d,
+        vjp_program(c, s, dirty, want), 1);
   return Verdict::pass(1);
 }
 
@@ -171,7 +174,9 @@ constexpr Formulas kFormulas[] = {
     {"sqrt", 1, true, [](f128 x, f128, f128* d) { d[0] = 0.5 / sqrtq(x); }},
     {"reciprocal", 1, true, [](f128 x, f128, f128* d) { d[0] = -1 / (x * x); }},
     {"neg", 1, true, [](f128, f128, f128* d) { d[0] = -1; }},
-    {"abs", 1, true, [](f128 x, f128, f128* d) { d[0] = x == 0 ? 0 : x > 0 ? 1 : -1; }},
+    {"abs", 1, true, [](f128 x, f128, f128* d) { d[0] = x == 0  ? 0
+                                                        : x > 0 ? 1
+                                                                : -1; }},
     {"sign", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
     {"add", 2, true, [](f128, f128, f128* d) { d[0] = d[1] = 1; }},
     {"sub", 2, true, [](f128, f128, f128* d) { d[0] = 1, d[1] = -1; }},
@@ -183,9 +188,13 @@ constexpr Formulas kFormulas[] = {
        d[1] = x == 0 && y >= 0 ? 0 : powq(x, y) * logq(x);
      }},
     {"maximum", 2, true,
-     [](f128 x, f128 y, f128* d) { d[0] = x == y ? 0.5 : x > y ? 1 : 0, d[1] = 1 - d[0]; }},
+     [](f128 x, f128 y, f128* d) {
+       d[0] = x == y ? 0.5 : x > y ? 1 : 0, d[1] = 1 - d[0];
+     }},
     {"minimum", 2, true,
-     [](f128 x, f128 y, f128* d) { d[0] = x == y ? 0.5 : x < y ? 1 : 0, d[1] = 1 - d[0]; }},
+     [](f128 x, f128 y, f128* d) {
+       d[0] = x == y ? 0.5 : x < y ? 1 : 0, d[1] = 1 - d[0];
+     }},
 };
 const Formulas* formulas_of(const Op& op) {
   const auto at = std::ranges::find(kFormulas, op.name, &Formulas::op);
@@ -193,7 +202,7 @@ const Formulas* formulas_of(const Op& op) {
 }
 
 f128 draw_edge(Draw& d, bool infinities) {
-  static constexpr double kEdges[] = {0,    0,   1,   -1,   2,     0.5,   -0.0, -2,  3,   9,
+  static constexpr double kEdges[] = {0,    0,   1,   -1,   2,     0.5,   -0.0, -2,  3,        9,
                                       -9.5, 12., -17, 1e-3, -1e-3, 0x1p9, 4,    0.1, INFINITY, -INFINITY};
   return kEdges[d.below(uint32_t(std::size(kEdges)) - (infinities ? 0 : 2))];
 }
@@ -241,10 +250,10 @@ Verdict slopes_as_listed(Case& c) {
       listed.slopes(points[0][i], points.back()[i], want);
       for (const f128 got : {backward[i], forward[i]})
         if (!is_slope(got, rounded_to(want[k], dtype), u, c.op.name == "tanh"))
-          return Verdict::fail(format("the derivative in input {} at ({}, {}): got {}, expected {}", k,
-                                      double(points[0][i]), double(points.back()[i]), double(got),
-                                      double(want[k])),
-                               jvp_program(c, s, ts, {}), 1);
+          return Verdict::fail(
+              format("the derivative in input {} at ({}, {}): got {}, expected {}", k, double(points[0][i]),
+                     double(points.back()[i]), double(got), double(want[k])),
+              jvp_program(c, s, ts, {}), 1);
     }
   }
   return Verdict::pass(1);
@@ -255,24 +264,26 @@ bool has_formulas(const Op& op) { return formulas_of(op) && both_ways(op); }
 }  // namespace
 
 void add_edge_laws(std::vector<Law>& laws) {
-  laws.push_back({84,
-                  "independent_is_zero",
-                  "derivative",
-                  "What of a result cannot depend on an element has no derivative in it, though directions are "
-                  "infinite or NaN.",
-                  {.dtypes = kWideTypes, .tame = true, .max_numel = 6, .mixed = false},
-                  false,
-                  may_be_independent,
-                  independent_is_zero});
-  laws.push_back({85,
-                  "slopes_as_listed",
-                  "derivative",
-                  "At zeros, ones, large numbers and infinities a pointwise operator's derivatives are those of "
-                  "a formula by name, infinities and zeros included.",
-                  {.dtypes = kFloat32And64, .layouts = false, .tame = true, .max_numel = 6, .mixed = false},
-                  false,
-                  has_formulas,
-                  slopes_as_listed});
+  laws.push_back(
+      {84,
+       "independent_is_zero",
+       "derivative",
+       "What of a result cannot depend on an element has no derivative in it, though directions are "
+       "infinite or NaN.",
+       {.dtypes = kWideTypes, .tame = true, .max_numel = 6, .mixed = false},
+       false,
+       may_be_independent,
+       independent_is_zero});
+  laws.push_back(
+      {85,
+       "slopes_as_listed",
+       "derivative",
+       "At zeros, ones, large numbers and infinities a pointwise operator's derivatives are those of "
+       "a formula by name, infinities and zeros included.",
+       {.dtypes = kFloat32And64, .layouts = false, .tame = true, .max_numel = 6, .mixed = false},
+       false,
+       has_formulas,
+       slopes_as_listed});
   add_half_laws(laws);
   add_neighbour_laws(laws);
 }

@@ -13,9 +13,10 @@ namespace lamella::verify {
 
 namespace {
 
-/// NOTE: [one rounding] A number that f32 computes with an error of E, rounded once to a half dtype, is off by
-/// E and by half a unit in the last place of a number of at most |y| + E: u (|y| + E), or half the smallest
-/// number. A second rounding, of what the result is made of, adds up to as much again for each factor.
+/// NOTE: [one rounding] A number that f32 computes with an error of E, rounded once to a half dtype, is off
+/// by E and by half a unit in the last place of a number of at most |y| + E: u (|y| + E), or half the
+/// smallest number. A second rounding, of what the result is made of, adds up to as much again for each
+/// factor.
 Bounds once_rounded(Oracle& oracle, const Tensors& exact, DType half) {
   const double u = unit_roundoff(half);
   const Bounds inside = oracle.tolerances(oracle.value_bounds(unit_roundoff(DType::F32)), DType::F32);
@@ -27,8 +28,8 @@ Bounds once_rounded(Oracle& oracle, const Tensors& exact, DType half) {
   return out;
 }
 
-/// Only halves, and no dtype asked for: what is read is exact, and only the result is rounded. Of alpha * b add
-/// says that it rounds once more.
+/// Only halves, and no dtype asked for: what is read is exact, and only the result is rounded. Of alpha * b
+/// add says that it rounds once more.
 bool all_halves(const Case& c) {
   if (const int inside = c.op.overflows_in.argument; inside >= 0)
     if (!(std::get<Scalar>(c.args[size_t(inside)]) == Scalar(1))) return false;
@@ -77,21 +78,18 @@ bool computes_halves(const Op& op) {
     bool some = false;
     return all_halves(c) && !status_of([&] {
                                for (const Tensor& y : call_boxed(c.op, c.args)) some |= is_half(y.dtype());
-                             }).raised && some;
+                             }).raised &&
+           some;
   });
 }
 
 }  // namespace
 
 void add_half_laws(std::vector<Law>& laws) {
-  laws.push_back({107,
-                  "halves_round_once",
-                  "value",
-                  "Of half numbers the exact result is missed by one rounding and what f32 may lose on the way.",
-                  kHalves,
-                  true,
-                  computes_halves,
-                  halves_round_once});
+  laws.push_back(
+      {107, "halves_round_once", "value",
+       "Of half numbers the exact result is missed by one rounding and what f32 may lose on the way.",
+       kHalves, true, computes_halves, halves_round_once});
 }
 
 }  // namespace lamella::verify

@@ -185,16 +185,16 @@ Verdict second_zero_at_zero(Case& c, const Subject& s, const Tensors& d, bool fo
     const std::string inner = forward ? "jvp(f, xs, " + cpp_names("d", 1) + ").tangents"
                                       : "vjp(f, xs).pullback(" + cpp_names("d", 1) + ")",
                       xs = cpp_list(cpp_names(c, s.slots)), t = cpp_names("t", 1);
-    return Verdict::fail("the second derivative at a kink: " + wrong,
-                         cpp_got_want(c,
-                                      cpp_tensors("d", d) + cpp_tensors("t", along) +
-                                          "  const Function f = " + cpp_function(c, s.slots, true) +
-                                          ";\n  const Function g = [&](const Tensors& xs) { return " + inner +
-                                          "; };\n",
-                                      outer ? "jvp(g, " + xs + ", " + t + ").tangents"
-                                            : "vjp(g, " + xs + ").pullback(" + t + ")",
-                                      "got"),
-                         2);
+    return Verdict::fail(
+        "the second derivative at a kink: " + wrong,
+        cpp_got_want(
+            c,
+            cpp_tensors("d", d) + cpp_tensors("t", along) +
+                "  const Function f = " + cpp_function(c, s.slots, true) +
+                ";\n  const Function g = [&](const Tensors& xs) { return " + inner + "; };\n",
+            outer ? "jvp(g, " + xs + ", " + t + ").tangents" : "vjp(g, " + xs + ").pullback(" + t + ")",
+            "got"),
+        2);
   }
   return Verdict::pass(2);
 }

@@ -134,8 +134,7 @@ constexpr Form kForms[] = {
 };
 
 std::string unlike(const Mapping& m, const Form& form, const Tensors& got) {
-  if (const std::string d =
-          disagrees(got, m.plain, form.same_calls ? Agreement::Bitwise : agreement(m.c.op));
+  if (const std::string d = disagrees(got, m.plain, form.same_calls ? Agreement::Bitwise : agreement(m.c.op));
       !d.empty())
     return d;
   for (size_t k = 0; k < got.size() && form.same_strides; ++k)
@@ -153,8 +152,8 @@ Batch draw_mapping(Case& c, const Slots& slots) {
 std::string mapping_text(const Mapping& m, const std::string& what) {
   return cpp_setting(m.c, m.slots, m.b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" +
          cpp_dims(m.b.in_dims) + ", {0}, Randomness::Error, " + std::to_string(m.b.size) +
-         "});\n  for (const Tensor& y : f1(xs)) std::cout << str(y) << Dims(y.strides()) << '\\n';  // " + what +
-         "\n";
+         "});\n  for (const Tensor& y : f1(xs)) std::cout << str(y) << Dims(y.strides()) << '\\n';  // " +
+         what + "\n";
 }
 
 Verdict vmap_forms_agree(Case& c) {
@@ -204,11 +203,14 @@ Verdict strides_of_lanes(Case& c) {
   };
   if (status_of([&] { m.plain = vmap(look, plain_options(m))(m.b.xs); }).raised) return Verdict::discard();
   if (seen.size() != alone.size())
-    return Verdict::fail(format("got {} results, alone {}", seen.size(), alone.size()), mapping_text(m, ""), 1);
+    return Verdict::fail(format("got {} results, alone {}", seen.size(), alone.size()), mapping_text(m, ""),
+                         1);
   for (size_t k = 0; k < alone.size(); ++k) {
-    const std::string d = format("result {}, {} in each of {} lanes, has strides {} there, in a call of one {}",
-                                 k, alone[k], m.b.size, seen[k], Dims(alone[k].strides()));
-    if (seen[k].size() != alone[k].rank() || !same_strides(seen[k], alone[k])) return Verdict::fail(d, mapping_text(m, d), 1);
+    const std::string d =
+        format("result {}, {} in each of {} lanes, has strides {} there, in a call of one {}", k, alone[k],
+               m.b.size, seen[k], Dims(alone[k].strides()));
+    if (seen[k].size() != alone[k].rank() || !same_strides(seen[k], alone[k]))
+      return Verdict::fail(d, mapping_text(m, d), 1);
   }
   return Verdict::pass(1);
 }
@@ -220,24 +222,26 @@ bool may_be_mapped(const Op& op) {
 }  // namespace
 
 void add_map_form_laws(std::vector<Law>& laws) {
-  laws.push_back({134,
-                  "vmap_forms_agree",
-                  "vmap",
-                  "One mapping gives the same bits, sizes, dtypes and strides however it is written: dims for "
-                  "all or each, from either end, captures, nested, as a function of one tensor; and in chunks.",
-                  {.exact = true, .max_numel = 8},
-                  false,
-                  may_be_mapped,
-                  vmap_forms_agree});
-  laws.push_back({134,
-                  "vmap_strides_as_alone",
-                  "vmap",
-                  "In a lane a result has, size by size, the strides that it has in a call of that lane alone, "
-                  "also where sizes or the number of lanes are 0 or 1.",
-                  {.exact = true, .max_numel = 8},
-                  false,
-                  may_be_mapped,
-                  strides_of_lanes});
+  laws.push_back(
+      {134,
+       "vmap_forms_agree",
+       "vmap",
+       "One mapping gives the same bits, sizes, dtypes and strides however it is written: dims for "
+       "all or each, from either end, captures, nested, as a function of one tensor; and in chunks.",
+       {.exact = true, .max_numel = 8},
+       false,
+       may_be_mapped,
+       vmap_forms_agree});
+  laws.push_back(
+      {134,
+       "vmap_strides_as_alone",
+       "vmap",
+       "In a lane a result has, size by size, the strides that it has in a call of that lane alone, "
+       "also where sizes or the number of lanes are 0 or 1.",
+       {.exact = true, .max_numel = 8},
+       false,
+       may_be_mapped,
+       strides_of_lanes});
 }
 
 }  // namespace lamella::verify

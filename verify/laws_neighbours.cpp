@@ -1,5 +1,5 @@
-// The law of calls beside a valid one: each that is a single step away is refused exactly when the specification
-// refuses it.
+// The law of calls beside a valid one: each that is a single step away is refused exactly when the
+// specification refuses it.
 #include <algorithm>
 #include <cmath>
 
@@ -115,15 +115,16 @@ bool has_neighbours(const Op& op) { return has_constraints(op.name) && !op.schem
 }  // namespace
 
 void add_neighbour_laws(std::vector<Law>& laws) {
-  laws.push_back({63,
-                  "neighbours_are_judged",
-                  "forms",
-                  "Each call one step beside a valid one, in a size, a rank or an integer, is refused exactly when "
-                  "the specification (verify/constraints.cpp) refuses it, with its code and argument.",
-                  {.layouts = false, .tame = true, .max_numel = 12, .mixed = false},
-                  false,
-                  has_neighbours,
-                  neighbours_are_judged});
+  laws.push_back(
+      {63,
+       "neighbours_are_judged",
+       "forms",
+       "Each call one step beside a valid one, in a size, a rank or an integer, is refused exactly when "
+       "the specification (verify/constraints.cpp) refuses it, with its code and argument.",
+       {.layouts = false, .tame = true, .max_numel = 12, .mixed = false},
+       false,
+       has_neighbours,
+       neighbours_are_judged});
 }
 
 }  // namespace lamella::verify
