@@ -17,6 +17,7 @@ Calibrations calibrations_of_archives();
 Calibrations calibrations_of_safetensors();
 Calibrations calibrations_of_markup();
 Calibrations calibrations_of_reports();
+Calibrations calibrations_of_sorting();
 Calibrations calibrations_of_merging();
 Calibrations calibrations_of_corpora();
 Calibrations calibrations_of_inline_texts();
