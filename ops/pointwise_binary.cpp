@@ -20,8 +20,8 @@ void check_no_bool(const Frame& f, const Inferred& inferred) {
                 f.tensor(0), f.tensor(1));
 }
 
-/// add and sub: b is scaled first, in the compute dtype, and so is its tangent; halves in f32, in which they are
-/// added then.
+/// add and sub: b is scaled first, in the compute dtype, and so is its tangent; halves in f32, in which they
+/// are added then.
 void infer_add(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   const Scalar& alpha = f.arg<Scalar>(2);

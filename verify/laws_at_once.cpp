@@ -70,15 +70,16 @@ bool gives_values(const Op& op) { return takes_tensors(op) && !op.has(kUnspecifi
 }  // namespace
 
 void add_at_once_laws(std::vector<Law>& laws) {
-  laws.push_back({129,
-                  "calls_at_once",
-                  "dispatch",
-                  "One call made by several threads at once, with calls of other sizes beside it, gives each of "
-                  "them the bits that it gives alone.",
-                  {.one_large = true},
-                  false,
-                  gives_values,
-                  calls_at_once});
+  laws.push_back(
+      {129,
+       "calls_at_once",
+       "dispatch",
+       "One call made by several threads at once, with calls of other sizes beside it, gives each of "
+       "them the bits that it gives alone.",
+       {.one_large = true},
+       false,
+       gives_values,
+       calls_at_once});
 }
 
 }  // namespace lamella::verify

@@ -171,7 +171,7 @@ Function given(Given how, const Function& h) {
 
 /// One case: an operator of arguments and captures, what it is given to, and what is around.
 struct Program {
-  Function f;                  ///< of all tensors
+  Function f;  ///< of all tensors
   Tensors xs;
   std::vector<bool> captured;  ///< of xs
   std::vector<Given> wraps;    ///< outermost first
@@ -232,7 +232,9 @@ struct Program {
 };
 
 struct ScopedDefault {
-  explicit ScopedDefault(DType d) : saved(dispatch_state().default_dtype) { dispatch_state().default_dtype = d; }
+  explicit ScopedDefault(DType d) : saved(dispatch_state().default_dtype) {
+    dispatch_state().default_dtype = d;
+  }
   ~ScopedDefault() { dispatch_state().default_dtype = saved; }
   DType saved;
 };
@@ -279,7 +281,8 @@ std::string unlike(const Run& got, const Run& want) {
   if (got.sights.size() != want.sights.size())
     return format("the function ran {} times, expected {}", got.sights.size(), want.sights.size());
   for (size_t k = 0; k < got.sights.size(); ++k)
-    if (const std::string d = got.sights[k].differs(want.sights[k]); !d.empty()) return "the function sees " + d;
+    if (const std::string d = got.sights[k].differs(want.sights[k]); !d.empty())
+      return "the function sees " + d;
   for (size_t k = 0; k < std::min(got.seen.size(), want.seen.size()); ++k) {
     if (got.seen[k] == want.seen[k]) continue;
     std::string text = "a level around saw";
@@ -329,16 +332,17 @@ bool takes_some(const Op& op) { return takes_tensors(op) && !op.has(kUnspecified
 }  // namespace
 
 void add_function_laws(std::vector<Law>& laws) {
-  laws.push_back({126,
-                  "functions_see_all",
-                  "compose",
-                  "A function given to an operator runs once, under the levels, modes, masks and settings of its "
-                  "caller, and is itself of what it captures, at every level; derivatives of captures, of "
-                  "which a rule says nothing, are refused.",
-                  {.tame = true, .max_numel = 6},
-                  false,
-                  takes_some,
-                  functions_see_all});
+  laws.push_back(
+      {126,
+       "functions_see_all",
+       "compose",
+       "A function given to an operator runs once, under the levels, modes, masks and settings of its "
+       "caller, and is itself of what it captures, at every level; derivatives of captures, of "
+       "which a rule says nothing, are refused.",
+       {.tame = true, .max_numel = 6},
+       false,
+       takes_some,
+       functions_see_all});
 }
 
 }  // namespace lamella::verify

@@ -19,8 +19,8 @@ struct Boxed {
 
 /// Wrong kinds of values, and kinds that docs/schema.md converts.
 Value of_another_kind(uint32_t w) {
-  const Value all[] = {std::string("0"), Value(),           Dims{0},    int64_t{1}, 0.5,       true,
-                       Tensor(),         Tensors{Tensor()}, DType::F32, Scalar(2),  Tensors{}, 2.0,
+  const Value all[] = {std::string("0"), Value(),           Dims{0},    int64_t{1}, 0.5,        true,
+                       Tensor(),         Tensors{Tensor()}, DType::F32, Scalar(2),  Tensors{},  2.0,
                        Scalar(-0.0),     Scalar(true),      -0.0,       false,      Scalar(0.5)};
   return all[w % std::size(all)];
 }

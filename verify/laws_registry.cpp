@@ -260,14 +260,16 @@ Verdict first_table_is_whole(size_t rows) {
         for (std::thread& t : threads) t.join();
         for (const size_t n : seen)
           if (n < rows)
-            return Verdict::fail(format("a thread that asks first of all, with others, sees {} operators of {}", n, rows));
+            return Verdict::fail(
+                format("a thread that asks first of all, with others, sees {} operators of {}", n, rows));
         return Verdict::pass(1);
       },
       10);
 }
 
 Verdict tables_are_whole(Case& c) {
-  static std::atomic<int> asked{0};  // a process of its own takes as long as a hundred cases: the first has one
+  static std::atomic<int> asked{
+      0};  // a process of its own takes as long as a hundred cases: the first has one
   const uint32_t readers = 1 + c.draw.below(2);
   std::string wrong = read_while_registered(readers);
   if (wrong.empty() && asked.fetch_add(1) == 0) {
@@ -293,15 +295,16 @@ void add_registry_laws(std::vector<Law>& laws) {
                   false,
                   every_op,
                   table_is_a_map});
-  laws.push_back({54,
-                  "tables_are_whole",
-                  "dispatch",
-                  "Whoever asks for the table while operators are registered, for the first time or later, gets "
-                  "one in which each has its forms, and those that were registered before it are.",
-                  {.tame = true, .max_numel = 4},
-                  false,
-                  draws_numbers,
-                  tables_are_whole});
+  laws.push_back(
+      {54,
+       "tables_are_whole",
+       "dispatch",
+       "Whoever asks for the table while operators are registered, for the first time or later, gets "
+       "one in which each has its forms, and those that were registered before it are.",
+       {.tame = true, .max_numel = 4},
+       false,
+       draws_numbers,
+       tables_are_whole});
 }
 
 }  // namespace lamella::verify

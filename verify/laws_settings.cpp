@@ -226,8 +226,10 @@ std::string streams_alike(Draw& d) {
   };
   const uint64_t one = drawn(key, place, bit);
   if (drawn(key ^ bit, place, bit) == one) return format("keys {} and {} draw the same", key, key ^ bit);
-  if (drawn(key, place ^ bit, bit) == one) return format("places {} and {} of a key are alike", place, place ^ bit);
-  if (drawn(key, place, bit ^ place) == one && place != 0) return format("lanes {} and {} are alike", bit, bit ^ place);
+  if (drawn(key, place ^ bit, bit) == one)
+    return format("places {} and {} of a key are alike", place, place ^ bit);
+  if (drawn(key, place, bit ^ place) == one && place != 0)
+    return format("lanes {} and {} are alike", bit, bit ^ place);
   return "";
 }
 

@@ -1,4 +1,5 @@
-// The law of threads that end: what they made, hold and give away outlives them, and nothing is kept for ever.
+// The law of threads that end: what they made, hold and give away outlives them, and nothing is kept for
+// ever.
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -25,7 +26,7 @@ struct Thing {
   int result = -1;
 };
 
-constexpr int kMany = 1000;       ///< things at once, now and then
+constexpr int kMany = 1000;         ///< things at once, now and then
 constexpr int64_t kMostKept = 512;  ///< families of views that wait in one thread for their next life
 
 /// What the threads of a case share.
@@ -156,9 +157,10 @@ thread_local Keeper keeper;
 
 enum class Act : uint32_t { Make, Take, View, Give, Share, Drop, Call, Draw, Trial, Keep, Result };
 constexpr uint32_t kActs = 11;
-constexpr std::string_view kNames[] = {"makes",     "takes",           "views", "gives away", "shares", "drops",
-                                       "calls",     "draws a number",  "makes and drops in a trial", "keeps",
-                                       "calls and holds"};
+constexpr std::string_view kNames[] = {"makes",      "takes",          "views",
+                                       "gives away", "shares",         "drops",
+                                       "calls",      "draws a number", "makes and drops in a trial",
+                                       "keeps",      "calls and holds"};
 
 /// One thread.
 struct Life {
@@ -276,7 +278,8 @@ std::string text_of(const std::vector<Life>& lives, bool at_once) {
     if (life.many) out += " lets go of 1,000 views of another's,";
     if (life.calls) out += " calls in its end,";
     if (life.views) out += " views in its end,";
-    out += format(" {} its own parts of the library\n", life.early ? "holds things longer than" : "ends before");
+    out +=
+        format(" {} its own parts of the library\n", life.early ? "holds things longer than" : "ends before");
   }
   return out;
 }
@@ -336,8 +339,8 @@ Verdict threads_end_anywhere(Case& c) {
   std::string wrong = stage.wrong();
   if (wrong.empty() && !left.empty()) wrong = "when threads are gone, and all they made: " + left;
   if (wrong.empty()) return Verdict::pass(1);
-  return Verdict::fail(wrong, cpp_declarations(c.args) + text_of(lives, at_once) + "  " + cpp_call(c.op, c.args) + ";\n",
-                       1);
+  return Verdict::fail(
+      wrong, cpp_declarations(c.args) + text_of(lives, at_once) + "  " + cpp_call(c.op, c.args) + ";\n", 1);
 }
 
 bool runs_anywhere(const Op& op) { return takes_tensors(op) && !op.has(kUnspecified); }
@@ -345,15 +348,16 @@ bool runs_anywhere(const Op& op) { return takes_tensors(op) && !op.has(kUnspecif
 }  // namespace
 
 void add_thread_end_laws(std::vector<Law>& laws) {
-  laws.push_back({125,
-                  "threads_end_anywhere",
-                  "dispatch",
-                  "Threads may end while others hold, view and drop what they have made, and let go of others' "
-                  "things in their very end: values stay, and when all is dropped nothing is alive.",
-                  {.tame = true, .max_numel = 4},
-                  false,
-                  runs_anywhere,
-                  threads_end_anywhere});
+  laws.push_back(
+      {125,
+       "threads_end_anywhere",
+       "dispatch",
+       "Threads may end while others hold, view and drop what they have made, and let go of others' "
+       "things in their very end: values stay, and when all is dropped nothing is alive.",
+       {.tame = true, .max_numel = 4},
+       false,
+       runs_anywhere,
+       threads_end_anywhere});
 }
 
 }  // namespace lamella::verify

@@ -54,8 +54,8 @@ class Recorder final : public Observer {
     const uint64_t shown = live | uint64_t{1} << kAutogradKey;
     line += "   exclude " + names_of(s.exclude & shown) + "  include " + names_of(include & shown);
     const bool backend = chosen < kAutogradKey;
-    const bool body = op.composite && (chosen == int(Device::CPU) ||
-                                       op.cells[chosen] == op.cells[int(Device::Meta)]);
+    const bool body =
+        op.composite && (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)]);
     std::string to = names_of(uint64_t{1} << chosen);
     to = body ? "composite" : to.substr(1, to.size() - 2);
     text_ += line + "   -> " + to + "\n";
@@ -127,15 +127,16 @@ bool any_op(const Op& op) { return takes_tensors(op); }
 }  // namespace
 
 void add_trace_laws(std::vector<Law>& laws) {
-  laws.push_back({127,
-                  "traces_tell",
-                  "dispatch",
-                  "A trace has, in their order and nesting, the calls that an observer sees, with types, keys, "
-                  "masks and cells, also where calls end by an exception, and counts them and their kernels.",
-                  {.tame = true, .max_numel = 6},
-                  false,
-                  any_op,
-                  traces_tell});
+  laws.push_back(
+      {127,
+       "traces_tell",
+       "dispatch",
+       "A trace has, in their order and nesting, the calls that an observer sees, with types, keys, "
+       "masks and cells, also where calls end by an exception, and counts them and their kernels.",
+       {.tame = true, .max_numel = 6},
+       false,
+       any_op,
+       traces_tell});
 }
 
 }  // namespace lamella::verify

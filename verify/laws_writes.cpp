@@ -203,9 +203,9 @@ Verdict written_into_argument(Case& c, const Op& form, const Case::Slot& slot) {
   std::string wrong = s.raised && s.code != ErrorCode::Overlap ? str(s) : "";
   if (wrong.empty()) wrong = differs(target, s.raised ? x : plain);
   if (wrong.empty()) return Verdict::pass();
-  return Verdict::fail("out is an argument: " + wrong,
-                       cpp_declarations(args) + "  // a0 is also argument " + std::to_string(slot.param) + "\n  " +
-                           cpp_call(form, args) + ";\n");
+  return Verdict::fail("out is an argument: " + wrong, cpp_declarations(args) + "  // a0 is also argument " +
+                                                           std::to_string(slot.param) + "\n  " +
+                                                           cpp_call(form, args) + ";\n");
 }
 
 /// The target begins some elements behind the beginning of an argument, and before its end.
@@ -246,15 +246,16 @@ void add_write_laws(std::vector<Law>& laws) {
                   false,
                   has_in_place,
                   writes_are_functional});
-  laws.push_back({8,
-                  "overlap_is_refused",
-                  "forms",
-                  "out= that shares a part of an argument's memory raises overlap and writes nothing; out= that is "
-                  "an argument gets the result.",
-                  {.max_numel = 16, .one_large = true},
-                  false,
-                  has_out_of_own_dtype,
-                  overlap_is_refused});
+  laws.push_back(
+      {8,
+       "overlap_is_refused",
+       "forms",
+       "out= that shares a part of an argument's memory raises overlap and writes nothing; out= that is "
+       "an argument gets the result.",
+       {.max_numel = 16, .one_large = true},
+       false,
+       has_out_of_own_dtype,
+       overlap_is_refused});
 }
 
 }  // namespace lamella::verify
