@@ -177,21 +177,14 @@ struct RuledStage {
   }
 };
 
-Verdict custom_rules_agree(Case& c) {
-  const Chain chain(c);
-  if (!chain.valid()) return Verdict::discard();
-  const auto kind = RuleKind(c.draw.below(5));
+/// Both functions of a kind under what `around` puts there.
+Verdict rule_agrees(Case& c, const Chain& chain, RuleKind kind,
+                    const std::function<void(RuledStage&)>& around) {
   const RuledFunction functions(chain, kind);
   RuledStage s{functions.plain, functions.ruled, chain.inputs(), "f"};
-  const uint32_t layers = c.draw.below(3), base = c.draw.below(3);
   Tensors want, got;
   const Status plainly = status_of([&] {
-    for (uint32_t k = 0; k < layers; ++k) {
-      const uint32_t w = c.draw.below(3);
-      if (w == 2) s.map(c);
-      else s.derive(c, w == 1);
-    }
-    if (base) s.in_base(c, base == 2);
+    around(s);
     want = s.plain(s.xs);
   });
   if (plainly.raised || !finite(want) || largest_part(want) > 1e6) return Verdict::discard();
@@ -215,6 +208,35 @@ Verdict custom_rules_agree(Case& c) {
                        s.depth);
 }
 
+Verdict custom_rules_agree(Case& c) {
+  const Chain chain(c);
+  if (!chain.valid()) return Verdict::discard();
+  const auto kind = RuleKind(c.draw.below(5));
+  const uint32_t layers = c.draw.below(3), base = c.draw.below(3);
+  return rule_agrees(c, chain, kind, [&](RuledStage& s) {
+    for (uint32_t k = 0; k < layers; ++k) {
+      const uint32_t w = c.draw.below(3);
+      if (w == 2) s.map(c);
+      else s.derive(c, w == 1);
+    }
+    if (base) s.in_base(c, base == 2);
+  });
+}
+
+/// Where a checkpoint keeps what it runs again with: on tapes outside and inside of lanes.
+Verdict checkpoints_map(Case& c) {
+  const Chain chain(c);
+  if (!chain.valid()) return Verdict::discard();
+  const uint32_t order = c.draw.below(4);
+  return rule_agrees(c, chain, RuleKind::Checkpoint, [&](RuledStage& s) {
+    if (order == 1) s.derive(c, false);
+    s.map(c);
+    if (order == 2) s.derive(c, false);
+    if (order == 3) s.map(c);
+    if (order != 2) s.in_base(c, false);
+  });
+}
+
 }  // namespace
 
 void add_graph_rule_laws(std::vector<Law>& laws) {
@@ -223,6 +245,10 @@ void add_graph_rule_laws(std::vector<Law>& laws) {
        "A function with a rule that is its derivative, of one result or many, or checkpointed, is the "
        "function itself under any derivatives and vmaps, and in base autograd.",
        chain_options(), false, chained_smoothly, custom_rules_agree});
+  laws.push_back({90, "checkpoints_map", "compose",
+                  "A checkpointed function whose arguments are mapped at any dim has the gradients of the "
+                  "function, on tapes inside and outside of the lanes.",
+                  chain_options(), false, chained_smoothly, checkpoints_map});
 }
 
 }  // namespace lamella::verify

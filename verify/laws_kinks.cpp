@@ -256,14 +256,16 @@ bool has_kinks(const Op& op) {
 }  // namespace
 
 void add_kink_laws(std::vector<Law>& laws) {
-  laws.push_back({30,
-                  "kinks_as_stated",
-                  "derivative",
-                  "At kinks and ties a derivative is, to a rounding, the one that the operator states.",
-                  {.dtypes = kWideTypes, .exact = true, .max_numel = 5, .mixed = false},
-                  true,
-                  has_kinks,
-                  kinks_as_stated});
+  laws.push_back(
+      {30,
+       "kinks_as_stated",
+       "derivative",
+       "At kinks and ties a derivative is, to a rounding, the one that the operator states; where that is "
+       "0, so are second ones.",
+       {.dtypes = kWideTypes, .exact = true, .max_numel = 5, .mixed = false},
+       true,
+       has_kinks,
+       kinks_as_stated});
 }
 
 }  // namespace lamella::verify

@@ -201,7 +201,11 @@ Verdict strides_of_lanes(Case& c) {
     for (const Tensor& y : ys) seen.emplace_back(y.strides());
     return ys;
   };
-  if (status_of([&] { m.plain = vmap(look, plain_options(m))(m.b.xs); }).raised) return Verdict::discard();
+  const Status mapped = status_of([&] { m.plain = vmap(look, plain_options(m))(m.b.xs); });
+  if (mapped.raised && (c.op.composite || c.op.has(kValueErrors))) return Verdict::discard();
+  if (mapped.raised)
+    return Verdict::fail(format("{} lanes: {}, in a call of one none", m.b.size, str(mapped)),
+                         mapping_text(m, "a call of one lane raises nothing"), 1);
   if (seen.size() != alone.size())
     return Verdict::fail(format("got {} results, alone {}", seen.size(), alone.size()), mapping_text(m, ""),
                          1);

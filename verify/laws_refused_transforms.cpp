@@ -163,8 +163,9 @@ std::optional<Asked> ask_vmap(Case& c) {
   if (asked.expected.open) return asked;
   of_results(asked.expected, m->options, lanes[0], std::vector<bool>(lanes[0].size(), mapped));
   const bool kept = std::ranges::find(m->options.out_dims, kNone) != m->options.out_dims.end();
-  for (const Tensors& ys : lanes)
-    asked.expected.open |= kept && mapped && differs(ys, lanes[0]).empty();  // who can say what depends?
+  const bool alike =
+      std::ranges::all_of(lanes, [&](const Tensors& ys) { return differs(ys, lanes[0]).empty(); });
+  asked.expected.open |= kept && mapped && alike;  // where all lanes agree, who can say what depends?
   asked.compare = [&c, lanes, m](const Tensors& got) -> std::string {
     if (got.size() != lanes[0].size()) return format("{} results, in a lane {}", got.size(), lanes[0].size());
     for (size_t k = 0; k < got.size(); ++k) {

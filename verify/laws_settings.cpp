@@ -11,6 +11,7 @@
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/inference.h"
 #include "lamella/transforms/stop_gradient.h"
+#include "lamella/transforms/vmap.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
@@ -55,6 +56,13 @@ struct Seen {
 
 struct Interruption {};
 
+/// Whether vmap on this thread runs lane by lane: it counts the calls that do.
+bool maps_by_loop() {
+  const int64_t before = loop_fallbacks();
+  (void)vmap([](const Tensor& x) { return mul(x, x); })(ones({2, 2}, DType::F64));
+  return loop_fallbacks() > before;
+}
+
 /// One scope, what is to be seen in it, and the scopes inside.
 class Nest {
  public:
@@ -66,16 +74,32 @@ class Nest {
     for (uint32_t k = draw_.below(3); k-- > 0 && left > 0;) {
       const Seen before;
       try {
-        scope(draw_.below(12), left - 1);
+        scope(draw_.below(13), left - 1);
       } catch (const Interruption&) {}
       note("after a scope: ", Seen().differs(before));
       check_draw();
     }
+    if (left == 0) check_elsewhere();
     if (throws_ && left == 0 && wrong_.empty()) throw Interruption{};
     return wrong_;
   }
 
  private:
+  /// A thread beside this one is in none of these scopes.
+  void check_elsewhere() {
+    bool loops = false;
+    DispatchState state;
+    bool raised = false;
+    std::thread([&] {
+      try {
+        loops = maps_by_loop(), state = dispatch_state();
+      } catch (...) { raised = true; }
+    }).join();
+    if (raised) note("on another thread: ", "vmap raises");
+    if (loops) note("on another thread: ", "vmap loops");
+    if (state.exclude || state.modes || state.depth || state.observer)
+      note("on another thread: ", "scopes are seen");
+  }
   void note(const char* when, const std::string& what) {
     if (wrong_.empty() && !what.empty()) wrong_ = when + what;
   }
@@ -84,6 +108,8 @@ class Nest {
   void check_draw() {
     uint64_t want = fold_in(generator_->key(), generator_->counter());
     for (const uint64_t lane : lanes_) want = fold_in(want, lane);
+    if (dispatch_state().exclude == exclude_ && maps_by_loop() != loops_)
+      note("", loops_ ? "vmap takes its rules in a ForceLoop" : "vmap loops outside of a ForceLoop");
     const RandomState stands = random_state();
     Generator copy = *generator_;
     if (default_generator().next() != want) note("", "the generator gave another key");
@@ -102,7 +128,8 @@ class Nest {
       Nest& nest;
       Generator* generator;
       const std::vector<uint64_t>& lanes;
-      ~Back() { nest.generator_ = generator, nest.lanes_ = lanes; }
+      const bool loops = nest.loops_;
+      ~Back() { nest.generator_ = generator, nest.lanes_ = lanes, nest.loops_ = loops; }
     } const back{*this, generator, lanes};
     switch (kind) {
       case 0: {
@@ -135,6 +162,7 @@ class Nest {
         return;
       }
       case 10: return within<EnableGrad>(left, "EnableGrad");
+      case 11: loops_ = true; return within<ForceLoop>(left, "ForceLoop");
       default: {
         PassOn transform;
         return within<Level>(left, "Level", transform);
@@ -151,6 +179,8 @@ class Nest {
   Quiet observer_;
   Generator* generator_ = &default_generator();
   std::vector<uint64_t> lanes_ = random_state().lanes;
+  const uint64_t exclude_ = dispatch_state().exclude;
+  bool loops_ = false;
   std::string wrong_, names_;
 
  public:
@@ -272,7 +302,8 @@ void add_setting_laws(std::vector<Law>& laws) {
        "settings_nest",
        "dispatch",
        "Scopes of all settings of a thread, nested in any order and ended by exceptions too, leave "
-       "what was before; in them the innermost generator is asked, and the lanes, outermost first.",
+       "what was before; in them the innermost generator is asked, and the lanes, outermost first, and "
+       "vmap loops where it is forced to; no other thread is in them.",
        {.tame = true, .max_numel = 4},
        false,
        draws_numbers,
