@@ -92,21 +92,26 @@ bool keeps_precision(const Tensor& x, DType compute) {
   return is_half(compute) && !differs(converted(converted(x, compute), x.dtype()), x).empty();
 }
 
+/// Promotes the entries of a list.
+bool joins(const Op& op) {
+  return !op.tensor_params.empty() && op.schema.params[op.tensor_params[0]].kind == ParamKind::TensorList;
+}
+
 /// Of operands that are promoted: each has one of two dtypes, and one in three a single element.
 bool by_promotion(Case& c, Conversion& v) {
   static constexpr DType kPairs[][2] = {{DType::F32, DType::F64},  {DType::F16, DType::F32},
                                         {DType::BF16, DType::F32}, {DType::F16, DType::F64},
                                         {DType::F32, DType::F64},  {DType::C64, DType::C128},
-                                        {DType::I64, DType::F32},  {DType::F32, DType::C128}};
+                                        {DType::I64, DType::F32},  {DType::I64, DType::F64}};
   const auto& pair = kPairs[c.draw.below(8)];
   std::vector<Case::Slot> operands;
   Tensors xs;
   for (const Case::Slot& s : c.tensors()) {
     if (c.op.schema.params[size_t(s.param)].name == "condition") continue;
     const Tensor given = c.at(s);
-    if (given.numel() == 0) return false;
+    if (given.numel() == 0 && !joins(c.op)) return false;
     Tensor x = plain_copy(converted(given, pair[c.draw.below(2)]));
-    if (c.draw.one_in(3)) x = plain_copy(make_view_unchecked(x, {}, {}, x.impl()->offset));
+    if (c.draw.one_in(3) && !joins(c.op)) x = plain_copy(make_view_unchecked(x, {}, {}, x.impl()->offset));
     operands.push_back(s);
     xs.push_back(x);
   }
@@ -199,7 +204,8 @@ bool names_dtype(const Op& op) {
 }
 /// All but those whose operands must be of one dtype already.
 bool promotes_operands(const Op& op) {
-  if (op.shape != ShapeClass::Broadcast || op.tensor_params.size() < 2 || !op.simple) return false;
+  const bool operands = op.shape == ShapeClass::Broadcast && op.tensor_params.size() > 1 && op.simple;
+  if (!operands && !joins(op)) return false;
   return some_case(op, {.dtypes = kFloat32And64}, 16, [&op](Case& c) {
     Tensors xs = c.values(c.tensors());
     for (size_t k = 0; k < xs.size(); ++k)

@@ -194,7 +194,9 @@ Verdict strides_of_lanes(Case& c) {
   const Function f = [&c, slots](const Tensors& xs) { return call_boxed(c.op, c.with(slots, xs)); };
   Mapping m{c, slots, draw_mapping(c, slots), f, {}};
   Tensors alone;
-  if (status_of([&] { alone = f(first_lane(m)); }).raised) return Verdict::discard();
+  const Status one = status_of([&] { alone = f(first_lane(m)); });
+  if (one.raised && (c.op.has(kValueErrors) || is_view(c.op))) return Verdict::discard();
+  if (one.raised) return Verdict::fail("a call of one lane: " + str(one), mapping_text(m, str(one)), 1);
   std::vector<Dims> seen;
   const Function look = [&](const Tensors& xs) {
     const Tensors ys = f(xs);
@@ -217,6 +219,46 @@ Verdict strides_of_lanes(Case& c) {
       return Verdict::fail(d, mapping_text(m, d), 1);
   }
   return Verdict::pass(1);
+}
+
+/// One operand has a number in each lane, the others have all dims that a tensor may have, or one fewer: then
+/// there is room for the lanes.
+Verdict lanes_have_63_dims(Case& c) {
+  constexpr int kMostDims = 64;
+  const Slots& slots = c.tensors();
+  const bool too_many = c.draw.flag();
+  const size_t mapped = c.draw.below(uint32_t(slots.size()));
+  const Dims sizes(kMostDims - int(!too_many), 1);
+  Tensors xs;
+  InDims in;
+  for (size_t k = 0; k < slots.size(); ++k) {
+    const Tensor x = c.at(slots[k]);
+    if (x.numel() == 0) return Verdict::discard();
+    const Tensor one = plain_copy(make_view_unchecked(x, {}, {}, x.impl()->offset));
+    if (k == mapped) xs.push_back(stacked({one, one}, 0));
+    else xs.push_back(make_view_unchecked(one, sizes, sizes, one.impl()->offset));
+    in.push_back(k == mapped ? 0 : kNone);
+  }
+  const Function f = [&c, slots](const Tensors& ts) { return call_boxed(c.op, c.with(slots, ts)); };
+  Tensors alone = xs, got;
+  alone[mapped] = lane(xs[mapped], 0, 0);
+  const Status plain = status_of([&] { alone = f(alone); });
+  if (plain.raised || alone[0].rank() != sizes.size()) return Verdict::discard();
+  const Status s = status_of([&] { got = vmap(f, {in, {0}, Randomness::Error})(xs); });
+  std::string d;
+  if (s.raised != too_many) d = format("lanes of {} dims: {}", sizes.size(), str(s));
+  else if (s.raised && (s.code != ErrorCode::Shape || s.text.rfind(c.op.name + ":", 0) != 0))
+    d = str(s) + ", expected [shape], of " + c.op.name;
+  for (size_t k = 0; k < got.size() && d.empty(); ++k)
+    for (int64_t i = 0; i < 2 && d.empty(); ++i) d = disagrees(lane(got[k], 0, i), alone[k], agreement(c.op));
+  if (d.empty()) return Verdict::pass(1);
+  return Verdict::fail(d, cpp_setting(c, slots, xs) + "  vmap(f0, " + cpp_dims(in) + ")(xs);  // " + d + "\n",
+                       1);
+}
+
+bool broadcasts_operands(const Op& op) {
+  return op.shape == ShapeClass::Broadcast && op.simple && op.tensor_params.size() > 1 && !op.has(kRandom) &&
+         op.schema.find("self") < 0;
 }
 
 bool may_be_mapped(const Op& op) {
@@ -246,6 +288,15 @@ void add_map_form_laws(std::vector<Law>& laws) {
        false,
        may_be_mapped,
        strides_of_lanes});
+  laws.push_back(
+      {134,
+       "lanes_have_63_dims",
+       "vmap",
+       "A result may have 63 dims in a lane; one of 64, which leaves none for the lanes, is refused.",
+       {.exact = true, .layouts = false, .max_numel = 4},
+       false,
+       broadcasts_operands,
+       lanes_have_63_dims});
 }
 
 }  // namespace lamella::verify
