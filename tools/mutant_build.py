@@ -110,11 +110,12 @@ class Build:
                 f.write(text)
         return sources
 
-    def compile(self, name, source, folder, headers):
+    def compile(self, name, source, folder, headers, beside=()):
+        """`beside`: folders of the originals, whence changed texts include what lies beside them."""
         words, file = self.commands[name]
         target = os.path.join(folder, name.replace("/", "_"))
         words = [target if word == name else source if word == file else word for word in words]
-        words[1:1] = ["-w", "-iquote", os.path.dirname(file)]
+        words[1:1] = ["-w"] + [w for place in (os.path.dirname(file), *beside) for w in ("-iquote", place)]
         if headers:
             words[1:1] = ["-I" + os.path.join(folder, "include")]
             # A copy of what is precompiled: the compiled form has the header as it was.
@@ -127,7 +128,8 @@ class Build:
         """The program with `texts` instead of the files they are named after."""
         os.makedirs(folder, exist_ok=True)
         headers = any(map(is_header, texts))
-        objects = {name: self.compile(name, source, folder, headers)
+        beside = sorted({os.path.dirname(os.path.join(self.root, path)) for path in texts})
+        objects = {name: self.compile(name, source, folder, headers, beside)
                    for name, source in self.sources(texts, folder).items()}
         program = os.path.join(folder, "lamella")
         words = [objects.get(word, word) for word in self.link]

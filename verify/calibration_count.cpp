@@ -107,12 +107,16 @@ std::string shortfalls_are_seen() {
   return "";
 }
 
+/// Gives in at last: a run that asks until some case passes would never end.
+int discarded = 0;
+Verdict discards_for_long(Case&) {
+  observe_mapped({true, false});
+  return ++discarded > 1000 ? Verdict::pass() : Verdict::discard();
+}
+
 std::string discards_count_for_nothing() {
-  const Law discards = law_that([](Case& c) {
-    observe_mapped({true, false});
-    (void)c.draw.word();
-    return Verdict::discard();
-  });
+  discarded = 0;
+  const Law discards = law_that(discards_for_long);
   const Law deep = law_that([](Case&) { return Verdict::pass(2); });
   const Report none = run_alone(discards, 64), all = run_alone(deep, 64);
   if (none.total().cases || none.total().discards != 64 || none.total().deep)

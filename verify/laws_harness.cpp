@@ -43,7 +43,7 @@ Verdict calibrations_hold(Case& c) {
         const std::string wrong = one.check();
         return wrong.empty() ? Verdict::pass() : Verdict::fail(wrong);
       },
-      60);
+      20);
   if (v.kind != Verdict::Fail) return v;
   return Verdict::fail(format("{}: {}", one.id, v.message), format("  // {}\n", one.statement));
 }
