@@ -117,19 +117,19 @@ const std::vector<FaultInfo>& faults() {
 
 static std::vector<Calibration>& all_calibrations() {
   static std::vector<Calibration> all = [] {
-    std::vector<Calibration> list;
+    std::vector<Calibration> list;  // those that take longest at the end
     add_compare_calibrations(list);
     add_record_calibrations(list);
     add_verdict_calibrations(list);
-    add_draw_calibrations(list);
-    add_reduce_calibrations(list);
     add_count_calibrations(list);
-    add_worker_calibrations(list);
-    add_process_calibrations(list);
     add_oracle_calibrations(list);
     add_gradcheck_calibrations(list);
     add_law_calibrations(list);
     add_mutant_calibrations(list);
+    add_worker_calibrations(list);
+    add_draw_calibrations(list);
+    add_reduce_calibrations(list);
+    add_process_calibrations(list);
     return list;
   }();
   return all;
