@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -112,27 +113,61 @@ char letter_of(const std::string& text, size_t size) {
   return text[0];
 }
 
-constexpr size_t kText = 30000;
-/// Whether all of so many writes succeed, each leaving a whole text of one of two writers.
-bool writes_go_well(const fs::path& file, char letter, int writes) {
-  for (int k = 0; k < writes; ++k) {
-    if (!raised_by([&] { write_whole_file(file, std::string(kText, letter)); }).empty()) return false;
-    if (!letter_of(read_plainly(file), kText)) return false;
-    if (k % 4 == 0) ::sched_yield();
+constexpr size_t kText = 1000000;
+bool writes(const fs::path& file, const std::string& text) {
+  return raised_by([&] { write_whole_file(file, text); }).empty();
+}
+
+int stopped = -1, go_on = -1;
+/// Says that it was stopped, wherever that was, and waits.
+void wait_for_the_other(int) {
+  char c = 0;
+  [[maybe_unused]] const ssize_t n = ::write(stopped, &c, 1) + ::read(go_on, &c, 1);
+}
+
+/// Writes a text, is stopped so many microseconds later, and goes on when it is told to.
+[[noreturn]] void write_in_two_steps(const fs::path& file, int microseconds) {
+  const std::string text(kText, 'b');
+  std::signal(SIGALRM, wait_for_the_other);
+  const itimerval once{{0, 0}, {0, microseconds}};
+  ::setitimer(ITIMER_REAL, &once, nullptr);
+  const bool well = writes(file, text);
+  const itimerval never{};
+  ::setitimer(ITIMER_REAL, &never, nullptr);
+  ::_exit(well ? 0 : 1);
+}
+
+/// One process writes while another has been stopped in the middle of the same.
+std::string two_writers_meet(const fs::path& file, int microseconds) {
+  int there[2], back[2];
+  LAMELLA_CHECK(::pipe2(there, O_CLOEXEC) == 0 && ::pipe2(back, O_CLOEXEC) == 0, Usage, "no pipe");
+  const pid_t other = ::fork();
+  LAMELLA_CHECK(other >= 0, Usage, "no process");
+  if (other == 0) {
+    ::close(there[0]), ::close(back[1]);
+    stopped = there[1], go_on = back[0];
+    write_in_two_steps(file, microseconds);
   }
-  return true;
+  ::close(there[1]), ::close(back[0]);
+  char c = 0;
+  [[maybe_unused]] ssize_t n = ::read(there[0], &c, 1);  // 0 bytes where it was not stopped
+  const bool mine = writes(file, std::string(kText, 'a'));
+  const char between = letter_of(read_plainly(file), kText);
+  ::close(back[1]);
+  int status = 0;
+  ::waitpid(other, &status, 0);
+  ::close(there[0]);
+  if (!mine || status != 0) return "of two processes that write one file at once one fails";
+  if (between != 'a' || !letter_of(read_plainly(file), kText)) return "texts of two writers mix";
+  return "";
 }
 
 std::string two_writers_leave_one_text() {
   const Folder scratch;
-  const fs::path file = scratch.path / "file";
-  const pid_t other = ::fork();
-  LAMELLA_CHECK(other >= 0, Usage, "no process");
-  if (other == 0) ::_exit(writes_go_well(file, 'b', 40) ? 0 : 1);
-  const bool mine = writes_go_well(file, 'a', 40);
-  int status = 0;
-  ::waitpid(other, &status, 0);
-  if (!mine || status != 0) return "of two processes that write one file at once one fails, or they mix";
+  for (const int microseconds : {30, 60, 120, 240, 480}) {
+    const std::string wrong = two_writers_meet(scratch.path / "file", microseconds);
+    if (!wrong.empty()) return wrong;
+  }
   const Listing after = listing_of(scratch.path);
   return after.size() == 1 ? "" : "they leave " + str(after);
 }
