@@ -165,8 +165,30 @@ BlocksInUse blocks_in_use() {
   return use;
 }
 
+namespace {
+/// Who gives a list back when the thread ends may be gone before the list is first used: the first use of any
+/// in a file constructs all of them. This is constructed before and destroyed behind them.
+thread_local constinit bool lists_ended = false;
+struct ListsEnd {
+  ~ListsEnd() {
+    lists_ended = true;
+    for (FreeList* l = free_lists; l; l = l->next_list) {
+      while (void* const block = l->head) {  // never a tensor: these had one owner for all kinds
+        unpoison(block, l->block_bytes);
+        l->head = static_cast<FreeBlock*>(block)->next;
+        free_counted(block, l->block_bytes);
+      }
+      l->count = kFreeListCap;
+    }
+  }
+};
+thread_local ListsEnd lists_end;
+}  // namespace
+
 void enlist(FreeList& list) {
+  (void)&lists_end;
   list.enlisted = true;
+  if (lists_ended) return;  // it looks full: what dies on this thread goes straight to malloc
   list.next_list = free_lists;
   free_lists = &list;
   if (kPooling && !memory_on_trial) list.count = 0;

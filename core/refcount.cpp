@@ -2,9 +2,11 @@
 #include "lamella/core/refcount.h"
 
 #include <memory>
+#include <pthread.h>
 #include <utility>
 #include <vector>
 
+#include "lamella/core/check.h"
 #include "lamella/core/yield.h"
 
 namespace lamella {
@@ -22,22 +24,38 @@ void merge_all(RefCounted* first) {
 
 /// Marks the record dead when the thread ends; whoever releases an object of it from then on merges by
 /// itself.
+void end_record(ThreadRecord* record) {
+  drain(record);
+  this_thread_record = nullptr;
+  RefCounted* late;
+  {
+    std::lock_guard lock(record->mutex);
+    record->dead = true;
+    late = std::exchange(record->queue, nullptr);
+  }
+  merge_all(late);
+}
+
+thread_local constinit bool thread_is_ending = false;  // outlives what says so
 struct ThreadEnd {
   ThreadRecord* record = nullptr;
   ~ThreadEnd() {
-    if (!record) return;
-    drain(record);
-    this_thread_record = nullptr;
-    RefCounted* late;
-    {
-      std::lock_guard lock(record->mutex);
-      record->dead = true;
-      late = std::exchange(record->queue, nullptr);
-    }
-    merge_all(late);
+    thread_is_ending = true;
+    if (record) end_record(record);
   }
 };
 thread_local ThreadEnd thread_end;
+
+/// Of what is made later still, by destructors that run after ThreadEnd's: keys come after all of these.
+void end_late(void* record) { end_record(static_cast<ThreadRecord*>(record)); }
+pthread_key_t late_key() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    LAMELLA_CHECK(pthread_key_create(&made, end_late) == 0, Usage, "threads: the system has no key left");
+    return made;
+  }();
+  return key;
+}
 }  // namespace
 
 ThreadRecord* make_thread_record() {
@@ -50,7 +68,8 @@ ThreadRecord* make_thread_record() {
     registry.push_back(record.get());
   }
   records.fetch_add(1, std::memory_order_relaxed);
-  thread_end.record = record.get();
+  if (thread_is_ending) pthread_setspecific(late_key(), record.get());
+  else thread_end.record = record.get();
   return this_thread_record = record.release();
 }
 

@@ -167,7 +167,7 @@ struct Life {
   std::vector<uint32_t> words;  ///< an act each
   bool early, many, meets, keeps_rest, calls, views, draws;
 
-  explicit Life(Draw& d) : words(1 + d.below(6)) {
+  explicit Life(Draw& d) : words(2 + d.below(8)) {
     const uint32_t w = d.word();
     early = w & 1, many = w / 2 % 32 == 31, meets = w & 64, keeps_rest = w & 128;
     calls = w & 256, views = w & 512, draws = w & 1024;
@@ -329,6 +329,7 @@ Verdict threads_end_anywhere(Case& c) {
   std::vector<Life> lives;
   for (uint32_t k = 1 + c.draw.below(3); k > 0; --k) lives.emplace_back(c.draw);
   const bool at_once = c.draw.flag();
+  for (Life& life : lives) life.many &= !at_once;  // the others' families would count, too
   Stage stage(f, xs, want);
   std::string left;
   {

@@ -193,11 +193,10 @@ bool has_out_of_own_dtype(const Op& op) {
 /// and nothing written.
 Verdict written_into_argument(Case& c, const Op& form, const Case::Slot& slot) {
   Tensor plain;
-  if (status_of([&] { plain = plain_copy(call_boxed(c.op, c.args)[0]); }).raised) return Verdict::discard();
-  const Tensor x = c.at(slot);
-  if (plain.dtype() != x.dtype() || !std::ranges::equal(plain.sizes(), x.sizes())) return Verdict::discard();
-  const Tensor target = plain_copy(x);
+  const Tensor x = c.at(slot), target = plain_copy(x);
   Values args = c.with({slot}, {target});
+  if (status_of([&] { plain = plain_copy(call_boxed(c.op, args)[0]); }).raised) return Verdict::discard();
+  if (plain.dtype() != x.dtype() || !std::ranges::equal(plain.sizes(), x.sizes())) return Verdict::discard();
   args.insert(args.begin(), target);
   const Status s = status_of([&] { call_boxed(form, args); });
   std::string wrong = s.raised && s.code != ErrorCode::Overlap ? str(s) : "";
