@@ -1,14 +1,9 @@
-// Laws of the operator table: whatever was registered, pinned or taken back, calls run what a map says, and
-// who asks meanwhile gets a whole one.
-#include <atomic>
-#include <chrono>
+// The law of the operator table: whatever was registered, pinned or taken back, calls run what a map says.
 #include <map>
 #include <memory>
 #include <set>
-#include <thread>
 
 #include "lamella/core/generator.h"
-#include "lamella/verify/apart.h"
 #include "lamella/verify/laws_more.h"
 #include "lamella/verify/pass_on.h"
 #include "lamella/verify/runner.h"
@@ -177,112 +172,7 @@ Verdict table_is_a_map(Case& c) {
   return Verdict::fail(wrong + " after " + log, "  // " + c.op.name + ": " + log + "\n", 1);
 }
 
-constexpr std::string_view kWhole[] = {"whole_first", "whole_second", "whole_third"};
-
-void pass_argument(Frame& f) { f.results[0] = f.tensor(0); }
-
-void register_one(std::string_view name) {
-  const std::string schema = std::string(name) + "(Tensor x) -> Tensor";
-  OpTable::replace({.schema = std::string_view(schema),
-                    .shape = ShapeClass::Composite,
-                    .composite = pass_argument,
-                    .jvp = not_differentiable("a law's own operator"),
-                    .vjp = not_differentiable("a law's own operator"),
-                    .properties = kTestOnly,
-                    .samples = [](Draw&) -> Values { return {}; },
-                    .doc = "Its argument."});
-}
-
-/// Names come in the order in which they were registered, each with both of its forms.
-std::string unlike_whole(const OpTable& table, size_t least) {
-  if (table.size() < least) return format("a table of {} rows, expected at least {}", table.size(), least);
-  bool last = true;
-  for (const std::string_view name : kWhole) {
-    const Op* const base = table.find(name);
-    if (base && !last) return format("{} is there, and one that was registered before it is not", name);
-    last = base;
-    if (!base) continue;
-    for (const char* suffix : {"_", "_out"}) {
-      const Op* const form = table.find(std::string(name) + suffix);
-      if (!form || form->base != base) return format("{} is there without its form {}{}", name, name, suffix);
-    }
-  }
-  return "";
-}
-
-/// Threads that read as long as another one registers.
-std::string read_while_registered(uint32_t readers) {
-  const ScopedTable none(nullptr);
-  const OpTable* const before = &OpTable::current();
-  const size_t least = before->size();
-  std::atomic<bool> over{false};
-  std::vector<std::string> wrong(readers);
-  std::vector<std::thread> threads;
-  for (uint32_t k = 0; k < readers; ++k)
-    threads.emplace_back([&over, &text = wrong[k], least] {
-      size_t size = least;
-      while (text.empty() && !over.load(std::memory_order_acquire)) {
-        const OpTable& table = OpTable::current();
-        text = unlike_whole(table, size);
-        size = table.size();  // it never shrinks meanwhile
-        std::this_thread::yield();
-      }
-    });
-  std::string raised;
-  try {
-    for (const std::string_view name : kWhole) register_one(name);
-  } catch (const std::exception& e) { raised = e.what(); }
-  over.store(true, std::memory_order_release);
-  for (std::thread& t : threads) t.join();
-  if (raised.empty()) raised = unlike_whole(OpTable::current(), least + 9);
-  OpTable::take_back(before);
-  for (const std::string& text : wrong)
-    if (!text.empty()) return text;
-  return raised;
-}
-
-/// In a process that has no table yet, threads that ask at different moments of the first registration.
-Verdict first_table_is_whole(size_t rows) {
-  return check_apart(
-      [rows] {
-        const ScopedTable none(nullptr);
-        detail::published_table.store(nullptr, std::memory_order_release);
-        std::atomic<bool> begun{false};
-        std::vector<size_t> seen(3, rows);
-        std::vector<std::thread> threads;
-        for (size_t k = 0; k < seen.size(); ++k)
-          threads.emplace_back([&begun, &mine = seen[k], k] {
-            while (k > 0 && !begun.load(std::memory_order_acquire)) std::this_thread::yield();
-            begun.store(true, std::memory_order_release);
-            std::this_thread::sleep_for(std::chrono::microseconds(100 * k));
-            mine = OpTable::current().size();
-          });
-        for (std::thread& t : threads) t.join();
-        for (const size_t n : seen)
-          if (n < rows)
-            return Verdict::fail(
-                format("a thread that asks first of all, with others, sees {} operators of {}", n, rows));
-        return Verdict::pass(1);
-      },
-      10);
-}
-
-Verdict tables_are_whole(Case& c) {
-  static std::atomic<int> asked{
-      0};  // a process of its own takes as long as a hundred cases: the first has one
-  const uint32_t readers = 1 + c.draw.below(2);
-  std::string wrong = read_while_registered(readers);
-  if (wrong.empty() && asked.fetch_add(1) == 0) {
-    const ScopedTable none(nullptr);
-    const Verdict v = first_table_is_whole(OpTable::current().size());
-    wrong = v.message;
-  }
-  if (wrong.empty()) return Verdict::pass(1);
-  return Verdict::fail(wrong, "  // OpTable::current() on other threads while one registers\n", 1);
-}
-
 bool every_op(const Op&) { return true; }
-bool draws_numbers(const Op& op) { return op.has(kRandom) && op.schema.find("key") >= 0; }
 
 }  // namespace
 
@@ -295,16 +185,6 @@ void add_registry_laws(std::vector<Law>& laws) {
                   false,
                   every_op,
                   table_is_a_map});
-  laws.push_back(
-      {54,
-       "tables_are_whole",
-       "dispatch",
-       "Whoever asks for the table while operators are registered, for the first time or later, gets "
-       "one in which each has its forms, and those that were registered before it are.",
-       {.tame = true, .max_numel = 4},
-       false,
-       draws_numbers,
-       tables_are_whole});
 }
 
 }  // namespace lamella::verify
