@@ -354,6 +354,7 @@ Verdict numbers_fill(Case& c) {
     const Tensor like = zeros(sizes, d), wide = zeros({sizes[0], 2 * sizes[1]}, d);
     wrong = holds_another(n, full(sizes, s, d), like, "full");
     if (wrong.empty()) wrong = holds_another(n, full_like(like, s), like, "full_like");
+    if (wrong.empty()) wrong = holds_another(n, lamella::fill(like, s), like, "fill");
     if (wrong.empty()) wrong = holds_another(n, new_full(like, sizes, s), like, "new_full");
     const Tensor stepped = make_view_unchecked(wide, sizes, Dims{2 * sizes[1], 2}, 0);
     if (wrong.empty()) wrong = holds_another(n, fill_(stepped, s), like, "fill_");

@@ -181,7 +181,7 @@ void add_threshold_laws(std::vector<Law>& laws) {
        "value",
        "A line of more elements than 16 bits count gives the reference's results, exact ones bit by "
        "bit.",
-       {.max_numel = 2, .mixed = false},
+       {.dtypes = kIntegers | mask(DType::F32), .max_numel = 2, .mixed = false},
        true,
        has_long_lines,
        long_lines_as_reference});
