@@ -57,6 +57,16 @@ void store_drawn(Tensor& t, int64_t offset, uint64_t h) {
   if (h >> 40 & 1) return drawn::store(t, offset, awkward(h, real), second & 1 ? awkward(second, real) : 0);
   for (int part = 0; part < 1 + int(is_complex(d)); ++part) {
     const uint64_t bits = part ? second : h;
+    if ((bits >> 42 & 7) == 0) {  // NaN by one bit of its payload, which a narrower dtype may not have
+      static constexpr int kFraction[] = {10, 7, 23, 52};
+      const int fraction = kFraction[real == DType::F16    ? 0
+                                     : real == DType::BF16 ? 1
+                                     : real == DType::F32  ? 2
+                                                           : 3];
+      const uint64_t top = drawn::end_bits(real, 4) & ~(uint64_t{1} << (8 * itemsize(real) - 1));  // infinity
+      drawn::store_bits(t, offset, part, top | uint64_t{1} << (bits >> 45 & 63) % uint64_t(fraction));
+      continue;
+    }
     drawn::store_bits(t, offset, part, bits >> 41 & 1 ? drawn::hash(bits, 3) : drawn::end_bits(real, bits));
   }
 }
