@@ -239,6 +239,12 @@ Values arange_samples(Draw& d) {
     const int64_t step = last > 0 ? 3 : -3;  // up to an end of i64, or down to the other one
     return {Scalar(last - n * step), Scalar(last), Scalar(step)};
   }
+  if (d.options().version >= 10 && !d.options().exact && !d.options().tame && n > 0 && d.one_in(3)) {
+    if (is_floating(t))  // steps that are rounded, and pile up where they are added
+      return {Scalar(0.1), Scalar(0.1 + 0.3 * (double(n) - 0.25)), Scalar(0.3), t};
+    constexpr int64_t kBeyondDoubles = (int64_t{1} << 53) + 1;
+    if (t == DType::I64) return {Scalar(kBeyondDoubles), Scalar(kBeyondDoubles + 3 * n), Scalar(3)};
+  }
   if (d.flag()) return {Scalar(n), {}, {}, t};
   const bool down = !(is_integer(t) && !is_signed_integer(t)) && d.flag();
   const int64_t start = down ? 3 : d.range(0, 3), step = (down ? -1 : 1) * d.range(1, 3),
