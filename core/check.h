@@ -2,10 +2,16 @@
 // ours.
 #pragma once
 
+#include <concepts>
+#include <initializer_list>
+#include <memory>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <type_traits>
+
+#include "lamella/core/wording.h"
 
 namespace lamella {
 
@@ -36,44 +42,52 @@ enum class ErrorCode {
 };
 std::string_view name(ErrorCode code);
 
-/// Every failure of the library. what() is one sentence, then the live transforms, innermost first.
+/// Every failure of the library, as a value. what() is one sentence, "OP: TEXT", then the live transforms,
+/// innermost first.
 class Error : public std::runtime_error {
  public:
-  Error(ErrorCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  struct Parts {
+    std::string op;        ///< the operator or function that refuses; "" where it is not known
+    std::string argument;  ///< its argument that the text is about; "" where it is about none, or several
+    std::string text;      ///< the sentence behind the colon
+    std::string levels;    ///< "\n  under: vmap#2 (size 8) of grad#1", or ""
+  };
+  Error(ErrorCode code, const std::string& text) : Error(code, Parts{{}, {}, text, {}}) {}
+  Error(ErrorCode code, Parts parts);
   ErrorCode code() const { return code_; }
+  const std::string& op() const { return parts_->op; }
+  const std::string& argument() const { return parts_->argument; }
+  const std::string& text() const { return parts_->text; }
+  const std::string& levels() const { return parts_->levels; }
+  /// The same refusal by another operator, which runs this one for its caller.
+  Error by(std::string_view op) const;
+  /// The same, of what the operator had run: its own name, if it has one, stays in the text.
+  Error within(std::string_view op) const;
+  /// With more to say behind it.
+  Error noted(std::string_view more) const;
 
  private:
   ErrorCode code_;
+  std::shared_ptr<const Parts> parts_;  ///< copies of an exception may not fail
 };
 
 namespace detail {
-/// Set by dispatch: describes the live transforms; appended to every message.
+/// Set by dispatch: describes the live transforms; part of every error.
 extern std::string (*error_context)();
-[[noreturn]] void raise(ErrorCode code, std::string text);
+[[noreturn]] void raise(ErrorCode code, Error::Parts parts);
+[[noreturn]] void raise(ErrorCode code, const Wording& wording, std::initializer_list<Shown> shown);
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
-
-inline void format_rest(std::ostringstream& out, std::string_view text) { out << text; }
-template <class A, class... Rest>
-void format_rest(std::ostringstream& out, std::string_view text, const A& a, const Rest&... rest) {
-  const size_t hole = text.find("{}");
-  out << text.substr(0, hole);
-  if (hole == std::string_view::npos) return;
-  out << a;
-  format_rest(out, text.substr(hole + 2), rest...);
-}
 }  // namespace detail
 
-/// Replaces each {} by the next argument, written with operator<<.
-template <class... A> std::string format(std::string_view text, const A&... a) {
-  std::ostringstream out;
-  out << std::boolalpha;
-  detail::format_rest(out, text, a...);
-  return std::move(out).str();
+/// Replaces each {} by the next argument, written with operator<<. Their counts are compared when it is
+/// compiled.
+template <class... A> std::string format(FormatOf<A...> text, const A&... a) {
+  return detail::filled(text, {detail::shown(a)...});
 }
 
 template <class... A>
-[[noreturn, gnu::cold, gnu::noinline]] void fail(ErrorCode code, std::string_view text, const A&... a) {
-  detail::raise(code, format(text, a...));
+[[noreturn, gnu::cold, gnu::noinline]] void fail(ErrorCode code, FormatOf<A...> text, const A&... a) {
+  detail::raise(code, text, {detail::shown(a)...});
 }
 
 }  // namespace lamella

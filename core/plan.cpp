@@ -55,6 +55,10 @@ void coalesce(IterPlan& p) {
 thread_local constinit int usual_rank = IterPlan::kMaxDims;  // -1 while plans are watched
 thread_local constinit PlanWatcher plan_watcher = nullptr;
 
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_operands(size_t n) {
+  fail(ErrorCode::Usage, "a loop through {} tensors, expected at most {}", n, kMaxPlanOperands);
+}
+
 IterPlan watched_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
   LAMELLA_CHECK(rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", rank,
                 IterPlan::kMaxDims);
@@ -79,7 +83,8 @@ WatchPlans::~WatchPlans() {
 IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
   if (rank > usual_rank) [[unlikely]]
     return watched_plan(operands, rank, sizes);
-  LAMELLA_ASSERT(operands.size() <= size_t(IterPlan::kMaxOperands));
+  if (operands.size() > size_t(kMaxPlanOperands)) [[unlikely]]
+    refuse_operands(operands.size());
   IterPlan p;
   p.given_rank = rank;
   p.operands = int(operands.size());
@@ -105,7 +110,8 @@ IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_
 IterPlan make_plan(std::span<const View> outs, std::span<const View> ins) {
   PlanOperand operands[IterPlan::kMaxOperands];
   int count = 0;
-  LAMELLA_ASSERT(outs.size() + ins.size() <= size_t(IterPlan::kMaxOperands));
+  if (outs.size() + ins.size() > size_t(kMaxPlanOperands)) [[unlikely]]
+    refuse_operands(outs.size() + ins.size());
   for (const View& v : outs) operands[count++] = {v.as<char>(), v.strides, itemsize(v.dtype)};
   for (const View& v : ins) operands[count++] = {v.as<char>(), v.strides, itemsize(v.dtype)};
   const View& shape = outs.empty() ? ins[0] : outs[0];

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 
+#include "lamella/core/limits.h"
 #include "lamella/core/view.h"
 
 namespace lamella {
@@ -21,8 +22,8 @@ struct PlanOperand {
 /// first operand, the output, decides) and neighbours that form one run in every operand are merged. Lives on
 /// the stack, never allocates.
 struct IterPlan {
-  static constexpr int kMaxDims = 64;
-  static constexpr int kMaxOperands = 5;
+  static constexpr int kMaxDims = lamella::kMaxDims;
+  static constexpr int kMaxOperands = kMaxPlanOperands;
 
   int rank = 0;        ///< dims left after merging; sizes[0] is valid (1) even when this is 0
   int given_rank = 0;  ///< dims before
@@ -39,8 +40,7 @@ struct IterPlan {
   bool packed(int operand) const { return sizes[0] == 1 || strides[operand][0] == itemsize[operand]; }
 };
 
-/// REQUIRES: every operand has `rank` strides; at most kMaxOperands operands. Fails with Shape beyond
-/// kMaxDims.
+/// REQUIRES: every operand has `rank` strides. Errors: shape beyond kMaxDims, usage beyond kMaxOperands.
 IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes);
 /// REQUIRES: all views have equal sizes.
 IterPlan make_plan(std::span<const View> outs, std::span<const View> ins);

@@ -7,6 +7,7 @@
 
 #include "lamella/core/family.h"
 #include "lamella/core/guard.h"
+#include "lamella/core/limits.h"
 
 namespace lamella {
 
@@ -271,14 +272,14 @@ Dims contiguous_strides(Ints sizes) {
 }
 
 int64_t checked_numel(Ints sizes, const char* op) {
-  LAMELLA_CHECK(sizes.size() <= 64, Shape, "{}: size has {} entries, expected at most 64 dims", op,
-                sizes.size());
+  LAMELLA_CHECK(sizes.size() <= kMaxDims, Shape, "{}: size has {} entries, expected at most {} dims", op,
+                sizes.size(), kMaxDims);
   int64_t span = 1;
   int64_t numel = 1;
   for (const int64_t s : sizes) {
     LAMELLA_CHECK(s >= 0, Shape, "{}: size = {} has a negative entry; expected sizes >= 0", op, Dims(sizes));
     const bool over = __builtin_mul_overflow(span, std::max<int64_t>(s, 1), &span);
-    LAMELLA_CHECK(!over && span <= (int64_t{1} << 58), Overflow,
+    LAMELLA_CHECK(!over && span <= kMaxNumel, Overflow,
                   "{}: size = {} has more elements than memory can hold; expected at most 2^58", op,
                   Dims(sizes));
     numel *= s;
@@ -434,7 +435,7 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, D
   }
   // Strides over one element or none lead nowhere, but views of this view multiply and add them.
   LAMELLA_CHECK(
-      reach < __int128{1} << 58, Overflow,
+      reach < kMaxNumel, Overflow,
       "view: sizes {}, strides {} at offset {}; expected strides that reach less than 2^58 elements",
       Dims(sizes), Dims(strides), offset);
   const Tensor out = make_view_unchecked(base, sizes, strides, offset, dtype);

@@ -98,11 +98,14 @@ class Tensor {
 
   bool defined() const { return bool(impl_); }
   TensorImpl* impl() const { return impl_.get(); }
+  /// REQUIRES of these, as of the views and aliases below: a defined tensor. They are read millions of times
+  /// a second. Operators, data(), item() and to_vector() refuse an undefined one.
   int rank() const { return impl_->rank; }
   Ints sizes() const { return {impl_->sizes(), impl_->rank}; }
   Ints strides() const { return {impl_->strides(), impl_->rank}; }
-  int64_t size(int d) const { return impl_->sizes()[d < 0 ? d + impl_->rank : d]; }
-  int64_t stride(int d) const { return impl_->strides()[d < 0 ? d + impl_->rank : d]; }
+  /// Of dim d, negative from the end. Errors: dim_out_of_range, undefined.
+  int64_t size(int d) const { return impl(d, "size")->sizes()[d < 0 ? d + impl_->rank : d]; }
+  int64_t stride(int d) const { return impl(d, "stride")->strides()[d < 0 ? d + impl_->rank : d]; }
   int64_t numel() const { return impl_->numel; }
   DType dtype() const { return impl_->dtype; }
   Device device() const { return impl_->device; }
@@ -128,6 +131,14 @@ class Tensor {
 #include "lamella/core/tensor_methods.inc"
 
  private:
+  /// Not null, and with a dim d.
+  const TensorImpl* impl(int d, const char* asked) const {
+    const int rank = impl_ ? impl_->rank : 0;
+    if (unsigned(d < 0 ? d + rank : d) >= unsigned(rank)) [[unlikely]]
+      refuse_dim(d, asked);
+    return impl_.get();
+  }
+  [[noreturn, gnu::cold]] void refuse_dim(int d, const char* asked) const;
   void* checked_data(DType wanted) const;
   Ref<TensorImpl> impl_;
 };

@@ -47,6 +47,12 @@ void print_values(std::ostringstream& out, const Tensor& t, int dim, int64_t off
 }
 }  // namespace
 
+void Tensor::refuse_dim(int d, const char* asked) const {
+  LAMELLA_CHECK(impl_, Undefined, "{}: the tensor is undefined; expected a defined one", asked);
+  fail(ErrorCode::DimOutOfRange, "{}: dim = {} is out of range for {}; expected {} <= dim < {}", asked, d,
+       *this, -rank(), rank());
+}
+
 Scalar Tensor::item_scalar() const {
   LAMELLA_CHECK(impl_, Undefined, "item: the tensor is undefined; expected a defined one");
   LAMELLA_CHECK(numel() == 1, Shape, "item: got {}, expected a tensor with one element", *this);

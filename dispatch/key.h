@@ -7,6 +7,7 @@
 #include <string>
 
 #include "lamella/core/device.h"
+#include "lamella/core/limits.h"
 
 namespace lamella {
 
@@ -15,8 +16,8 @@ namespace lamella {
 /// decides.
 inline constexpr int kAutogradKey = 15;
 inline constexpr int kFirstLevelKey = 16;
-inline constexpr int kMaxLevels = 48;
 inline constexpr int kKeyCount = 64;
+static_assert(kFirstLevelKey + kMaxLevels == kKeyCount);
 
 struct KeySet {
   uint64_t bits = 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "lamella/core/limits.h"
 #include "lamella/core/view.h"
 #include "lamella/dispatch/rule.h"
 #include "lamella/dispatch/schema.h"
@@ -184,9 +185,6 @@ struct BoundFormula {
   Tensor (*hidden)(const RuleArgs&) = nullptr;  ///< vjp: elements the input has no part in
   bool linear = false;                          ///< jvp: apply the operator itself to the tangent
 };
-
-inline constexpr size_t kMaxArity = 12;  ///< parameters of an operator
-inline constexpr int kMaxResults = 4;
 
 using Cell = void (*)(Frame&, int key);
 

@@ -3,11 +3,11 @@
 
 #include <charconv>
 
+#include "lamella/core/limits.h"
+
 namespace lamella {
 
 namespace {
-constexpr size_t kMaxSchema = 4096;  // longer text is refused before it is scanned
-
 class Scanner {
  public:
   explicit Scanner(std::string_view text) : text_(text) {}
@@ -128,6 +128,7 @@ int Schema::find(std::string_view param) const {
 }
 
 Schema parse_schema(std::string_view text) {
+  // Before it is scanned.
   LAMELLA_CHECK(text.size() <= kMaxSchema, Schema, "schema: got {} characters, expected at most {}",
                 text.size(), kMaxSchema);
   Scanner in(text);

@@ -18,7 +18,7 @@ struct BatchCall {
   const Frame& logical;               ///< the same call as the user made it: sizes() are logical
   Tensor* results;
   Tensors* list;
-  bool mapped[4] = {true, true, true, true};  ///< per result
+  bool mapped[kMaxResults] = {true, true, true, true};  ///< per result
 
   static constexpr int kNotMapped = -1;
   bool is_mapped(int i) const { return dims[i] != kNotMapped; }

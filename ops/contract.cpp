@@ -60,8 +60,8 @@ struct Lifted {
   explicit Lifted(const Tensor& t) : view(t.view_of()) {
     const int first = t.rank() == 3 ? 0 : 1;
     for (int d = 0; d < t.rank(); ++d) {
-      sizes[first + d] = t.size(d);
-      strides[first + d] = t.stride(d);
+      sizes[first + d] = view.sizes[d];
+      strides[first + d] = view.strides[d];
     }
     view.rank = 3;
     view.sizes = sizes;

@@ -23,11 +23,11 @@ int64_t from_front(const Frame& f, int64_t dim, int64_t rank) {
 
 /// The product of sizes, of which no empty one hides that the others are too large.
 int64_t elements(const Frame& f, Ints sizes) {
-  require(f, sizes.size() <= 64, ErrorCode::Shape);
+  require(f, sizes.size() <= size_t(kMaxDims), ErrorCode::Shape);
   __int128 span = 1, count = 1;
   for (const int64_t s : sizes) {
     span *= s > 1 ? s : 1;
-    require(f, span <= __int128(1) << 58, ErrorCode::Overflow);
+    require(f, span <= kMaxNumel, ErrorCode::Overflow);
     count *= s;
   }
   return int64_t(count);

@@ -47,7 +47,8 @@ Dims broadcast(const Frame& frame, std::span<const Tensor* const> tensors) {
   for (const Tensor* t : tensors) {
     const int shift = rank - t->rank();
     for (int d = 0; d < t->rank(); ++d) {
-      const int64_t s = t->size(d);
+      const int64_t s = of[size_t(d)];
+    const Ints of = t->sizes();
       int64_t& out = sizes[d + shift];
       LAMELLA_CHECK(s == out || s == 1 || out == 1, Broadcast,
                     "{}: sizes do not broadcast at dim {}: got {}; expected equal sizes or 1", op_name(frame),

@@ -81,7 +81,8 @@ void infer_extreme(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype",
                 op_name(f), x);
-  LAMELLA_CHECK(x.rank() <= 64, Shape, "{}: x has rank {}, expected at most 64", op_name(f), x.rank());
+  LAMELLA_CHECK(x.rank() <= kMaxDims, Shape, "{}: x has rank {}, expected at most {}", op_name(f), x.rank(),
+                kMaxDims);
   infer_reduce(f, out, x.dtype(), x.dtype());
   check_choice(f, out);
 }

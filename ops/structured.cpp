@@ -34,7 +34,7 @@ View broadcast_view(const Tensor& t, Ints sizes, Dims& strides) {
 void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call) {
   try {
     kernel(call);
-  } catch (const Error& e) { throw Error(e.code(), op_name(frame) + ": " + e.what()); }
+  } catch (const Error& e) { throw e.within(op_name(frame)); }
 }
 
 void run(const Launch& l, std::span<const View> outs, std::span<const View> ins, Ints ints,
@@ -283,8 +283,8 @@ void view_cell(Frame& f, int key) {
   check_args(f, key);
   const Tensor& x = f.tensor(f.op->tensor_params[0]);
   const Geometry g = f.op->view(f, {x.sizes(), x.strides(), x.impl()->offset});
-  LAMELLA_CHECK(g.sizes.size() <= 64, Shape, "{}: {} is {}; expected a result of at most 64 dims", op_name(f),
-                arg_name(f, f.op->tensor_params[0]), x);
+  LAMELLA_CHECK(g.sizes.size() <= kMaxDims, Shape, "{}: {} is {}; expected a result of at most {} dims",
+                op_name(f), arg_name(f, f.op->tensor_params[0]), x, kMaxDims);
   std::construct_at(f.results,  // an empty slot, as every result's before a call
                     make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype())));
   if (!f.op->vjp.empty() && follows(x)) return Family::join(f.results[0], Family::of(x));

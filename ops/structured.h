@@ -31,9 +31,8 @@ template <class F> void under_own_name(const Frame& f, std::string_view other, F
   try {
     run();
   } catch (const Error& e) {
-    const std::string_view text = e.what();
-    if (!text.starts_with(std::string(other) + ":")) throw;
-    throw Error(e.code(), f.op->base->name + std::string(text.substr(other.size())));
+    if (e.op() != other) throw;
+    throw e.by(f.op->base->name);
   }
 }
 

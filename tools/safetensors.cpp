@@ -24,8 +24,8 @@ constexpr FileDType kFileDTypes[] = {
     {"I8", DType::I8},     {"I16", DType::I16}, {"I32", DType::I32}, {"I64", DType::I64}, {"F16", DType::F16},
     {"BF16", DType::BF16}, {"F32", DType::F32}, {"F64", DType::F64}};
 
-template <class... A> [[noreturn]] void malformed(std::string_view text, const A&... a) {
-  fail(ErrorCode::Value, "safetensors: " + std::string(text), a...);
+template <class... A> [[noreturn]] void malformed(FormatOf<A...> text, const A&... a) {
+  fail(ErrorCode::Value, "safetensors: {}", format(text, a...));
 }
 
 DType parse_file_dtype(const std::string& tensor, const std::string& text) {

@@ -145,7 +145,7 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
          n.op->name, n.op->schema.params[edge.input].name, place_text(*e, ct), recorded_by(n));
   }
 
-  void failed(Node& n, const Error& e) override { throw Error(e.code(), e.what() + recorded_by(n)); }
+  void failed(Node& n, const Error& e) override { throw e.noted(recorded_by(n)); }
 
   std::string writer_of(const Tensor& t, uint32_t version) override {
     if (!t.impl()->storage) return "";

@@ -284,7 +284,7 @@ class Backward {
       const Edge& e = n.edges()[i];
       const BoundFormula* formula = n.op->vjp_of(e.input);
       if (!formula) continue;
-      LAMELLA_ASSERT(formula->saves.size() <= size_t(kMaxSaves));
+      LAMELLA_ASSERT(formula->saves.size() <= kMaxSaves);
       Ints ints[kMaxSaves];
       const void* pointers[kMaxSaves];
       for (size_t k = 0; k < formula->saves.size(); ++k)

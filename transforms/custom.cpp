@@ -69,9 +69,9 @@ class Custom {
 
   Tensors run(const Tensors& xs) {
     Tensors results = values_and_residuals(xs);
-    LAMELLA_CHECK(results.size() <= 255, Value,
-                  "{}: the function gave {} values and residuals, expected at most 255", name_,
-                  results.size());
+    LAMELLA_CHECK(results.size() <= kMaxCustomResults, Value,
+                  "{}: the function gave {} values and residuals, expected at most {}", name_, results.size(),
+                  kMaxCustomResults);
     return results;
   }
   /// `all`: arguments, results, then directions of either.

@@ -7,11 +7,11 @@
 namespace lamella {
 
 FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
-  LAMELLA_ASSERT(formula.saves.size() <= size_t(kMaxSaves));
+  LAMELLA_ASSERT(formula.saves.size() <= kMaxSaves);
   int n_sizes = 0;
   for (size_t i = 0; i < formula.saves.size(); ++i) {
     const BoundSave s = formula.saves[i];
-    LAMELLA_ASSERT(s.kind != BoundSave::SizesOf || n_sizes < kMaxSizes);
+    LAMELLA_ASSERT(s.kind != BoundSave::SizesOf || n_sizes < int(kMaxSavedSizes));
     if (s.kind == BoundSave::Argument || s.kind == BoundSave::MetaOf) pointers_[i] = f.args[s.index];
     else if (s.kind == BoundSave::Result && gives_list(f)) pointers_[i] = &(list_ = TensorSpan(*f.list));
     else if (s.kind == BoundSave::Result) pointers_[i] = &f.results[s.index];

@@ -89,15 +89,13 @@ void Node::destroy(Node* node) {
 }
 
 namespace {
-constexpr int kMaxSaved = 16;
-
 struct SavePlan {
-  BoundSave what[kMaxSaved];
+  BoundSave what[kMaxSavedByNode];
   int n = 0;
   void add(BoundSave s) {
     for (int i = 0; i < n; ++i)
       if (what[i].kind == s.kind && what[i].index == s.index) return;
-    LAMELLA_ASSERT(n < kMaxSaved);
+    LAMELLA_ASSERT(size_t(n) < kMaxSavedByNode);
     what[n++] = s;
   }
 };

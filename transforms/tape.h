@@ -225,8 +225,6 @@ Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangent
 /// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
 Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);
 
-inline constexpr int kMaxSaves = 6, kMaxSizes = 2;  ///< of one formula
-
 /// Saved values as formulas receive them, straight from a frame.
 class FrameSaves {
  public:
@@ -235,7 +233,7 @@ class FrameSaves {
 
  private:
   const void* pointers_[kMaxSaves];
-  Ints ints_[kMaxSizes];
+  Ints ints_[kMaxSavedSizes];
   DType dtypes_[kMaxSaves];
   TensorSpan list_;
 };

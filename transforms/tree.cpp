@@ -32,10 +32,10 @@ void raise_tree_size(const TreePath& path, size_t got, size_t expected) {
 }
 
 void raise_tree_key(const TreePath& path, std::string_view key, bool missing) {
-  const char* const text =
-      missing ? "tree: {} has no key \"{}\"; expected the keys of the tree beside it"
-              : "tree: {} has the key \"{}\", which the tree beside it has not; expected its keys";
-  fail(ErrorCode::Shape, text, path, key);
+  if (missing)
+    fail(ErrorCode::Shape, "tree: {} has no key \"{}\"; expected the keys of the tree beside it", path, key);
+  fail(ErrorCode::Shape, "tree: {} has the key \"{}\", which the tree beside it has not; expected its keys",
+       path, key);
 }
 void raise_dims_size(std::string_view what, const TreePath& path, size_t got, size_t expected) {
   fail(ErrorCode::MappedSize, "vmap: {} for {} has size {}; expected {}, or one dim for all of it", what,

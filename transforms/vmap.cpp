@@ -16,10 +16,20 @@ namespace lamella {
 
 namespace {
 
+/// NOTE: [tries] An error below a level speaks of the batch, or of other operators: the level makes the call
+/// again, in another way that finds the words of a lane. Were every level to do so under another one that
+/// will, n levels would make 2^n calls. So a call whose error will be found again is a try: what levels below
+/// raise in it they raise at once. n levels make at most two tries each, and the lanes up to the first that
+/// raises.
+thread_local constinit bool trying = false;
+struct Trying {
+  Trying() { trying = true; }
+  ~Trying() { trying = false; }
+};
+
 thread_local bool force_loop = false;
 thread_local int64_t fallbacks = 0;
 constexpr int kNotMapped = BatchCall::kNotMapped;
-constexpr int kMaxRank = 64;
 
 struct VmapWrapper : Wrapper {
   int dim = 0;  ///< of the mapped dim in `value`
@@ -146,7 +156,7 @@ class Vmap final : public Interpreter {
     const Op& op = *f.op;
     const size_t n = op.straight;
     if (n == 0 || force_loop) return false;
-    const void* args[8];
+    const void* args[kMaxStraightArity];
     std::copy_n(f.args, op.schema.params.size(), args);
     const TensorImpl* mapped = nullptr;
     for (size_t i = 0; i < n; ++i) {
@@ -165,9 +175,8 @@ class Vmap final : public Interpreter {
     if (!mapped) return false;
     Tensor result;
     Frame lower{&op, args, &result};
-    try {
-      lamella::call(lower);
-    } catch (const Error&) { return false; }  // the long way raises it in the shapes of a lane
+    if (!tried([&] { lamella::call(lower); }))
+      return false;  // the long way raises it in the shapes of a lane
     // Without elements every tensor counts as contiguous, whatever its strides say.
     const bool same = mapped->contiguous && result.numel() > 0 && result.is_contiguous();
     f.results[0] = same ? wrap_as(std::move(result), *mapped) : wrap_result(std::move(result));
@@ -197,12 +206,13 @@ class Vmap final : public Interpreter {
     if (op.shape != ShapeClass::Dynamic)
       ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
     for (const Shape& out : logical.outs) check_rank(op, out.sizes.size());
-    try {
+    // A rule speaks of other operators and of the batch; a lane's own words are better.
+    const bool lanes_say = op.has(kValueErrors) && size_ > 0 && op.schema.result_kind == ResultKind::Tensors;
+    if (!lanes_say || trying) {
       rule(call);
-    } catch (const Error&) {
-      // A rule speaks of other operators and of the batch; a lane's own words are better.
-      if (op.has(kValueErrors) && size_ > 0 && op.schema.result_kind == ResultKind::Tensors) lanes(call);
-      throw;
+    } else if (!tried([&] { rule(call); })) {
+      lanes(call);
+      rule(call);  // no lane raises: nobody else has words for it
     }
     for (int k = 0; k < op.schema.n_results; ++k)
       f.results[k] = call.mapped[k] ? wrap_result(results[k]) : results[k];
@@ -210,11 +220,24 @@ class Vmap final : public Interpreter {
       for (const Tensor& t : list) f.list->push_back(wrap_result(t));
   }
 
+  /// Whether `f` raised no error. In a try it does raise it.
+  template <class F> static bool tried(F&& f) {
+    if (trying) {
+      f();
+      return true;
+    }
+    const Trying scope;
+    try {
+      f();
+      return true;
+    } catch (const Error&) { return false; }
+  }
+
   /// Tensors have 64 dims at most, and one of them is the mapped one.
   static void check_rank(const Op& op, int rank) {
-    LAMELLA_CHECK(rank < kMaxRank, Shape,
+    LAMELLA_CHECK(rank < kMaxDims, Shape,
                   "{}: its result has {} dims in a lane; expected at most {}, for the mapped dim counts too",
-                  op.base->name, rank, kMaxRank - 1);
+                  op.base->name, rank, kMaxDims - 1);
   }
 
   void rule(BatchCall& call) {

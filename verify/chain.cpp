@@ -75,8 +75,7 @@ void write(const Op& op, const Values& args, const Tensor& base) {
     call_boxed(op, args);
   } catch (const Error& e) {
     if (e.code() == ErrorCode::Level && (levels_of(args) & ~levels_of({base})) == 0)
-      fail(ErrorCode::Internal,
-           "a write was refused, though all levels know the tensor: " + std::string(e.what()));
+      fail(ErrorCode::Internal, "a write was refused, though all levels know the tensor: {}", e.what());
     throw;
   }
 }

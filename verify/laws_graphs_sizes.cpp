@@ -199,11 +199,11 @@ Verdict graphs_of_any_size(Case& c) {
           format("  // the last root behind {} nodes {}, its cotangent divided by 8: {}\n", extension.n,
                  extension.wide ? "side by side" : "one after the other", base ? "backward" : "vjp") +
           "  Tensor y = roots.back();\n" +
-          format(extension.wide ? "  Tensors parts(1, y);\n  for (int i = 0; i < {}; ++i) parts.push_back(i "
-                                  "% 3 ? y * 1 : neg(neg(y)));\n"
-                                  "  y = sum(stack(parts, 0), Dims{0});\n"
-                                : "  for (int i = 0; i < {}; ++i) y = y + roots.back();\n",
-                 extension.n) +
+          (extension.wide ? format("  Tensors parts(1, y);\n  for (int i = 0; i < {}; ++i) parts.push_back(i "
+                                   "% 3 ? y * 1 : neg(neg(y)));\n"
+                                   "  y = sum(stack(parts, 0), Dims{0});\n",
+                                   extension.n)
+                          : format("  for (int i = 0; i < {}; ++i) y = y + roots.back();\n", extension.n)) +
           "  backward(y, ones_like(y));\n  for (const Tensor& x : leaves) std::cout << str(grad_of(x)) << "
           "'\\n';\n",
       1);
