@@ -60,7 +60,8 @@ if(TARGET lamella_program)
   endif()
   if(Python3_FOUND)
     # All are given the folder of the plug-ins; one that lacks a program here ends with 77.
-    foreach(name_and_script IN ITEMS reports:report reports--browser:browser usage:usage mpi:mpi)
+    foreach(name_and_script IN ITEMS reports:report reports--browser:browser usage:usage mpi:mpi
+        plugins:plugin)
       string(REGEX MATCH "^(.*):(.*)$" matched ${name_and_script})
       set(script ${CMAKE_MATCH_2})
       add_test(NAME ${CMAKE_MATCH_1}

@@ -187,6 +187,12 @@ struct BoundFormula {
 };
 
 using Cell = void (*)(Frame&, int key);
+/// See OpTable::set.
+struct SetCell {
+  int key = 0;
+  Cell cell = nullptr;
+  std::string_view name, origin;
+};
 
 /// One row of the operator table. Immutable once published; a mutant is a copy with something replaced.
 struct Op {
@@ -219,6 +225,8 @@ struct Op {
   uint8_t straight = 0;
   AtKinks at_kinks = AtKinks::Unstated;
   Cell cells[kKeyCount] = {};  ///< total: holes hold the cell that explains them
+  std::string_view origin;     ///< who defined it: "" the library, else a plug-in's file. Lives for good.
+  std::vector<SetCell> set;    ///< cells that were set by hand: they stand whatever the definition gives
 
   bool has(Property p) const { return properties & p; }
   bool is_view() const { return view != nullptr; }

@@ -7,6 +7,7 @@
 #include <type_traits>
 
 #include "lamella/dispatch/frame.h"
+#include "lamella/dispatch/schema.h"
 
 namespace lamella {
 
@@ -23,9 +24,16 @@ struct RuleArgs {
   const void* const* saved;  ///< by the conventions of frames
 };
 
+/// What a formula's parameter can be given, in a schema's words.
+struct Takes {
+  ParamKind kind = ParamKind::Tensor;
+  bool none = false;  ///< and None
+};
+
 struct Formula {
   std::string_view input;
   std::vector<std::string_view> saves;
+  std::vector<Takes> takes;                  ///< as many as `saves`
   Tensor (*one)(const RuleArgs&) = nullptr;  ///< one result
   Tensors (*many)(const RuleArgs&) =
       nullptr;  ///< list inputs of a vjp; operators with several results in a jvp
@@ -60,6 +68,37 @@ template <class T> decltype(auto) from_frame(const void* p) {
   }
 }
 
+/// The kinds whose values from_frame reads as a T.
+template <class T> consteval Takes takes() {
+  constexpr auto is = []<class... U>(std::type_identity<U>...) { return (std::is_same_v<T, U> || ...); };
+  constexpr auto any = []<class U>(std::type_identity<U>) {
+    return std::is_same_v<T, U> || std::is_same_v<T, std::optional<U>>;
+  };
+  constexpr bool none =
+      !std::is_same_v<T, TensorSpan> && !std::is_same_v<T, Ints> &&
+      !is(std::type_identity<int64_t>{}, std::type_identity<double>{}, std::type_identity<bool>{},
+          std::type_identity<Scalar>{}, std::type_identity<DType>{}, std::type_identity<FunctionRef>{});
+  if constexpr (std::is_same_v<T, Tensor>) return {ParamKind::Tensor, none};
+  else if constexpr (std::is_same_v<T, TensorSpan>) return {ParamKind::TensorList, none};
+  else if constexpr (any(std::type_identity<int64_t>{})) return {ParamKind::Int, none};
+  else if constexpr (any(std::type_identity<Ints>{})) return {ParamKind::Ints, none};
+  else if constexpr (any(std::type_identity<double>{})) return {ParamKind::Float, none};
+  else if constexpr (std::is_same_v<T, bool>) return {ParamKind::Bool, none};
+  else if constexpr (std::is_same_v<T, Scalar>) return {ParamKind::Scalar, none};
+  else if constexpr (any(std::type_identity<DType>{})) return {ParamKind::DType, none};
+  else if constexpr (std::is_same_v<T, std::string_view>) return {ParamKind::String, none};
+  else {
+    static_assert(std::is_same_v<T, FunctionRef>,
+                  "a formula takes Tensor, TensorSpan, int64_t, Ints, double, bool, Scalar, DType, "
+                  "std::string_view or FunctionRef, or std::optional of int64_t, Ints, double or DType");
+    return {ParamKind::Function, none};
+  }
+}
+template <class Args, size_t... I> std::vector<Takes> takes_from(std::index_sequence<I...>, size_t first) {
+  const Takes all[] = {takes<std::tuple_element_t<I, Args>>()..., {}};
+  return {all + first, all + sizeof...(I)};
+}
+
 template <class F> struct Thunk {
   using S = signature<F>;
   using Args = typename S::args;
@@ -77,10 +116,11 @@ template <class F> struct Thunk {
 /// The formula for `input`. Error schema, when the operator is added, if a name does not exist or the counts
 /// differ.
 template <class F> Formula wrt(std::string_view input, std::vector<std::string_view> saved, F) {
-  Formula out{input, std::move(saved)};
-  LAMELLA_CHECK(out.saves.size() + 1 == std::tuple_size_v<typename detail::signature<F>::args>, Schema,
-                "wrt(\"{}\"): the formula takes {} values, saves() names {}", input,
-                std::tuple_size_v<typename detail::signature<F>::args> - 1, out.saves.size());
+  using Args = typename detail::signature<F>::args;
+  constexpr size_t n = std::tuple_size_v<Args>;
+  Formula out{input, std::move(saved), detail::takes_from<Args>(std::make_index_sequence<n>{}, 1)};
+  LAMELLA_CHECK(out.saves.size() + 1 == n, Schema,
+                "wrt(\"{}\"): the formula takes {} values, saves() names {}", input, n - 1, out.saves.size());
   if constexpr (std::is_same_v<typename detail::signature<F>::result, Tensor>)
     out.one = detail::Thunk<F>::call;
   else out.many = detail::Thunk<F>::call;

@@ -5,11 +5,13 @@
 #include <atomic>
 #include <mutex>
 #include <set>
+#include <utility>
 
 #include "lamella/core/yield.h"
 #include "lamella/dispatch/bind.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
+#include "lamella/dispatch/validate.h"
 
 namespace lamella {
 
@@ -26,6 +28,16 @@ std::vector<RegisterAll>& registered_above() {  // by static initialisers of oth
 }
 std::recursive_mutex table_mutex;
 OpTable* under_construction = nullptr;  // while the built-in operators are added
+thread_local constinit std::string_view current_origin;
+std::vector<Column>& taken_columns() {
+  static std::vector<Column> all = {
+      {Device::CPU, "cpu", ""}, {Device::Reference, "reference", ""}, {Device::Meta, "meta", ""}};
+  return all;
+}
+
+std::string origin_str(std::string_view origin) {
+  return origin.empty() ? std::string("the library") : format("plug-in \"{}\"", origin);
+}
 
 void level_cell(Frame& frame, int key) {
   Transform* transform = dispatch_state.levels[key - kFirstLevelKey].transform;
@@ -123,23 +135,6 @@ void fill_cells(Op& op) {
   op.cells[int(Device::Meta)] = op.view || op.form != OpForm::Functional ? backend : class_hooks.meta;
 }
 
-BoundSave bind_save(const Op& op, std::string_view text) {
-  const auto number = [](std::string_view digits) { return uint8_t(digits.empty() ? 0 : digits[0] - '0'); };
-  if (text.substr(0, 6) == "result") return {BoundSave::Result, number(text.substr(6))};
-  auto kind = BoundSave::Argument;
-  if (text.ends_with(".sizes")) kind = BoundSave::SizesOf;
-  if (text.ends_with(".dtype")) kind = BoundSave::DTypeOf;
-  if (text.ends_with(".meta")) kind = BoundSave::MetaOf;
-  const int index = op.schema.find(kind == BoundSave::Argument ? text : text.substr(0, text.rfind('.')));
-  LAMELLA_CHECK(index >= 0, Schema, "{}: a rule saves \"{}\", which is neither an argument nor a result",
-                op.name, text);
-  const bool list = op.schema.params[size_t(index)].kind == ParamKind::TensorList;
-  LAMELLA_CHECK(list == (kind == BoundSave::MetaOf) || kind == BoundSave::Argument, Schema,
-                "{}: a rule saves \"{}\"; expected .meta of lists of tensors, .sizes and .dtype of tensors",
-                op.name, text);
-  return {kind, uint8_t(index)};
-}
-
 std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
   std::vector<BoundFormula> out;
   for (const Formula& f : rules.formulas) out.push_back(lamella::bind(op, f));
@@ -154,10 +149,6 @@ std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
 
 void index_params(Op& op) {
   op.tensor_params.clear();
-  LAMELLA_CHECK(op.schema.params.size() <= kMaxArity, Schema, "{}: got {} parameters, expected at most {}",
-                op.name, op.schema.params.size(), kMaxArity);
-  LAMELLA_CHECK(op.schema.n_results <= kMaxResults, Schema, "{}: got {} results, expected at most {}",
-                op.name, op.schema.n_results, kMaxResults);
   op.arity = uint8_t(op.schema.params.size());
   op.simple = true;
   op.takes_functions = false;
@@ -168,7 +159,8 @@ void index_params(Op& op) {
     if (kind == ParamKind::Tensor || kind == ParamKind::TensorList) op.tensor_params.push_back(uint8_t(i));
   }
   const size_t n = op.tensor_params.size();
-  const bool leading = n >= 1 && n <= 3 && op.tensor_params[n - 1] == n - 1 && op.schema.params.size() <= 8;
+  const bool leading = n >= 1 && n <= kMaxStraight && op.tensor_params[n - 1] == n - 1 &&
+                       op.schema.params.size() <= kMaxStraightArity;
   const bool plain = op.simple && !op.batch && !op.composite && !(op.properties & (kRandom | kAmbient));
   op.straight = op.shape == ShapeClass::Broadcast && leading && plain ? uint8_t(n) : 0;
 }
@@ -199,6 +191,8 @@ std::unique_ptr<Op> build_row(const OpDef& def) {
   if (op->takes_functions) std::swap(op->composite, op->body);
   op->jvp = bind(*op, def.jvp);
   op->vjp = bind(*op, def.vjp);
+  op->origin = current_origin;
+  validate(*op, class_hooks.gives_one && class_hooks.gives_one(*op));
   if (class_hooks.probe_lines) class_hooks.probe_lines(*op);
   fill_cells(*op);
   return op;
@@ -220,7 +214,11 @@ std::unique_ptr<Op> build_form(const Op& base, OpForm form) {
     op->schema.params.insert(op->schema.params.begin(), out);
   }
   op->name = op->schema.name;
+  LAMELLA_CHECK(op->schema.params.size() <= kMaxArity, Schema,
+                "{}: got {} parameters with out, expected at most {}: state kNoOut, or take fewer", base.name,
+                op->schema.params.size(), kMaxArity);
   index_params(*op);
+  op->set.clear();
   fill_cells(*op);
   return op;
 }
@@ -253,7 +251,9 @@ class TableBuilder {
  public:
   static const Op& append(OpTable& table, std::unique_ptr<Op> op) {
     const auto [it, fresh] = table.by_name_.try_emplace(op->name, uint32_t(table.rows_.size()));
-    LAMELLA_CHECK(fresh, Schema, "{}: an operator of this name exists already", op->name);
+    LAMELLA_CHECK(fresh, Schema, "{}: {} defines it, and {} has an operator of this name; expected a new one",
+                  op->name, detail::origin_str(op->origin),
+                  detail::origin_str(table.rows_[it->second]->origin));
     op->id = it->second;
     table.rows_.push_back(op.get());
     return *op.release();
@@ -268,11 +268,45 @@ class TableBuilder {
   static const Op& put(OpTable& table, std::unique_ptr<Op> op) {
     const auto it = std::ranges::find(table.rows_, op->name, &Op::name);
     if (it == table.rows_.end()) return append(table, std::move(op));
+    const std::string_view theirs = (*it)->origin;
+    LAMELLA_CHECK(theirs.empty() || op->origin.empty() || theirs == op->origin, Schema,
+                  "{}: {} replaces it, and so has {}; expected one of them alone", op->name,
+                  detail::origin_str(op->origin), detail::origin_str(theirs));
     op->id = (*it)->id;
+    op->set = (*it)->set;
+    for (const SetCell& s : op->set) op->cells[s.key] = s.cell;
+    return put_at(table, std::move(op));
+  }
+  /// The key of a name views the row's own.
+  static const Op& put_at(OpTable& table, std::unique_ptr<Op> op) {
     table.by_name_.erase(op->name);
-    table.by_name_[op->name] = op->id;  // the key views the row's own name
-    *it = op.get();
+    table.by_name_[op->name] = op->id;
+    table.rows_[op->id] = op.get();
     return *op.release();
+  }
+  static void set(OpTable& table, std::string_view name, const SetCell& cell) {
+    const Op* const old = table.find(name);
+    LAMELLA_CHECK(old, Schema, "{}: there is no operator of this name; expected one that `lamella ops` lists",
+                  name);
+    for (const SetCell& s : old->set)
+      LAMELLA_CHECK(
+          s.key != cell.key, Schema,
+          "{}: {} sets its cell for {} to \"{}\", and {} has set it to \"{}\"; expected one of them", name,
+          detail::origin_str(cell.origin), key_name(cell.key), cell.name, detail::origin_str(s.origin),
+          s.name);
+    auto row = std::make_unique<Op>(*old);
+    if (old->base == old) row->base = row.get();
+    row->set.push_back(cell);
+    row->cells[cell.key] = cell.cell;
+    validate(*row, false);
+    const Op& base = put_at(table, std::move(row));
+    if (base.form != OpForm::Functional) return;
+    for (const Op* const other : std::vector(table.rows_)) {  // the forms follow their base
+      if (other->base != old || other == old) continue;
+      auto form = std::make_unique<Op>(*other);
+      form->base = &base;
+      put_at(table, std::move(form));
+    }
   }
   /// The form of `base`, or, where it has none any more, nothing under the name that the old one had: a
   /// handle to it finds a row that serves no key.
@@ -343,6 +377,40 @@ void OpTable::replace(const OpDef& def) {
   publish_made(std::move(next), now);
 }
 
+void OpTable::add_column(Device device, std::string_view name) {
+  std::lock_guard lock(detail::table_mutex);
+  LAMELLA_CHECK(device == Device::User0 || device == Device::User1, Schema,
+                "column \"{}\": got the key {}, expected user0 or user1", name, lamella::name(device));
+  for (const Column& c : detail::taken_columns())
+    LAMELLA_CHECK(
+        c.device != device && c.name != name, Schema,
+        "column \"{}\": {} takes the key {}, and {} has taken {} for \"{}\"; expected another key and "
+        "name",
+        name, detail::origin_str(detail::current_origin), lamella::name(device), detail::origin_str(c.origin),
+        lamella::name(c.device), c.name);
+  detail::taken_columns().push_back({device, name, detail::current_origin});
+}
+
+void OpTable::set(std::string_view op, Device device, Cell cell, std::string_view name) {
+  std::lock_guard lock(detail::table_mutex);
+  LAMELLA_CHECK(cell, Schema, "{}: the cell \"{}\" is null, expected a function", op, name);
+  LAMELLA_CHECK(std::ranges::count(detail::taken_columns(), device, &Column::device), Schema,
+                "{}: the cell \"{}\" is for {}, which no column has taken; expected add_column first", op,
+                name, lamella::name(device));
+  const OpTable& now = detail::first_table();
+  auto next = std::make_unique<OpTable>(now);
+  TableBuilder::set(*next, op, {int(device), cell, name, detail::current_origin});
+  publish_made(std::move(next), now);
+}
+
+std::vector<Column> columns() {
+  std::lock_guard lock(detail::table_mutex);
+  return detail::taken_columns();
+}
+
+ScopedOrigin::ScopedOrigin(std::string_view origin) : saved_(std::exchange(detail::current_origin, origin)) {}
+ScopedOrigin::~ScopedOrigin() { detail::current_origin = saved_; }
+
 void OpTable::take_back(const OpTable* base) {
   std::lock_guard lock(detail::table_mutex);
   std::vector<const OpTable*> made;
@@ -368,14 +436,6 @@ void add_builtin_operators(RegisterAll more) {
   // Another static initialiser may have asked for the table already.
   if (detail::published_table.load(std::memory_order_acquire)) more();
   else detail::registered_above().push_back(more);
-}
-
-BoundFormula bind(const Op& op, const Formula& f) {
-  BoundFormula b{op.schema.find(f.input), {}, f.one, f.many, f.hidden};
-  LAMELLA_CHECK(b.input >= 0, Schema, "{}: a rule is given for \"{}\", which is no argument", op.name,
-                f.input);
-  for (const std::string_view s : f.saves) b.saves.push_back(detail::bind_save(op, s));
-  return b;
 }
 
 std::string_view name(ShapeClass c) {

@@ -32,11 +32,18 @@ class OpTable {
   /// Makes `next` what other threads see from their next call on.
   static void publish(const OpTable* next);
 
-  /// Registers an operator and its in-place and out= forms. Thread-safe. Errors schema: malformed, unknown
-  /// names in rules, a name that exists.
+  /// Registers an operator and its in-place and out= forms. Thread-safe. Errors schema: malformed, what
+  /// validate() refuses, a name that exists (then both origins are named).
   static void add(const OpDef& def);
-  /// Replaces or adds one operator as `add` would, keeping its id: experiments and mutants from plug-ins.
+  /// Replaces or adds one operator as `add` would, keeping its id and the cells that were set: experiments
+  /// and mutants from plug-ins. Error schema besides: another plug-in has defined it.
   static void replace(const OpDef& def);
+  /// Names a backend key: the column of kernels that a plug-in brings. Errors schema: not a key of users, or
+  /// one that has a name already (then both origins are named).
+  static void add_column(Device device, std::string_view name);
+  /// What `op` does on a backend that has a name: this cell, called `name`, before whatever its definition
+  /// says. Errors schema: no such operator or column, or a cell that is set already (then both are named).
+  static void set(std::string_view op, Device device, Cell cell, std::string_view name);
   /// Publishes `base` again, and frees the snapshots and rows that add and replace have made of it since: for
   /// laws that register by the thousand. Nobody may be using one. Error usage: what is published was not made
   /// of `base` by these two.
@@ -50,6 +57,26 @@ class OpTable {
   std::map<std::string_view, uint32_t, std::less<>> by_name_;
 };
 
+/// A backend's key, taken by add_column.
+struct Column {
+  Device device;
+  std::string_view name, origin;
+};
+/// Those that are taken, the library's first.
+std::vector<Column> columns();
+
+/// Whose definitions add, replace, set and add_column take meanwhile; "" is the library. `origin` must live
+/// for good. On this thread.
+class ScopedOrigin {
+ public:
+  explicit ScopedOrigin(std::string_view origin);
+  ~ScopedOrigin();
+  ScopedOrigin(const ScopedOrigin&) = delete;
+
+ private:
+  std::string_view saved_;
+};
+
 /// What ops/ plugs into dispatch, so that dispatch names no operator: how a shape class runs on a backend.
 struct ClassHooks {
   Cell backend = nullptr;   ///< CPU and Reference: infer, allocate, launch
@@ -59,6 +86,8 @@ struct ClassHooks {
   Cell view = nullptr;      ///< backend cell of view operators
   /// Finds out which straight runs of a new operator its shape function allows.
   void (*probe_lines)(Op&) = nullptr;
+  /// Whether the row's shape function is one of the classes', which give one result each.
+  bool (*gives_one)(const Op&) = nullptr;
 };
 void set_class_hooks(const ClassHooks& hooks);
 /// How base autograd interprets an operator; set by transforms/.

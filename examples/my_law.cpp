@@ -1,5 +1,6 @@
 // A plug-in that adds a law: `lamella verify --load build/release/plugins/my_law.so` checks it for every
 // operator it applies to.
+#include "lamella/dispatch/plugin.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/law.h"
 
@@ -31,7 +32,7 @@ Verdict flip_commutes(Case& c) {
 }
 }  // namespace
 
-extern "C" void lamella_plugin() {
+LAMELLA_PLUGIN() {
   add_law(
       {.number = 1000,
        .id = "flip_commutes",

@@ -1,5 +1,6 @@
 // A plug-in that plants bugs of its own: `lamella mutate --load build/release/plugins/my_mutant.so` plants
 // them in every operator they fit, beside the built-in ones, and lists which law notices.
+#include "lamella/dispatch/plugin.h"
 #include "lamella/ops/functions.h"
 #include "lamella/verify/mutants.h"
 
@@ -36,7 +37,7 @@ bool of_matrices(const Op& called, const CallTraits& calls) {
 }
 }  // namespace
 
-extern "C" void lamella_plugin() {
+LAMELLA_PLUGIN() {
   add_mutant({"my_sign_lost", "kernel", "Negative f32 results lose their sign.", pointwise, [](Op& row) {
                 row.kernel.cpu = sign_lost;
                 row.kernel.lines = {};  // small tensors take the kernel too

@@ -2,7 +2,7 @@
 // against every law.
 #include "lamella/core/plan.h"
 #include "lamella/dispatch/draw.h"
-#include "lamella/dispatch/table.h"
+#include "lamella/dispatch/plugin.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 
@@ -31,7 +31,7 @@ void half_square_kernel(const KernelCall& call) {
 Tensor half_square_slope(const Tensor& direction, const Tensor& x) { return direction * x; }
 }  // namespace
 
-extern "C" void lamella_plugin() {
+LAMELLA_PLUGIN() {
   OpTable::add({.schema = "half_square(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,  // gives the batch rule
                 .infer = infer_half_square,

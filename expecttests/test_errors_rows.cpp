@@ -10,6 +10,62 @@ namespace {
 using namespace lamella;
 using namespace lamella::expect;
 
+OpDef definition(std::string_view schema, ShapeClass shape, InferFn infer) {
+  const auto nothing = [](const KernelCall&) {};
+  return {.schema = schema,
+          .shape = shape,
+          .infer = infer,
+          .kernel = {.cpu = nothing, .reference = nothing},
+          .jvp = not_differentiable("a test's own operator"),
+          .vjp = not_differentiable("a test's own operator"),
+          .properties = kNoInPlace | kNoOut | kTestOnly,
+          .samples = [](Draw&) -> Values { return {}; },
+          .doc = "A test's."};
+}
+
+/// What a call of an operator refuses that is there for this call only.
+std::string refused_by(const OpDef& def, const Values& args) {
+  const OpTable& before = OpTable::current();
+  OpTable::add(def);
+  const std::string_view schema = def.schema.value;
+  const std::string op(schema.substr(0, schema.find('(')));
+  std::string text = refused([&] { call(op, args); });
+  OpTable::take_back(&before);
+  return text;
+}
+
+TEST(RowErrors, ShapeFunctions) {
+  EXPECT_INLINE(
+      refused_by(definition("wrong(Tensor a, Tensor b) -> Tensor", ShapeClass::Broadcast, ops::infer_same),
+                 {of({6}), of({2})}),
+      R"(
+      [schema] wrong: its shape function gives [6], to which f64[2] does not broadcast; expected sizes that \
+      all operands do)");
+  const InferFn one = [](const Frame& f, Inferred& out) { ops::infer_same(f, out); };
+  EXPECT_INLINE(
+      refused_by(definition("wrong(Tensor x) -> (Tensor, Tensor)", ShapeClass::Other, one), {of({6})}), R"(
+      [schema] wrong: its shape function gives 1 results, expected 2 as wrong(Tensor x) -> (Tensor, Tensor) \
+      says)");
+  const InferFn kept = [](const Frame& f, Inferred& out) {
+    ops::infer_same(f, out);
+    out.ints = {0};
+  };
+  EXPECT_INLINE(refused_by(definition("wrong(Tensor x) -> Tensor", ShapeClass::Reduce, kept), {of({6, 2})}),
+                R"(
+      [schema] wrong: its shape function gives f64[6,2] for f64[6,2] without the dims [0]; expected what is \
+      left)");
+  EXPECT_INLINE(
+      refused_by(definition("wrong(Tensor[] xs) -> Tensor", ShapeClass::Other, ops::infer_broadcast),
+                 {Tensors{x23()}}),
+      R"(
+      [schema] wrong: its shape function broadcasts tensors, but it is wrong(Tensor[] xs) -> Tensor; \
+      expected no list)");
+  EXPECT_INLINE(
+      refused_by(definition("wrong(int n) -> Tensor", ShapeClass::Other, ops::infer_same), {int64_t{2}}), R"(
+      [schema] wrong: its results are like its first tensor, but it is wrong(int n) -> Tensor; expected a \
+      tensor, and no list)");
+}
+
 /// The parts of what f raises.
 std::string parts(const std::function<void()>& f) {
   try {

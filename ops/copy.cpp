@@ -21,7 +21,7 @@ void infer_copy(const Frame& f, Inferred& out) {
 
 void launch_copy(const Launch& l) {
   Dims strides;
-  copy_view(l, l.outs[0].view_of(), broadcast_view(l.frame.tensor(1), l.outs[0].sizes(), strides));
+  copy_view(l, l.outs[0].view_of(), broadcast_view(l.frame, l.frame.tensor(1), l.outs[0].sizes(), strides));
 }
 
 /// src never widens self, so an unmapped self is expanded.

@@ -35,7 +35,9 @@ template <class F> Derivative derivative(std::string_view input, std::vector<std
   LAMELLA_CHECK(saved.size() == std::tuple_size_v<typename T::Args>, Schema,
                 "derivative(\"{}\"): the formula takes {} values, saves() names {}", input,
                 std::tuple_size_v<typename T::Args>, saved.size());
-  return {{{input, saved, T::jvp, nullptr}}, {{input, saved, T::vjp, nullptr}}};
+  const auto takes = lamella::detail::takes_from<typename T::Args>(
+      std::make_index_sequence<std::tuple_size_v<typename T::Args>>{}, 0);
+  return {{{input, saved, takes, T::jvp, nullptr}}, {{input, saved, takes, T::vjp, nullptr}}};
 }
 
 /// Samples that many operators share.
@@ -82,7 +84,7 @@ void run(const Launch& launch, const KernelPair& kernel, std::span<const View> o
          std::span<const View> ins, Ints ints = {}, std::span<const Scalar> scalars = {});
 void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call);
 /// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the
-/// view.
-View broadcast_view(const Tensor& t, Ints sizes, Dims& strides);
+/// view. Error schema where it does not: then the operator's shape function is wrong.
+View broadcast_view(const Frame& frame, const Tensor& t, Ints sizes, Dims& strides);
 
 }  // namespace lamella::ops

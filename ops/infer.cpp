@@ -30,9 +30,12 @@ std::string types(std::span<const Tensor* const> tensors, const Frame& frame) {
 
 /// Tensor arguments that take part: all Tensor parameters that are not None.
 struct Operands {
-  const Tensor* at[8];
+  const Tensor* at[kMaxArity];
   size_t n = 0;
   explicit Operands(const Frame& f) {
+    LAMELLA_CHECK(f.op->simple, Schema,
+                  "{}: its shape function broadcasts tensors, but it is {}; expected no list", op_name(f),
+                  str(f.op->schema));
     for (const uint8_t i : f.op->tensor_params)
       if (f.args[i] && f.tensor(i).defined()) at[n++] = &f.tensor(i);
   }
@@ -45,10 +48,10 @@ Dims broadcast(const Frame& frame, std::span<const Tensor* const> tensors) {
   for (const Tensor* t : tensors) rank = std::max(rank, t->rank());
   Dims sizes(rank, 1);
   for (const Tensor* t : tensors) {
+    const Ints of = t->sizes();
     const int shift = rank - t->rank();
     for (int d = 0; d < t->rank(); ++d) {
       const int64_t s = of[size_t(d)];
-    const Ints of = t->sizes();
       int64_t& out = sizes[d + shift];
       LAMELLA_CHECK(s == out || s == 1 || out == 1, Broadcast,
                     "{}: sizes do not broadcast at dim {}: got {}; expected equal sizes or 1", op_name(frame),
@@ -141,6 +144,9 @@ void infer_compare(const Frame& f, Inferred& out) {
 }
 
 void infer_same(const Frame& f, Inferred& out) {
+  LAMELLA_CHECK(f.op->simple && !f.op->tensor_params.empty(), Schema,
+                "{}: its results are like its first tensor, but it is {}; expected a tensor, and no list",
+                op_name(f), str(f.op->schema));
   const Tensor& x = f.tensor(f.op->tensor_params[0]);
   out.compute = x.dtype();
   out.outs.push_back({x.sizes(), x.dtype()});

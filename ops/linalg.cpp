@@ -98,10 +98,10 @@ void infer_solve(const Frame& f, Inferred& out) {
 struct MatrixView {
   Dims sizes, strides;
   View view;
-  MatrixView(const Tensor& t, Ints batch, bool transposed) : sizes(batch) {
+  MatrixView(const Frame& f, const Tensor& t, Ints batch, bool transposed) : sizes(batch) {
     sizes.push_back(t.size(-2));
     sizes.push_back(t.size(-1));
-    view = broadcast_view(t, sizes, strides);
+    view = broadcast_view(f, t, sizes, strides);
     const int r = sizes.size();
     if (transposed) {
       std::swap(sizes[r - 1], sizes[r - 2]);
@@ -117,8 +117,8 @@ struct MatrixView {
 void launch_solve(const Launch& l) {
   const Ints batch = l.outs[0].sizes().first(size_t(l.outs[0].rank() - 2));
   const bool transposed = !l.frame.arg<bool>(3);
-  const MatrixView out(l.outs[0], batch, transposed), a(l.frame.tensor(0), batch, transposed),
-      b(l.frame.tensor(1), batch, transposed);
+  const MatrixView out(l.frame, l.outs[0], batch, transposed),
+      a(l.frame, l.frame.tensor(0), batch, transposed), b(l.frame, l.frame.tensor(1), batch, transposed);
   const View ins[] = {a.view, b.view};
   run(l, {&out.view, 1}, ins, l.inferred.ints);
 }

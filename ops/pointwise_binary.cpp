@@ -42,8 +42,8 @@ void launch_add(const Launch& l) {
     b = mul(in_dtype(b, is_half(l.inferred.compute) ? DType::F32 : l.inferred.compute), alpha);
   Dims strides[2];
   const View out = l.outs[0].view_of();
-  const View ins[] = {broadcast_view(l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
-                      broadcast_view(b, l.outs[0].sizes(), strides[1])};
+  const View ins[] = {broadcast_view(l.frame, l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
+                      broadcast_view(l.frame, b, l.outs[0].sizes(), strides[1])};
   run(l, {&out, 1}, ins);
 }
 
@@ -51,8 +51,8 @@ void launch_div(const Launch& l) {
   static const KernelPair floor = kernel(kernels::div_floor), trunc = kernel(kernels::div_trunc);
   Dims strides[2];
   const View out = l.outs[0].view_of();
-  const View ins[] = {broadcast_view(l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
-                      broadcast_view(l.frame.tensor(1), l.outs[0].sizes(), strides[1])};
+  const View ins[] = {broadcast_view(l.frame, l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
+                      broadcast_view(l.frame, l.frame.tensor(1), l.outs[0].sizes(), strides[1])};
   const KernelPair& k = l.frame.none(2)                          ? l.frame.op->kernel
                         : l.frame.arg<std::string>(2) == "floor" ? floor
                                                                  : trunc;

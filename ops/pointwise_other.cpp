@@ -86,8 +86,8 @@ void launch_clamp(const Launch& l) {
   const auto apply = [&](const kernels::Kernel& k, const Tensor& out, const Tensor& a, const Tensor& b) {
     Dims strides[2];
     const View to = out.view_of();
-    const View ins[] = {broadcast_view(a, out.sizes(), strides[0]),
-                        broadcast_view(b, out.sizes(), strides[1])};
+    const View ins[] = {broadcast_view(l.frame, a, out.sizes(), strides[0]),
+                        broadcast_view(l.frame, b, out.sizes(), strides[1])};
     run_kernel(l.frame, l.on_reference ? k.reference : k.cpu, {{&to, 1}, ins, l.inferred.compute});
   };
   const Tensor &x = l.frame.tensor(0), &min = l.frame.tensor(1), &max = l.frame.tensor(2), &out = l.outs[0];

@@ -18,13 +18,30 @@ KernelPair kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&)) {
   return pair;
 }
 
-View broadcast_view(const Tensor& t, Ints sizes, Dims& strides) {
+namespace {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_inferred(const Frame& f, const Tensor& t, Ints sizes) {
+  fail(ErrorCode::Schema,
+       "{}: its shape function gives {}, to which {} does not broadcast; expected sizes that all operands do",
+       op_name(f), Dims(sizes), t);
+}
+}  // namespace
+
+View broadcast_view(const Frame& f, const Tensor& t, Ints sizes, Dims& strides) {
   View v = t.view_of();
-  const int shift = int(sizes.size()) - v.rank;
-  strides.resize(int(sizes.size()));
-  for (int d = 0; d < int(sizes.size()); ++d)
-    strides[d] = d < shift || (v.sizes[d - shift] == 1 && sizes[size_t(d)] != 1) ? 0 : v.strides[d - shift];
-  v.rank = int(sizes.size());
+  const int rank = int(sizes.size()), shift = rank - v.rank;
+  if (shift < 0) [[unlikely]]
+    refuse_inferred(f, t, sizes);
+  strides.resize(rank);
+  int64_t* const to = strides.data() + shift;
+  const int64_t* const wanted = sizes.data() + shift;
+  for (int d = 0; d < shift; ++d) strides.data()[d] = 0;
+  for (int d = 0; d < v.rank; ++d) {
+    const bool same = v.sizes[d] == wanted[d];
+    if (!same && v.sizes[d] != 1) [[unlikely]]
+      refuse_inferred(f, t, sizes);
+    to[d] = same ? v.strides[d] : 0;
+  }
+  v.rank = rank;
   v.sizes = sizes.data();
   v.strides = strides.data();
   return v;
@@ -50,13 +67,13 @@ void run(const Launch& l, const KernelPair& k, std::span<const View> outs, std::
 namespace {
 
 void launch_broadcast(const Launch& l) {
-  View ins[8];
-  Dims strides[8];
+  View ins[kMaxBroadcast];
+  Dims strides[kMaxBroadcast];
   size_t n = 0;
   const View out = l.outs[0].view_of();
   for (const uint8_t i : l.frame.op->tensor_params)
     if (!l.frame.none(i)) {
-      ins[n] = broadcast_view(l.frame.tensor(i), l.outs[0].sizes(), strides[n]);
+      ins[n] = broadcast_view(l.frame, l.frame.tensor(i), l.outs[0].sizes(), strides[n]);
       ++n;
     }
   run(l, {&out, 1}, {ins, n}, l.inferred.ints);
@@ -64,20 +81,36 @@ void launch_broadcast(const Launch& l) {
 
 }  // namespace
 
+namespace {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_reduced(const Launch& l, const Tensor& x) {
+  fail(ErrorCode::Schema, "{}: its shape function gives {} for {} without the dims {}; expected what is left",
+       op_name(l.frame), l.outs[0], x, Dims(l.inferred.ints));
+}
+}  // namespace
+
 /// The output seen with the input's rank: reduced dims have size 1.
 void launch_reduce(const Launch& l, const Tensor& x) {
   const Tensor& y = l.outs[0];
   Dims sizes(x.rank(), 1), strides(x.rank(), 0);
   const bool kept = y.rank() == x.rank();
-  for (int d = 0, o = 0; d < x.rank(); ++d) {
+  int o = 0;
+  bool fits = true;  // kernels go by one plan for both
+  for (int d = 0; d < x.rank(); ++d) {
     const bool reduced =
         std::find(l.inferred.ints.begin(), l.inferred.ints.end(), d) != l.inferred.ints.end();
-    if (!reduced) {
-      sizes[d] = y.size(o);
-      strides[d] = y.stride(o);
+    if (reduced && !kept) continue;
+    if (o == y.rank() || y.sizes()[size_t(o)] != (reduced ? 1 : x.sizes()[size_t(d)])) {
+      fits = false;
+      break;
     }
-    if (!reduced || kept) ++o;
+    if (!reduced) {
+      sizes[d] = y.sizes()[size_t(o)];
+      strides[d] = y.strides()[size_t(o)];
+    }
+    ++o;
   }
+  if (!fits || o != y.rank()) [[unlikely]]
+    refuse_reduced(l, x);
   View out = y.view_of();
   out.rank = x.rank();
   out.sizes = sizes.data();
@@ -96,6 +129,13 @@ void launch_plain(const Launch& l) {
   run(l, outs, ins, l.inferred.ints);
 }
 
+/// Lists have as many as their arguments say, and what is no list as many as the schema says.
+[[gnu::cold, gnu::noinline]] void check_count(const Frame& f, const Inferred& inferred) {
+  LAMELLA_CHECK(f.op->schema.result_kind == ResultKind::TensorList, Schema,
+                "{}: its shape function gives {} results, expected {} as {} says", op_name(f),
+                inferred.outs.size(), f.op->schema.n_results, str(f.op->schema));
+}
+
 void launch(const Frame& f, const Inferred& inferred, std::span<const Tensor> outs, bool on_reference) {
   const Op& op = *f.op;
   const Launch l{f, inferred, outs, on_reference};
@@ -107,9 +147,11 @@ void launch(const Frame& f, const Inferred& inferred, std::span<const Tensor> ou
 
 void infer(const Frame& f, Inferred& out) {
   const Op& op = *f.op;
-  if (op.infer) return op.infer(f, out);
-  if (op.shape == ShapeClass::Broadcast) return infer_broadcast(f, out);
-  infer_same(f, out);
+  if (op.infer) op.infer(f, out);
+  else if (op.shape == ShapeClass::Broadcast) infer_broadcast(f, out);
+  else infer_same(f, out);
+  if (out.outs.size() != size_t(op.schema.n_results)) [[unlikely]]
+    check_count(f, out);
 }
 
 /// NOTE: [late histories] A view that was plain when it was made carries no key of autograd, although a write
@@ -229,7 +271,6 @@ bool run_line(Frame& f) {
   infer(f, inferred);
   const size_t n = inferred.outs.size();
   Tensor outs[kMaxResults];
-  LAMELLA_ASSERT(n <= 4);
   for (size_t i = 0; i < n; ++i) {
     LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(inferred.outs[i].dtype), DType,
                   "{}: dtype = {} exists in the reference column only; expected a public one", op_name(f),
@@ -393,7 +434,12 @@ Tensors call_definition(const Op& op, const Values& values) {
 }
 
 void install_class_hooks() {
-  set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell, probe_lines});
+  const auto gives_one = [](const Op& op) {
+    static constexpr InferFn kOfClasses[] = {nullptr, infer_broadcast, infer_float, infer_compare,
+                                             infer_same};
+    return std::ranges::count(kOfClasses, op.infer) > 0;
+  };
+  set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell, probe_lines, gives_one});
 }
 
 }  // namespace lamella::ops

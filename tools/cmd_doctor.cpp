@@ -1,25 +1,43 @@
 // `lamella doctor`: what this build has, and what was left out.
+#include <algorithm>
 #include <cstdio>
 #include <thread>
 
 #include "lamella/dispatch/call.h"
 #include "lamella/kernels/kernels.h"
 
+#include "command_line.h"
 #include "commands.h"
+#include "plugin.h"
 
 namespace {
 void part(const char* name, bool present, const char* have, const char* lack) {
   std::printf("  %-12s %s\n", name, present ? have : lack);
 }
+/// One line a backend; those of plug-ins say whose they are, and for how many operators.
+void show_columns() {
+  using namespace lamella;
+  for (const Column& c : columns()) {
+    const auto is_set = [&](const Op* op) {
+      return std::ranges::count(op->set, int(c.device), &SetCell::key) > 0;
+    };
+    const std::string cells =
+        format("{} cells set", std::ranges::count_if(OpTable::current().rows(), is_set));
+    const std::string from = c.origin.empty() ? "" : format(" \"{}\" from {}", c.name, c.origin);
+    std::printf("  %-12s %s%s, %s\n", "column", std::string(name(c.device)).c_str(), from.c_str(),
+                cells.c_str());
+  }
+}
 }  // namespace
 
 int main_doctor(int argc, char** argv) {
-  if (argc > 1) {
-    std::printf(
-        "usage: lamella doctor\nPrints the instruction set in use and the optional parts of this build.\n");
-    const std::string_view word = argv[1];
-    return word == "--help" || word == "-h" ? 0 : 2;
-  }
+  lamella::tools::CommandLine app(
+      "Prints the instruction set in use, the optional parts of this build and the columns of kernels",
+      "lamella doctor");
+  std::vector<std::string> plugins;
+  app.add_option("--load", plugins, "shared library that defines operators, cells or columns");
+  app.read(argc, argv);
+  for (const std::string& file : plugins) lamella::tools::load_plugin(file);
   size_t functional = 0, rows = 0;
   for (const lamella::Op* op : lamella::OpTable::current().rows()) {
     if (op->has(lamella::kTestOnly)) continue;
@@ -29,6 +47,7 @@ int main_doctor(int argc, char** argv) {
   std::printf("lamella " LAMELLA_VERSION ": %zu operators, %zu with their forms\n", functional, rows);
   std::printf("  %-12s %s, %u threads\n", "cpu", lamella::kernels::cpu_isa(),
               std::thread::hardware_concurrency());
+  show_columns();
   part("blas", LAMELLA_HAVE_BLAS, "OpenBLAS",
        "left out: own matrix kernels (install libopenblas-openmp-dev)");
   part("zstd", LAMELLA_HAVE_ZSTD, "reads packed reference cases",

@@ -7,6 +7,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "plugin.h"
 #include "whole_file.h"
 
 namespace {
@@ -46,16 +47,26 @@ std::vector<std::string> dtypes(const Op& op) {
   }
   return out;
 }
+/// Those that were set: of columns of plug-ins, and in the place of the library's.
+nlohmann::ordered_json cells(const Op& op) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const lamella::SetCell& s : op.set)
+    out.push_back({{"column", lamella::key_name(s.key)}, {"name", s.name}, {"origin", s.origin}});
+  return out;
+}
 }  // namespace
 
 int main_ops(int argc, char** argv) {
   lamella::tools::CommandLine app("Lists the operators of the table", "lamella ops");
   std::string json_path;
   bool schemas = false, all = false;
+  std::vector<std::string> plugins;
   app.add_option("--json", json_path, "write the list as JSON to FILE (- for standard output)");
   app.add_flag("--schemas", schemas, "print the schemas of functional operators alone");
   app.add_flag("--all", all, "list in-place and out= forms too");
+  app.add_option("--load", plugins, "shared library that defines operators, cells or columns");
   app.read(argc, argv);
+  for (const std::string& file : plugins) lamella::tools::load_plugin(file);
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Op* op : lamella::OpTable::current().rows()) {
     if (op->has(lamella::kTestOnly) || (op->form != lamella::OpForm::Functional && !all)) continue;
@@ -75,7 +86,9 @@ int main_ops(int argc, char** argv) {
                       {"jvp", jvp},
                       {"vjp", vjp},
                       {"batch", batch_text(*op)},
-                      {"doc", op->doc}});
+                      {"doc", op->doc},
+                      {"origin", op->origin},
+                      {"cells", cells(*op)}});
   }
   if (!json_path.empty()) lamella::tools::write_output(json_path, list.dump(1) + "\n");
   return 0;

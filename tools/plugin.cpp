@@ -1,33 +1,93 @@
-// dlopen, and a name to call.
+// dlopen, a look at the stamp, and a name to call.
 #include "plugin.h"
 
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
 #include <dlfcn.h>
+#include <exception>
 #include <filesystem>
 
-#include "lamella/dispatch/table.h"
+#include "lamella/dispatch/plugin.h"
 #include "lamella/ops/all.h"
 
 namespace lamella::tools {
+
+namespace {
+/// The words of what is in flight, whatever it is.
+std::string raised() {
+  try {
+    throw;
+  } catch (const std::exception& e) { return e.what(); } catch (...) {
+    return "something that is no std::exception";
+  }
+}
+
+/// While a plug-in is loaded: its path. An exception does not pass the loader, so what a static initialiser
+/// raises ends the program; it says why.
+const std::string* being_loaded = nullptr;
+[[noreturn]] void could_not_load() {
+  std::fprintf(stderr, "lamella: plug-in: a static initialiser of \"%s\" raised: %s\n", being_loaded->c_str(),
+               std::current_exception() ? raised().c_str() : "nothing, and called std::terminate");
+  std::fflush(nullptr);
+  std::_Exit(2);
+}
+
+void* load(const std::string& path) {
+  being_loaded = &path;
+  const std::terminate_handler saved = std::set_terminate(could_not_load);
+  void* library = nullptr;
+  std::string wrong;
+  try {
+    // A path with a slash: a bare name would be looked for in the system's folders instead. Never unloaded:
+    // rows point into it.
+    library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  } catch (...) { wrong = raised(); }
+  std::set_terminate(saved);
+  being_loaded = nullptr;
+  LAMELLA_CHECK(wrong.empty(), Usage, "plug-in: a static initialiser of \"{}\" raised: {}", path, wrong);
+  if (!library) {
+    const char* const why = dlerror();
+    fail(ErrorCode::Usage, "plug-in: \"{}\" cannot be loaded: {}", path, why ? why : "for no stated reason");
+  }
+  return library;
+}
+
+std::string str(const PluginStamp& s) {
+  return format("abi {}, compiler {}, sizes {} {} {} {} {} {} {}", s.abi, s.compiler, s.op_def, s.op, s.table,
+                s.schema, s.tensor, s.storage, s.state);
+}
+}  // namespace
 
 void load_plugin(const std::string& path) {
   std::error_code ignored;
   LAMELLA_CHECK(std::filesystem::is_regular_file(path, ignored), Usage, "plug-in: there is no file \"{}\"",
                 path);
-  install_operators();  // a plug-in may replace a built-in operator
-  // A path with a slash: a bare name would be looked for in the system's folders instead.
-  void* const library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    const char* why = dlerror();
-    fail(ErrorCode::Usage, "plug-in: \"{}\" cannot be loaded: {}", path, why ? why : "for no stated reason");
-  }
+  install_operators();                   // a plug-in may replace a built-in operator
+  static std::deque<std::string> paths;  // rows name their origin
+  const ScopedOrigin origin(paths.emplace_back(path));
+  void* const library = load(path);
   using Entry = void (*)();
-  const auto entry = reinterpret_cast<Entry>(dlsym(library, "lamella_plugin"));
-  LAMELLA_CHECK(entry, Usage, "plug-in: \"{}\" exports no `extern \"C\" void lamella_plugin()`", path);
+  const auto entry = reinterpret_cast<Entry>(dlsym(library, kPluginEntry));
+  const auto* const stamp = static_cast<const PluginStamp*>(dlsym(library, kPluginStamp));
+  LAMELLA_CHECK(entry && stamp, Usage,
+                "plug-in: \"{}\" exports no {}; expected LAMELLA_PLUGIN() of lamella/dispatch/plugin.h", path,
+                entry ? kPluginStamp : kPluginEntry);
+  const PluginStamp ours;
+  LAMELLA_CHECK(stamp->magic == ours.magic && stamp->abi == ours.abi, Usage,
+                "plug-in: \"{}\" was made for ABI {} of lamella, expected {}: compile it with this version's "
+                "headers",
+                path, stamp->magic == ours.magic ? std::to_string(stamp->abi) : "\"no number\"", ours.abi);
+  LAMELLA_CHECK(*stamp == ours, Usage,
+                "plug-in: \"{}\" was compiled from other headers or by another compiler ({}), expected ({}): "
+                "compile it again",
+                path, str(*stamp), str(ours));
+  std::string wrong;
   try {
     entry();
-  } catch (const std::exception& e) {
-    fail(ErrorCode::Usage, "plug-in: lamella_plugin() of \"{}\" raised: {}", path, e.what());
-  }
+    return;
+  } catch (...) { wrong = raised(); }
+  fail(ErrorCode::Usage, "plug-in: lamella_plugin() of \"{}\" raised: {}", path, wrong);
 }
 
 }  // namespace lamella::tools

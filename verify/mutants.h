@@ -14,7 +14,7 @@ namespace lamella::verify {
 /// formula or a batch rule makes, or a part of the harness. Nothing is planted by name, and nothing is taken
 /// out by hand: a mutant counts as equivalent only when 10^5 drawn cases give the same bits.
 ///
-/// A plug-in brings its own: `extern "C" void lamella_plugin()` calls add_mutant or add_perturbation
+/// A plug-in brings its own: `LAMELLA_PLUGIN() { ... }` calls add_mutant or add_perturbation
 /// (examples/my_mutant.cpp).
 
 /// A way to get an operator wrong as a whole. Written once for all operators it can be planted in.
