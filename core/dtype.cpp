@@ -3,6 +3,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "lamella/core/check.h"
 #include "lamella/core/scalar.h"
@@ -74,6 +75,54 @@ bool parse_dtype(std::string_view text, DType& out) {
       return true;
     }
   return false;
+}
+
+namespace {
+template <class T> constexpr double kLargest = double(std::numeric_limits<T>::max());
+template <> constexpr double kLargest<f16> = 65504;
+template <> constexpr double kLargest<bf16> = 0x1.fep127;
+template <> constexpr double kLargest<f128> = std::numeric_limits<double>::infinity();
+
+/// 2^63 and 2^64 are doubles, the largest numbers of i64 and u64 are not.
+template <class T> bool holds(double v) {
+  if constexpr (std::is_same_v<T, bool>) return true;
+  else if constexpr (!std::is_integral_v<T>) return !(std::abs(v) > kLargest<T>) || std::isinf(v);
+  else if constexpr (std::is_signed_v<T>)
+    return v >= double(std::numeric_limits<T>::min()) && (sizeof(T) < 8 ? v <= kLargest<T> : v < kLargest<T>);
+  else return v > -1 && (sizeof(T) < 8 ? v <= kLargest<T> : v < kLargest<T>);
+}
+template <class T> bool holds(__int128 v) {
+  if constexpr (std::is_same_v<T, bool>) return true;
+  else if constexpr (!std::is_integral_v<T>) return holds<T>(double(v));
+  else {
+    const __int128 max = std::numeric_limits<T>::max();
+    return v <= max && v >= (std::is_signed_v<T> ? -max - 1 : -max);
+  }
+}
+}  // namespace
+
+bool Scalar::fits(DType dtype) const {
+  return visit_dtype(dtype, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (is_complex_type<T>) {
+      using R = typename T::value_type;
+      return is_integral() ? holds<R>(double(to_double())) : holds<R>(d_) && holds<R>(im_);
+    } else {
+      if (kind_ == DType::C128) return false;
+      if (is_integral()) return holds<T>(kind_ == DType::U64 ? __int128(uint64_t(i_)) : __int128(i_));
+      return holds<T>(d_);
+    }
+  });
+}
+
+Scalar Scalar::stored(DType dtype) const {
+  return visit_dtype(dtype, [&]<class Tag>(Tag) -> Scalar {
+    using T = typename Tag::type;
+    const T x = to<T>();
+    if constexpr (is_complex_type<T>) return c128(double(x.real()), double(x.imag()));
+    else if constexpr (std::is_integral_v<T>) return x;
+    else return double(x);
+  });
 }
 
 Scalar Scalar::operator-() const {

@@ -40,6 +40,13 @@ class Scalar {
       return T(to<R>(), R(im_));
     } else return kind_ == DType::U64 ? T(uint64_t(i_)) : is_integral() ? T(i_) : T(d_);
   }
+  /// Whether an element of this dtype may be made of the number, docs/decisions/0017: an integer dtype holds
+  /// its range, and, if it is unsigned, the negatives of its whole numbers modulo 2^n; a floating one what is
+  /// not beyond its largest number, NaN and infinities; a complex one two of those; bool anything. A real
+  /// dtype holds no complex number.
+  bool fits(DType dtype) const;
+  /// What an element of this dtype keeps of the number: converted as by to<T>().
+  Scalar stored(DType dtype) const;
   Scalar operator-() const;
   bool operator==(const Scalar& o) const {
     return kind_ == o.kind_ && (is_integral() ? i_ == o.i_ : d_ == o.d_ && im_ == o.im_);

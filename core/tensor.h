@@ -163,11 +163,12 @@ Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t
 Tensor make_view_unchecked(const Tensor& base, Ints sizes, Ints strides, int64_t offset, DType dtype);
 /// A header of its own for the same elements, without keys of autograd or levels and in no family.
 Tensor make_alias(const Tensor& t);
-/// Contiguous tensor holding `values` (row-major). Error shape when the count differs from the product of
-/// sizes.
+/// Contiguous tensor holding `values` (row-major). Errors: shape when the count differs from the product of
+/// sizes, overflow for a value that does not fit the dtype (Scalar::fits).
 Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype = DType::F32);
 Tensor tensor_of(std::initializer_list<int64_t> sizes, std::initializer_list<double> values,
                  DType dtype = DType::F32);
+/// Error overflow likewise.
 Tensor scalar_tensor(const Scalar& value, DType dtype, Device device = Device::CPU);
 
 /// An element by its multi-index, checked; T must be the dtype's type.

@@ -71,7 +71,15 @@ std::vector<double> Tensor::to_vector() const {
   return values;
 }
 
+namespace {
+void check_fits(std::string_view op, const Scalar& value, DType dtype) {
+  LAMELLA_CHECK(value.fits(dtype), Overflow,
+                "{}: value = {} does not fit {}; expected a number that it holds", op, value.str(), dtype);
+}
+}  // namespace
+
 Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
+  check_fits("scalar_tensor", value, dtype);
   Tensor t = make_tensor({}, dtype, device);
   if (device == Device::Meta) return t;
   visit_dtype(dtype, [&]<class Tag>(Tag) {
@@ -88,7 +96,10 @@ Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype) {
   visit_dtype(dtype, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     T* out = static_cast<T*>(t.raw_data());
-    for (const double v : values) *out++ = Scalar(v).to<T>();
+    for (const double v : values) {
+      check_fits("tensor_of", v, dtype);
+      *out++ = Scalar(v).to<T>();
+    }
   });
   return t;
 }

@@ -66,6 +66,22 @@ TEST(RowErrors, ShapeFunctions) {
       tensor, and no list)");
 }
 
+TEST(RowErrors, NumbersThatDtypesDoNotHold) {
+  const Tensor bytes = of({2}, DType::U8), halves = of({2}, DType::F16);
+  EXPECT_INLINE(refused("fill", {bytes, Scalar(300)}), R"(
+      [overflow] fill: value = 300 does not fit x: u8[2]; expected a number that its dtype holds)");
+  EXPECT_INLINE(refused("fill", {halves, Scalar(70000)}), R"(
+      [overflow] fill: value = 70000 does not fit x: f16[2]; expected a number that its dtype holds)");
+  EXPECT_INLINE(refused_plainly("full", {Dims{2}, Scalar(300), DType::U8}), R"(
+      [overflow] full: fill_value = 300 does not fit u8; expected a number that it holds)");
+  EXPECT_INLINE(refused("full_like", {of({2}, DType::I64), Scalar(NAN)}), R"(
+      [overflow] full_like: value = nan does not fit i64; expected a number that it holds)");
+  EXPECT_INLINE(refused([] { tensor_of({1}, {300}, DType::U8); }), R"(
+      [overflow] tensor_of: value = 300 does not fit u8; expected a number that it holds)");
+  EXPECT_INLINE(refused([] { scalar_tensor(-129, DType::I8); }), R"(
+      [overflow] scalar_tensor: value = -129 does not fit i8; expected a number that it holds)");
+}
+
 /// The parts of what f raises.
 std::string parts(const std::function<void()>& f) {
   try {

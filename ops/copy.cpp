@@ -37,6 +37,9 @@ void infer_fill(const Frame& f, Inferred& out) {
   LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(out.compute), DType,
                 "{}: value = {} is complex, expected a real number for x: {}", op_name(f), value.str(),
                 f.tensor(0));
+  LAMELLA_CHECK(value.fits(out.compute), Overflow,
+                "{}: value = {} does not fit x: {}; expected a number that its dtype holds", op_name(f),
+                value.str(), f.tensor(0));
 }
 
 void launch_fill(const Launch& l) {
@@ -96,7 +99,7 @@ Values copy_samples(Draw& d) {
 
 Values fill_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
-  return {d.tensor(d.shape(), t), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)};
+  return {d.tensor(d.shape(), t), is_bool(t) ? Scalar(d.flag()) : d.scalar(t).stored(t)};
 }
 
 /// A dtype that holds x's values, any where numbers of the whole range are asked for.
@@ -177,9 +180,9 @@ void define_copy() {
        .vjp = {wrt("x", [](Tensor dy) { return zeros_like(dy); })},
        .promises = {.once = true},
        .samples = fill_samples,
-       .doc = "value in x's shape and dtype, rounded once; the derivative is zero. fill_ overwrites x. Error "
-              "dtype for a complex number "
-              "in a real x."});
+       .doc =
+           "value in x's shape and dtype, rounded once; the derivative is zero. fill_ overwrites x. Errors: "
+           "dtype for a complex number in a real x, overflow for one that x's dtype does not hold."});
   OpTable::add({.schema = "to(Tensor x, DType dtype) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_to,

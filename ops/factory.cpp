@@ -23,6 +23,8 @@ void check_value(const Frame& f, int at, DType dtype) {
   LAMELLA_CHECK(!is_complex(value.kind()) || is_complex(dtype), DType,
                 "{}: {} = {} is complex, expected a real number for {}", op_name(f), arg_name(f, at),
                 value.str(), dtype);
+  LAMELLA_CHECK(value.fits(dtype), Overflow, "{}: {} = {} does not fit {}; expected a number that it holds",
+                op_name(f), arg_name(f, at), value.str(), dtype);
 }
 
 void infer_size(const Frame& f, Inferred& out, DType dtype) {
@@ -212,14 +214,21 @@ Values empty_like_samples(Draw& d) {
   return with_dtype(d, {d.tensor(size, t)});
 }
 
+/// One that fits.
+Scalar number_of(Draw& d, DType t) { return is_bool(t) ? Scalar(d.flag()) : d.scalar(t).stored(t); }
+
 Values full_like_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
-  return with_dtype(d, {d.tensor(d.shape(), t), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)});
+  return with_dtype(d, {d.tensor(d.shape(), t), number_of(d, t)});
 }
 
 Values full_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
-  return with_dtype(d, {d.shape(), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)});
+  Values v = with_dtype(d, {d.shape(), number_of(d, t)});
+  if (v.size() > 2) return v;  // else the number says the dtype, which may be narrower
+  Scalar& value = std::get<Scalar>(v[1]);
+  value = value.stored(dtype_of_number(value));
+  return v;
 }
 
 Values new_samples(Draw& d) {
@@ -229,7 +238,7 @@ Values new_samples(Draw& d) {
 
 Values new_full_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
-  return with_dtype(d, {d.tensor(d.shape(), t), d.shape(), is_bool(t) ? Scalar(d.flag()) : d.scalar(t)});
+  return with_dtype(d, {d.tensor(d.shape(), t), d.shape(), number_of(d, t)});
 }
 
 Values arange_samples(Draw& d) {

@@ -54,12 +54,49 @@ TEST(Scalars, ExpressionsReadWholeNumbersExactly) {
   EXPECT_EQ(verify::evaluate("full([1], -9223372036854775808)", x).item<int64_t>(), INT64_MIN);
 }
 
-TEST(Scalars, FloatsBecomeIntegersAsKernelsMakeThem) {
-  const double values[] = {1e30, -1e30, std::nan(""), INFINITY, 300, -1, 0x1p63};
-  for (const DType d : {DType::U8, DType::I8, DType::I32, DType::U64, DType::I64}) {
-    const Tensor wanted = to(tensor_of(Dims{7}, values, DType::F64), d);
-    EXPECT_EQ(str(tensor_of(Dims{7}, values, d)), str(wanted));
+/// docs/decisions/0017, by hand: what each dtype holds, and what it does not.
+TEST(Scalars, FitWhatHoldsThem) {
+  struct Ends {
+    DType dtype;
+    std::vector<Scalar> in, out;
+  };
+  const double nan = std::nan(""), inf = INFINITY;
+  const Ends all[] = {
+      {DType::Bool, {0, 7, -1, 0.5, nan, inf}, {c128(0, 1)}},
+      {DType::U8, {0, 255, -1, -255, 255.0, 0.5, -0.5}, {256, -256, 255.5, -1.0, 300, nan, inf, -inf}},
+      {DType::I8, {127, -128, 127.0, -128.0, 1.5}, {128, -129, 127.5, -128.5, nan, kHighest}},
+      {DType::U32, {4294967295, -4294967295}, {4294967296, -4294967296}},
+      {DType::I32, {2147483647.0, -2147483648.0}, {2147483648.0, -2147483649.0}},
+      {DType::U64, {kHighest, -1, 0x1.fffffffffffffp63}, {0x1p64, -1.0, nan}},
+      {DType::I64, {INT64_MAX, INT64_MIN, -0x1p63, true}, {kHighest, 0x1p63, nan, c128(1, 0)}},
+      {DType::F16, {65504, -65504.0, nan, inf, 1e-30}, {65505, -65520.0, 1e300}},
+      {DType::BF16, {0x1.fep127, -inf}, {0x1.ffp127}},
+      {DType::F32, {0x1.fffffep127, kHighest, nan}, {0x1.fffffefp127, -1e39}},
+      {DType::F64, {1e308, kHighest, inf}, {c128(1, 1)}},
+      {DType::C64, {c128(1e38, nan), 1, inf}, {c128(1, 1e39), 1e39}},
+      {DType::C128, {c128(1e308, -1e308)}, {}},
+  };
+  for (const Ends& e : all) {
+    for (const Scalar& s : e.in) EXPECT_TRUE(s.fits(e.dtype)) << s.str() << " in " << name(e.dtype);
+    for (const Scalar& s : e.out) {
+      EXPECT_FALSE(s.fits(e.dtype)) << s.str() << " in " << name(e.dtype);
+      EXPECT_THROW(full({2}, s, e.dtype), Error);
+    }
   }
+  EXPECT_EQ(str(full({1}, -1, DType::U8)), "u8[1] [255]");
+  EXPECT_EQ(str(ones({2}, DType::U8) + Scalar(300)), "u8[2] [45, 45]");  // an operand, which wraps
+}
+
+/// Elements that are converted wrap or saturate; numbers that are stated are refused before.
+TEST(Scalars, StatedNumbersAreElementsOrRefused) {
+  const double values[] = {1e30, -1e30, std::nan(""), INFINITY, 300, -1, 0x1p63, 7.5, -0.5, 255, -128};
+  for (const DType d : {DType::Bool, DType::U8, DType::I8, DType::I32, DType::U64, DType::I64, DType::F16})
+    for (const double v : values) {
+      const std::vector<double> one = {v};
+      if (Scalar(v).fits(d))
+        EXPECT_EQ(str(tensor_of(Dims{1}, one, d)), str(to(tensor_of(Dims{1}, one, DType::F64), d)));
+      else EXPECT_THROW(tensor_of(Dims{1}, one, d), Error) << v << " in " << name(d);
+    }
 }
 
 TEST(Scalars, WholeNumbersRoundOnceToF32) {

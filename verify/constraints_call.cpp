@@ -2,6 +2,7 @@
 #include "lamella/verify/constraints_call.h"
 
 #include <algorithm>
+#include <quadmath.h>
 
 #include "lamella/dispatch/state.h"
 #include "lamella/verify/case.h"
@@ -155,12 +156,40 @@ Constraint equal_sizes(Name a, int dim_a, Name b, int dim_b) {
   };
 }
 
+namespace {
+/// torch.full: "value cannot be converted to type ... without overflow".
+bool is_beyond(f128 v, bool whole, DType to) {
+  if (is_bool(to)) return false;
+  if (is_integer(to)) {
+    const int bits = int(8 * itemsize(to)) - is_signed_integer(to);
+    const f128 end = ldexpq(1, bits);  // for an unsigned dtype -1 is its largest number, and so on
+    if (is_signed_integer(to)) return !(v >= -end && v <= end - 1);
+    return !(v <= end - 1 && (whole ? v > -end : v > -1));
+  }
+  if (v != v || isinfq(v)) return false;
+  constexpr std::pair<DType, double> kLargest[] = {{DType::F16, 65504},
+                                                   {DType::BF16, 0x1.fep127},
+                                                   {DType::F32, 0x1.fffffep127},
+                                                   {DType::C64, 0x1.fffffep127}};
+  for (const auto& [dtype, largest] : kLargest)
+    if (dtype == to) return fabsq(v) > largest;
+  return false;
+}
+}  // namespace
+
 Constraint number_fits(Name number, Name tensor, Name dtype) {
   return [=](Questioned& q) {
-    DType to = DType::C128;  // without both, that of the number
+    const Scalar& n = q.scalar(number);
+    const DType usual = dispatch_state().default_dtype;  // without both, by the kind of the number
+    DType to = n.is_integral() ? n.kind() : is_complex(n.kind()) ? to_complex(usual) : usual;
     if (!tensor.empty()) to = q.tensor(tensor).dtype();
     if (!dtype.empty() && q.given(dtype)) to = std::get<DType>(q.value(dtype));
-    if (is_complex(q.scalar(number).kind()) && !is_complex(to)) q.object({ErrorCode::DType}, {number});
+    if (is_complex(n.kind()) && !is_complex(to)) return q.object({ErrorCode::DType}, {number});
+    const f128 re = n.kind() == DType::U64 ? f128(n.to<uint64_t>())
+                    : n.is_integral()      ? f128(n.to_int())
+                                           : f128(n.to_double());
+    if (is_beyond(re, n.is_integral(), to) || is_beyond(n.to_complex().imag(), false, to))
+      q.object({ErrorCode::Overflow}, {number});
   };
 }
 

@@ -68,8 +68,9 @@ Constraint has_dims(Name tensor, Name dim);        ///< rank 1 at least
 Constraint sizes(Name size);                       ///< shape for a negative one, overflow
 Constraint at_least(Name integer, int64_t least, ErrorCode code);
 Constraint equal_sizes(Name a, int dim_a, Name b, int dim_b);  ///< shape; silent where a rank is too low
-Constraint number_fits(Name number, Name tensor, Name dtype);  ///< a complex one into a real dtype: dtype
-Constraint multiplier(Name alpha, Names tensors);              ///< a number of the result's kind: dtype
+Constraint number_fits(Name number, Name tensor,
+                       Name dtype);  ///< a complex one in a real dtype: dtype; too large: overflow
+Constraint multiplier(Name alpha, Names tensors);  ///< a number of the result's kind: dtype
 
 /// Those of one operator that no other shares are written beside its row.
 const std::vector<Constraint>* constraints_of(std::string_view op);
