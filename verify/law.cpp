@@ -89,6 +89,7 @@ std::vector<Law>& all_laws() {
     add_function_laws(list);
     add_trace_laws(list);
     add_at_once_laws(list);
+    add_registration_laws(list);
     by_number(list);
     return list;
   }();

@@ -60,6 +60,7 @@ void add_thread_end_laws(std::vector<Law>&);              ///< laws_thread_ends.
 void add_function_laws(std::vector<Law>&);                ///< laws_functions.cpp: 126
 void add_trace_laws(std::vector<Law>&);                   ///< laws_traces.cpp: 127
 void add_at_once_laws(std::vector<Law>&);                 ///< laws_at_once.cpp: 129
+void add_registration_laws(std::vector<Law>&);            ///< laws_registrations.cpp: 149
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
