@@ -92,6 +92,9 @@ std::string misjudged(const Op& op, const Values& args) {
 }
 
 Verdict neighbours_are_judged(Case& c) {
+  for (const Value& v : c.args)  // numbers at the ends of i64, which doubles round, are law 105's subject
+    if (const Scalar* n = std::get_if<Scalar>(&v); n && !(std::fabs(n->to_double()) < 0x1p40))
+      return Verdict::discard();
   std::vector<std::pair<size_t, Value>> all;
   for (size_t i = 0; i < c.args.size(); ++i)
     for (Value& v : values_beside(c.args[i])) all.emplace_back(i, std::move(v));
