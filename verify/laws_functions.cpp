@@ -209,7 +209,9 @@ struct Program {
       if (leaves[k]) of.push_back(in[k] = requires_grad(in[k]));
     const Tensors ys = inside(around, 0, innermost, in, out);
     if (in_base()) {
-      const LiveRoots live(ys, Tensors(ys.size()));
+      Tensors us;
+      for (const Tensor& y : ys) us.push_back(ones(y.sizes(), y.dtype()));
+      const LiveRoots live(ys, us);
       Tensors grads(of.size());
       if (!live.ys.empty()) grads = autograd::grad(live.ys, of, live.us, {.allow_unused = true});
       for (size_t k = 0; k < of.size(); ++k)
