@@ -31,10 +31,10 @@ inline constexpr const char* kPluginEntry = "lamella_plugin";
 
 /// The one entry of a plug-in: LAMELLA_PLUGIN() { OpTable::add(...); }. It is called once, after the built-in
 /// operators are there; what it raises becomes a message.
-#define LAMELLA_PLUGIN()                                                                      \
-  extern "C" {                                                                                \
-  extern const ::lamella::PluginStamp lamella_plugin_stamp;                                   \
-  __attribute__((visibility("default"))) const ::lamella::PluginStamp lamella_plugin_stamp{}; \
-  __attribute__((visibility("default"))) void lamella_plugin();                               \
-  }                                                                                           \
+#define LAMELLA_PLUGIN()                                                                           \
+  extern "C" {                                                                                     \
+  extern const ::lamella::PluginStamp lamella_plugin_stamp __attribute__((visibility("default"))); \
+  const ::lamella::PluginStamp lamella_plugin_stamp{};                                             \
+  void lamella_plugin() __attribute__((visibility("default")));                                    \
+  }                                                                                                \
   void lamella_plugin()

@@ -1,10 +1,11 @@
 // The law of registrations: whoever finds an operator, while others register, finds all of it.
+#include <algorithm>
 #include <array>
 #include <map>
-#include <set>
 
 #include "lamella/core/plan.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/functions.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
