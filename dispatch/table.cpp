@@ -258,7 +258,20 @@ class TableBuilder {
     table.rows_.push_back(op.get());
     return *op.release();
   }
+  /// All of its forms or none of them.
   static void append_all(OpTable& table, const OpDef& def) {
+    const size_t before = table.rows_.size();
+    try {
+      append_forms(table, def);
+    } catch (...) {
+      for (; table.rows_.size() > before; table.rows_.pop_back()) {
+        table.by_name_.erase(table.rows_.back()->name);
+        delete table.rows_.back();
+      }
+      throw;
+    }
+  }
+  static void append_forms(OpTable& table, const OpDef& def) {
     const Op& base = append(table, detail::build_row(def));
     if (detail::has_in_place(base)) append(table, detail::build_form(base, OpForm::InPlace));
     if (detail::single_result(base) && !base.has(kNoOut))

@@ -329,6 +329,40 @@ Drawn seen_by(const Drawn& n, DType d) {
   return out;
 }
 
+/// Decision 0017 again, by comparisons of its own: `v` as an element of `d`, which is not complex.
+bool fits_in(long double v, bool integral, DType d) {
+  if (is_bool(d)) return true;
+  if (is_integer(d)) {
+    const bool is_signed = d >= DType::I8;
+    const long double end = std::ldexp(1.0L, 8 * int(itemsize(d)) - (is_signed ? 1 : 0));
+    if (is_signed) return v >= -end && v <= end - 1;
+    return v <= end - 1 && (v > -1 || (integral && v > -end));  // -1 is all ones
+  }
+  const long double largest = d == DType::F16    ? 65504.0L
+                              : d == DType::BF16 ? std::ldexp(255.0L, 120)
+                              : d == DType::F32  ? std::ldexp(16777215.0L, 104)
+                                                 : std::ldexp(9007199254740991.0L, 971);
+  return !(std::abs(v) > largest) || std::isinf(v);
+}
+
+bool fits_in(const Drawn& n, DType d) {
+  const DType part = is_complex(d) ? to_real(d) : d;
+  if (n.integral()) return fits_in((long double)n.whole, true, part);
+  return fits_in(n.re, false, part) && (n.kind != DType::C128 || fits_in(n.im, false, part));
+}
+
+/// What makes elements of a number that `d` does not hold says so.
+std::string taken_though_unfit(const Scalar& s, const Tensor& like) {
+  const DType d = like.dtype();
+  const std::function<void()> all[] = {
+      [&] { full(like.sizes(), s, d); }, [&] { full_like(like, s); }, [&] { lamella::fill(like, s); },
+      [&] { new_full(like, like.sizes(), s); }, [&] { fill_(clone(like), s); }};
+  for (const auto& run : all)
+    if (const Status got = status_of(run); !got.raised || got.code != ErrorCode::Overflow)
+      return format("of {} nothing holds it: expected error overflow, got {}", d, str(got));
+  return "";
+}
+
 /// A number beside a tensor that leaves it as it is: -0 + x, 1 x, max(lowest, x).
 std::string beside_wrong(const Drawn& n, const Scalar& s, const Tensor& like) {
   const DType d = like.dtype();
@@ -337,7 +371,11 @@ std::string beside_wrong(const Drawn& n, const Scalar& s, const Tensor& like) {
   if (wrong.empty()) wrong = holds_another(seen, add(s, full_like(like, -0.0)), like, "a number + -0");
   if (is_complex(d) || is_bool(d)) return wrong;
   if (wrong.empty()) wrong = holds_another(seen, mul(full_like(like, 1), s), like, "1 times a number");
-  const Tensor lowest = is_inexact(d) ? full_like(like, -INFINITY) : full_like(like, -1e300);
+  const bool is_signed = is_integer(d) && d >= DType::I8;
+  const Scalar least = is_inexact(d) ? Scalar(-INFINITY)
+                       : is_signed   ? Scalar(std::numeric_limits<int64_t>::min() >> (64 - 8 * itemsize(d)))
+                                     : Scalar(0);
+  const Tensor lowest = full_like(like, least);
   if (wrong.empty()) wrong = holds_another(seen, maximum(lowest, s), like, "the greater of a number");
   return wrong;
 }
@@ -352,6 +390,10 @@ Verdict numbers_fill(Case& c) {
     const DType d = DType(k);
     if (is_complex(s.kind()) && !is_complex(d)) continue;  // refused
     const Tensor like = zeros(sizes, d), wide = zeros({sizes[0], 2 * sizes[1]}, d);
+    if (!fits_in(n, d)) {
+      wrong = taken_though_unfit(s, like);
+      continue;
+    }
     wrong = holds_another(n, full(sizes, s, d), like, "full");
     if (wrong.empty()) wrong = holds_another(n, full_like(like, s), like, "full_like");
     if (wrong.empty()) wrong = holds_another(n, lamella::fill(like, s), like, "fill");
