@@ -44,6 +44,8 @@ if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
   foreach(plugin_and_line IN ITEMS "my_law:operators, 1 laws, seed 1: 0 failures"
+                                   "my_type:operators, [0-9]+ laws, seed 1: 0 failures"
+                                   "my_layout:operators, [0-9]+ laws, seed 1: 0 failures"
                                    "my_operator:1 operators, [0-9]+ laws, seed 1: 0 failures"
                                    "my_operator_broken:breaks [jv][vj]p_equals_differences")
     string(REGEX MATCH "^([^:]+):(.*)$" matched "${plugin_and_line}")
@@ -52,6 +54,11 @@ if(TARGET lamella_program)
     set_tests_properties(plugin.${CMAKE_MATCH_1} PROPERTIES
       PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" PROCESSORS 2)
   endforeach()
+  add_test(NAME plugin.my_backend_override
+    COMMAND lamella_program verify --load $<TARGET_FILE:plugin_my_backend_override> --law fused_is_composed --seed 1
+      --time 3)
+  set_tests_properties(plugin.my_backend_override PROPERTIES
+    PASS_REGULAR_EXPRESSION "1 operators, 1 laws, seed 1: 0 failures" PROCESSORS 2)
   add_test(NAME museum COMMAND lamella_program museum --check ${PROJECT_SOURCE_DIR}/docs/museum.md)
   set_tests_properties(museum PROPERTIES TIMEOUT 600)
   if(NOT LAMELLA_SANITIZE)

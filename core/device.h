@@ -14,7 +14,4 @@ inline constexpr std::string_view name(Device d) {
   return kNames[int(d)];
 }
 
-/// How elements are laid out; sparse and blocked layouts will be further columns of kernels.
-enum class Layout : uint8_t { Strided };
-
 }  // namespace lamella

@@ -79,7 +79,8 @@ class RefCounted {
   [[nodiscard]] bool merge();
 
   Destroy destroy_queued = nullptr;  ///< how a merge destroys the object
-  /// The next object in its owner's queue: giving up an object takes no memory and cannot fail.
+  /// The next object in its owner's queue or, of a tensor, in its pool: giving one up takes no memory and
+  /// cannot fail.
   RefCounted* next_queued;
 
  private:

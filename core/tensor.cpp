@@ -7,6 +7,7 @@
 
 #include "lamella/core/family.h"
 #include "lamella/core/guard.h"
+#include "lamella/core/layout.h"
 #include "lamella/core/limits.h"
 
 namespace lamella {
@@ -36,6 +37,8 @@ thread_local constinit TensorPool pools[]{{.block_bytes = TensorImpl::kBlock},
 Kind kind_of(const TensorImpl* impl) { return impl->bare ? kBare : impl->full ? kFull : kShell; }
 
 TensorImpl* head_of(const TensorPool& pool) { return static_cast<TensorImpl*>(pool.head); }
+/// Who waits in a pool waits in no owner's queue.
+TensorImpl* next_of(const TensorImpl* waiting) { return static_cast<TensorImpl*>(waiting->next_queued); }
 
 Storage* embedded(TensorImpl* impl) { return static_cast<Storage*>(impl->suffix()); }
 
@@ -50,9 +53,9 @@ void make_plain(TensorImpl* impl) {
   impl->storage = embedded(impl);
   impl->storage->device = Device::CPU;
 }
-/// One look for both: few tensors have either.
+/// One look for all three: few tensors have any. (A full block's is never of another layout.)
 bool is_alone(const TensorImpl* impl) {
-  return !(reinterpret_cast<uintptr_t>(impl->extra) | reinterpret_cast<uintptr_t>(impl->family_));
+  return !(reinterpret_cast<uintptr_t>(impl->wrap) | reinterpret_cast<uintptr_t>(impl->family_));
 }
 bool is_plain(const TensorImpl* impl, const Storage* own) {
   return impl->storage == own && impl->keys == kPlainKeys && is_alone(impl) && !impl->number;
@@ -72,7 +75,7 @@ struct PoolOwner {
     for (TensorPool& pool : pools) {
       while (TensorImpl* impl = head_of(pool)) {
         detail::unpoison(impl, pool.block_bytes);
-        pool.head = impl->next_free;
+        pool.head = next_of(impl);
         free_block(impl);
       }
       pool.count = kCap;  // what dies later on this thread goes straight to malloc
@@ -102,7 +105,7 @@ thread_local PoolOwner pool_owner;
 
 inline void pop(TensorPool& pool, TensorImpl* head) {
   detail::unpoison(head, pool.block_bytes);
-  pool.head = head->next_free;
+  pool.head = next_of(head);
   --pool.count;
 }
 
@@ -113,7 +116,7 @@ inline bool has_pending() {
 }
 
 inline void push(TensorPool& pool, TensorImpl* impl) {
-  impl->next_free = head_of(pool);
+  impl->next_queued = head_of(pool);
   pool.head = impl;
   ++pool.count;
   detail::poison(impl, pool.block_bytes);
@@ -148,10 +151,17 @@ void give_block(TensorImpl* impl) {
   if (family->release()) Family::destroy(family);
 }
 
-/// The extra and the family, if any.
+[[gnu::noinline]] void drop_layout(TensorImpl* impl) {
+  TensorLayout* const layout = std::exchange(impl->layout, nullptr);
+  if (layout->release()) TensorLayout::destroy(layout);
+}
+
+/// The wrapper, the layout and the family, if any.
 inline void drop_company(TensorImpl* impl) {
-  if (TensorExtra* const extra = std::exchange(impl->extra, nullptr))
-    extra->in_block ? extra->~TensorExtra() : delete extra;
+  if (TensorExtra* const wrap = std::exchange(impl->wrap, nullptr))
+    wrap->in_block ? wrap->~TensorExtra() : delete wrap;
+  if (impl->layout) [[unlikely]]
+    drop_layout(impl);
   if (impl->family_) [[unlikely]]
     drop_family(impl);
 }
@@ -396,6 +406,11 @@ Tensor make_alias(const Tensor& t) {
   impl->offset = b->offset;
   impl->storage = b->storage;
   if (b->storage) b->storage->retain();
+  if (b->layout) [[unlikely]] {
+    impl->keys = uint64_t{1} << b->layout->key;
+    impl->layout = b->layout;
+    b->layout->retain();
+  }
   return Tensor::adopt(impl);
 }
 
@@ -407,10 +422,10 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, D
   LAMELLA_CHECK(base.impl()->storage || base.device() == Device::Meta, Storage,
                 "view: {} has no storage; expected a plain tensor", base);
   LAMELLA_CHECK(
-      !base.impl()->extra, Usage,
+      !base.impl()->wrap, Usage,
       "view: {}{} carries derivatives, which strides alone would lose; expected a plain tensor: call "
       "a view operator, or detach it first",
-      base, base.impl()->extra->str());
+      base, base.impl()->wrap->str());
   LAMELLA_CHECK(dtype == base.dtype() || (is_complex(base.dtype()) && dtype == to_real(base.dtype())), DType,
                 "view: dtype = {} for {}; expected its own, or that of its real part", dtype, base);
   LAMELLA_CHECK(sizes.size() == strides.size(), Shape,

@@ -17,6 +17,7 @@ namespace lamella {
 
 class Tensor;
 struct Family;
+struct TensorLayout;
 
 /// What a transform or base autograd adds to a tensor. Lives in the tensor's own block or on the heap.
 struct TensorExtra {
@@ -35,10 +36,11 @@ struct TensorImpl : RefCounted {
   static constexpr size_t kInlineBytes = 64;
 
   uint64_t keys = 0;           ///< the KeySet of dispatch
-  Storage* storage = nullptr;  ///< counted; null for wrappers and meta tensors
+  Storage* storage = nullptr;  ///< counted; null for wrappers, meta tensors and those of another layout
   int64_t offset = 0;          ///< elements from the storage's start
   int64_t numel = 0;
-  TensorExtra* extra = nullptr;
+  TensorExtra* wrap = nullptr;     ///< who follows it: a level's wrapper, or base autograd's record
+  TensorLayout* layout = nullptr;  ///< what it is, counted: see NOTE: [layouts]; null: elements in a storage
   DType dtype = DType::F32;
   Device device = Device::CPU;
   uint8_t rank = 0;
@@ -50,8 +52,7 @@ struct TensorImpl : RefCounted {
     int64_t dims[10];  ///< sizes then strides when rank <= 5
     int64_t* heap;     ///< 2 * rank of them otherwise
   };
-  Family* family_ = nullptr;        ///< counted; NOTE: [families]
-  TensorImpl* next_free = nullptr;  ///< in the pool
+  Family* family_ = nullptr;  ///< counted; NOTE: [families]
   Family* family() const {
     return std::atomic_ref(const_cast<Family*&>(family_)).load(std::memory_order_acquire);
   }

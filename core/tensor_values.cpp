@@ -1,7 +1,7 @@
 // Tensors as values: reading elements, making small tensors from numbers, printing.
 #include <charconv>
 
-#include "lamella/core/tensor.h"
+#include "lamella/core/layout.h"
 
 namespace lamella {
 
@@ -118,7 +118,8 @@ std::string str(const Tensor& t) {
   std::ostringstream out;
   out << type_str(t);
   if (!t.defined()) return out.str();
-  if (t.impl()->extra) out << t.impl()->extra->str();
+  if (t.impl()->wrap) out << t.impl()->wrap->str();
+  if (t.impl()->layout) out << t.impl()->layout->str();
   if (!t.impl()->storage) return out.str();
   if (t.device() != Device::CPU) out << " on " << name(t.device());
   out << ' ';

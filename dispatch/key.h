@@ -11,9 +11,11 @@
 
 namespace lamella {
 
-/// NOTE: [keys] Bits 0..5 are backends, numbered as Device. Bit 15 is base autograd. Bits 16..63 belong to
+/// NOTE: [keys] Bits 0..5 are backends, numbered as Device. Bits 6..14 are layouts and types of tensors that
+/// keep data of their own. Bit 15 is base autograd. Bits 16..63 belong to
 /// transform instances, handed out on entry and returned on exit: nothing else is fixed. The highest bit
 /// decides.
+inline constexpr int kFirstTypeKey = 6, kTypeKeys = 9;
 inline constexpr int kAutogradKey = 15;
 inline constexpr int kFirstLevelKey = 16;
 inline constexpr int kKeyCount = 64;

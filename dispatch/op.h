@@ -3,9 +3,11 @@
 
 #include <array>
 #include <limits>
+#include <memory>
 
 #include "lamella/core/limits.h"
 #include "lamella/core/view.h"
+#include "lamella/dispatch/column.h"
 #include "lamella/dispatch/rule.h"
 #include "lamella/dispatch/schema.h"
 
@@ -43,7 +45,6 @@ struct Inferred {
   DType compute = DType::F32;  ///< dtype the kernel works in
   Dims ints;                   ///< attributes for the kernel: normalised dims, flags
 };
-using InferFn = void (*)(const Frame&, Inferred&);
 
 /// Sizes, strides and offset: what a view operator reads and changes, besides the dtype of real and imaginary
 /// parts, whose elements strides and offset then count.
@@ -54,28 +55,13 @@ struct Geometry {
 };
 using ViewFn = Geometry (*)(const Frame&, const Geometry& of_first);
 
-/// A kernel by name: one text for the CPU, an independent one for the oracle.
-struct KernelPair {
-  KernelFn cpu = nullptr;
-  KernelFn reference = nullptr;
-  /// Straight contiguous runs by compute dtype, for small tensors; null where there is none.
-  using Line = void (*)(void* out, const void* const* ins, int64_t n);
-  std::array<Line, kDTypeCount> lines = {};
-  /// The dtype that each straight run gives, and the shape function that said so when the operator was added:
-  /// runs it does not allow are taken out of `lines`. A row with another shape function uses none.
-  std::array<DType, kDTypeCount> line_results = {};
-  InferFn line_rule = nullptr;
-  /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
-  bool (*line_ok)(const Frame&) = nullptr;
-  std::string_view name = {};  ///< as in the list of kernels; thresholds are declared by it
-};
 /// Runs kernels on allocated outputs when the class's default launch (views of the tensor arguments in order)
 /// does not fit.
 struct Launch {
   const Frame& frame;
   const Inferred& inferred;
   std::span<const Tensor> outs;
-  bool on_reference;
+  Device device;  ///< of all tensors
 };
 using LaunchFn = void (*)(const Launch&);
 using CompositeFn = void (*)(Frame&);
@@ -155,7 +141,7 @@ struct OpDef {
   Required<std::string_view> schema;
   Required<ShapeClass> shape;
   InferFn infer = nullptr;  ///< else the class's
-  KernelPair kernel = {};
+  Kernels kernel = {};
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
   CompositeFn composite = nullptr;  ///< of operators that take functions: their body, see Op::body
@@ -186,14 +172,6 @@ struct BoundFormula {
   bool linear = false;                          ///< jvp: apply the operator itself to the tangent
 };
 
-using Cell = void (*)(Frame&, int key);
-/// See OpTable::set.
-struct SetCell {
-  int key = 0;
-  Cell cell = nullptr;
-  std::string_view name, origin;
-};
-
 /// One row of the operator table. Immutable once published; a mutant is a copy with something replaced.
 struct Op {
   uint32_t id = 0;
@@ -203,7 +181,7 @@ struct Op {
   const Op* base = nullptr;  ///< the functional row of an in-place or out= form (itself otherwise)
   ShapeClass shape = ShapeClass::Other;
   InferFn infer = nullptr;
-  KernelPair kernel;
+  Kernels kernel;
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
   CompositeFn composite = nullptr;
@@ -224,12 +202,24 @@ struct Op {
   /// many; else 0. Short ways for small tensors ask for it.
   uint8_t straight = 0;
   AtKinks at_kinks = AtKinks::Unstated;
-  Cell cells[kKeyCount] = {};  ///< total: holes hold the cell that explains them
-  std::string_view origin;     ///< who defined it: "" the library, else a plug-in's file. Lives for good.
-  std::vector<SetCell> set;    ///< cells that were set by hand: they stand whatever the definition gives
+  std::string_view origin;      ///< who defined it: "" the library, else a plug-in's file. Lives for good.
+  std::vector<Column> columns;  ///< alternatives that were registered for single keys, and
+  std::shared_ptr<const Kernels> library;  ///< the kernels before that
+  Cell cells[kKeyCount] = {};              ///< total: holes hold the cell that explains them
+  Served served[kAutogradKey] = {};        ///< of keys below base autograd: by what
 
   bool has(Property p) const { return properties & p; }
   bool is_view() const { return view != nullptr; }
+  /// Whether an alternative that is a cell runs for `key`.
+  bool has_cell(int key) const {
+    const Column* const c = column(key);
+    return c && c->now().cell;
+  }
+  const Column* column(int key) const {
+    for (const Column& c : columns)
+      if (c.key == key) return &c;
+    return nullptr;
+  }
   const BoundFormula* jvp_of(int input) const { return formula_of(jvp, input); }
   const BoundFormula* vjp_of(int input) const { return formula_of(vjp, input); }
 

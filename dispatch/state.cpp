@@ -7,6 +7,7 @@
 #include "lamella/core/yield.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
+#include "lamella/dispatch/types.h"
 
 namespace lamella {
 
@@ -37,7 +38,8 @@ std::string key_name(int key) {
   if (key < 6) return std::string(name(Device(key)));
   if (key == kAutogradKey) return "autograd";
   if (is_level_key(key)) return format("level#{}", key - kFirstLevelKey + 1);
-  return format("key{}", key);
+  const std::string_view of_type = type_name(key);
+  return of_type.empty() ? format("key{}", key) : std::string(of_type);
 }
 
 std::string live_key_name(int key) {

@@ -35,6 +35,8 @@ class Transform {
   virtual void call_with_functions(Frame& frame, int key);
   /// ", size 8" for error texts and traces.
   virtual std::string detail() const { return ""; }
+  /// Whether composites reach `call` whole; else their bodies run at once, and what they call reaches it.
+  bool takes_composites = false;
 };
 
 struct LevelSlot {
@@ -204,7 +206,7 @@ template <class W> W* wrapper_at(const Tensor& t, int key, uint64_t serial) {
   TensorImpl* impl = t.impl();
   if (!impl || !(impl->keys >> key & 1)) return nullptr;
   // Another transform's wrapper may sit here: look before the cast.
-  auto* w = static_cast<Wrapper*>(impl->extra);
+  auto* w = static_cast<Wrapper*>(impl->wrap);
   if (!w || w->key != key || w->serial != serial) [[unlikely]]
     return nullptr;
   return static_cast<W*>(w);

@@ -10,17 +10,15 @@
 #include "lamella/core/yield.h"
 #include "lamella/dispatch/bind.h"
 #include "lamella/dispatch/call.h"
-#include "lamella/dispatch/frame_copy.h"
+#include "lamella/dispatch/cells.h"
 #include "lamella/dispatch/validate.h"
 
 namespace lamella {
 
 namespace detail {
 std::atomic<const OpTable*> published_table{nullptr};
-Cell autograd_cell = nullptr, autograd_function_cell = nullptr;
 
 namespace {
-ClassHooks class_hooks;
 RegisterAll register_builtin = nullptr;
 std::vector<RegisterAll>& registered_above() {  // by static initialisers of other files, in any order
   static std::vector<RegisterAll> all;
@@ -29,110 +27,10 @@ std::vector<RegisterAll>& registered_above() {  // by static initialisers of oth
 std::recursive_mutex table_mutex;
 OpTable* under_construction = nullptr;  // while the built-in operators are added
 thread_local constinit std::string_view current_origin;
-std::vector<Column>& taken_columns() {
-  static std::vector<Column> all = {
+std::vector<ClaimedKey>& claimed() {
+  static std::vector<ClaimedKey> all = {
       {Device::CPU, "cpu", ""}, {Device::Reference, "reference", ""}, {Device::Meta, "meta", ""}};
   return all;
-}
-
-std::string origin_str(std::string_view origin) {
-  return origin.empty() ? std::string("the library") : format("plug-in \"{}\"", origin);
-}
-
-void level_cell(Frame& frame, int key) {
-  Transform* transform = dispatch_state.levels[key - kFirstLevelKey].transform;
-  if (!transform) [[unlikely]]
-    raise_escaped(frame, key);
-  transform->call(frame, key);
-}
-
-void level_cell_with_functions(Frame& frame, int key) {
-  Transform* transform = dispatch_state.levels[key - kFirstLevelKey].transform;
-  if (!transform) [[unlikely]]
-    raise_escaped(frame, key);
-  transform->call_with_functions(frame, key);
-}
-
-/// Of rows that say what they are about. Their bodies ask tensors for sizes and dtypes before any backend
-/// sees them, and would speak of the operators that they call.
-void defined_composite_cell(Frame& frame, int) {
-  bool usual = frame.op->simple;
-  for (const uint8_t i : frame.op->tensor_params)
-    usual = usual && frame.args[i] && frame.arg<Tensor>(i).defined();
-  if (!usual) [[unlikely]]
-    check_defined(frame);
-  try {
-    frame.op->composite(frame);
-  } catch (const Error& e) {
-    // Not before: a mode may move what the body hands it.
-    if (e.code() == ErrorCode::Device) check_one_device(frame);
-    throw;
-  }
-}
-/// Likewise where all tensors are on the CPU, as its key says, and arguments `i` are those that must be
-/// there.
-template <int... i> void cpu_composite_cell(Frame& frame, int) {
-  if (!(frame.arg<Tensor>(i).defined() && ...)) [[unlikely]]
-    check_defined(frame);
-  frame.op->composite(frame);
-}
-void composite_cell(Frame& frame, int) { frame.op->composite(frame); }
-void body_cell(Frame& frame, int) { frame.op->body(frame); }
-
-void autograd_thunk(Frame& frame, int key) {
-  LAMELLA_ASSERT(autograd_cell);
-  autograd_cell(frame, key);
-}
-
-/// Such operators come here whatever their arguments carry, so also in programs without base autograd.
-void autograd_function_thunk(Frame& frame, int key) {
-  if (autograd_function_cell) return autograd_function_cell(frame, key);
-  const Below below(key);
-  call(frame);
-}
-
-void missing_cell(Frame& frame, int key) {
-  std::string args;
-  for (const Value& v : own(frame)) args += (args.empty() ? "" : ", ") + str(v);
-  fail(ErrorCode::NoKernel, "{}: no kernel for key {} with arguments ({})", frame.op->name,
-       live_key_name(key), args);
-}
-
-void fill_cells(Op& op) {
-  for (int key = 0; key < kKeyCount; ++key) op.cells[key] = is_level_key(key) ? level_cell : missing_cell;
-  if (op.form == OpForm::Functional && op.composite) {
-    const bool asked = op.infer && !op.tensor_params.empty();
-    for (Cell& cell : op.cells) cell = asked ? defined_composite_cell : composite_cell;
-    if (asked && op.simple) {
-      std::vector<uint8_t> needed;
-      for (const uint8_t i : op.tensor_params)
-        if (!op.schema.params[i].optional) needed.push_back(i);
-      Cell& cell = op.cells[int(Device::CPU)];
-      if (needed == std::vector<uint8_t>{0}) cell = cpu_composite_cell<0>;
-      if (needed == std::vector<uint8_t>{0, 1}) cell = cpu_composite_cell<0, 1>;
-    }
-    // A definition's results lie in memory of their own, a view's may not.
-    if (op.kernel.reference && !op.schema.returns_alias)
-      op.cells[int(Device::Reference)] = class_hooks.backend;
-    return;
-  }
-  op.cells[kAutogradKey] = autograd_thunk;
-  if (op.body) {
-    for (int key = 0; key < kKeyCount; ++key)
-      op.cells[key] = is_level_key(key)     ? level_cell_with_functions
-                      : key == kAutogradKey ? autograd_function_thunk
-                                            : body_cell;
-    return;
-  }
-  const bool runs = op.composite || op.view || op.kernel.cpu || op.launch;
-  if (!runs) return;
-  const Cell backend = op.form == OpForm::InPlace ? class_hooks.in_place
-                       : op.form == OpForm::Out   ? class_hooks.out
-                       : op.view                  ? class_hooks.view
-                                                  : class_hooks.backend;
-  op.cells[int(Device::CPU)] = op.cells[int(Device::Reference)] = backend;
-  if (op.kernel.cpu && !op.kernel.reference) op.cells[int(Device::Reference)] = missing_cell;
-  op.cells[int(Device::Meta)] = op.view || op.form != OpForm::Functional ? backend : class_hooks.meta;
 }
 
 std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
@@ -165,7 +63,7 @@ void index_params(Op& op) {
   op.straight = op.shape == ShapeClass::Broadcast && leading && plain ? uint8_t(n) : 0;
 }
 
-std::unique_ptr<Op> build_row(const OpDef& def) {
+std::unique_ptr<Op> build_row(const OpDef& def, const KeyDefaults& defaults) {
   auto op = std::make_unique<Op>();
   op->schema = parse_schema(def.schema.value);
   op->name = op->schema.name;
@@ -192,13 +90,14 @@ std::unique_ptr<Op> build_row(const OpDef& def) {
   op->jvp = bind(*op, def.jvp);
   op->vjp = bind(*op, def.vjp);
   op->origin = current_origin;
-  validate(*op, class_hooks.gives_one && class_hooks.gives_one(*op));
-  if (class_hooks.probe_lines) class_hooks.probe_lines(*op);
-  fill_cells(*op);
+  const ClassHooks& hooks = installed_class_hooks();
+  validate(*op, hooks.gives_one && hooks.gives_one(*op));
+  if (hooks.probe_lines) hooks.probe_lines(*op);
+  fill_cells(*op, defaults);
   return op;
 }
 
-std::unique_ptr<Op> build_form(const Op& base, OpForm form) {
+std::unique_ptr<Op> build_form(const Op& base, OpForm form, const KeyDefaults& defaults) {
   auto op = std::make_unique<Op>(base);
   op->form = form;
   op->base = &base;
@@ -218,8 +117,7 @@ std::unique_ptr<Op> build_form(const Op& base, OpForm form) {
                 "{}: got {} parameters with out, expected at most {}: state kNoOut, or take fewer", base.name,
                 op->schema.params.size(), kMaxArity);
   index_params(*op);
-  op->set.clear();
-  fill_cells(*op);
+  fill_cells(*op, defaults);
   return op;
 }
 
@@ -231,6 +129,12 @@ bool has_in_place(const Op& op) {
          op.schema.params[0].kind == ParamKind::Tensor && !op.schema.params[0].optional;
 }
 }  // namespace
+
+std::string origin_str(std::string_view origin) {
+  return origin.empty() ? std::string("the library") : format("plug-in \"{}\"", origin);
+}
+std::string_view origin_now() { return current_origin; }
+bool is_claimed(Device device) { return std::ranges::count(claimed(), device, &ClaimedKey::device) > 0; }
 
 const OpTable& first_table() {
   std::lock_guard lock(table_mutex);
@@ -272,10 +176,10 @@ class TableBuilder {
     }
   }
   static void append_forms(OpTable& table, const OpDef& def) {
-    const Op& base = append(table, detail::build_row(def));
-    if (detail::has_in_place(base)) append(table, detail::build_form(base, OpForm::InPlace));
+    const Op& base = append(table, detail::build_row(def, table.defaults_));
+    if (detail::has_in_place(base)) append(table, detail::build_form(base, OpForm::InPlace, table.defaults_));
     if (detail::single_result(base) && !base.has(kNoOut))
-      append(table, detail::build_form(base, OpForm::Out));
+      append(table, detail::build_form(base, OpForm::Out, table.defaults_));
   }
   /// In the place of the row of that name, also of one that is gone: handles know its id.
   static const Op& put(OpTable& table, std::unique_ptr<Op> op) {
@@ -286,8 +190,11 @@ class TableBuilder {
                   "{}: {} replaces it, and so has {}; expected one of them alone", op->name,
                   detail::origin_str(op->origin), detail::origin_str(theirs));
     op->id = (*it)->id;
-    op->set = (*it)->set;
-    for (const SetCell& s : op->set) op->cells[s.key] = s.cell;
+    if (op->form == OpForm::Functional && !(*it)->columns.empty()) {
+      op->columns = (*it)->columns;
+      fit_columns(*op);
+      fill_cells(*op, table.defaults_);
+    }
     return put_at(table, std::move(op));
   }
   /// The key of a name views the row's own.
@@ -297,40 +204,16 @@ class TableBuilder {
     table.rows_[op->id] = op.get();
     return *op.release();
   }
-  static void set(OpTable& table, std::string_view name, const SetCell& cell) {
-    const Op* const old = table.find(name);
-    LAMELLA_CHECK(old, Schema, "{}: there is no operator of this name; expected one that `lamella ops` lists",
-                  name);
-    for (const SetCell& s : old->set)
-      LAMELLA_CHECK(
-          s.key != cell.key, Schema,
-          "{}: {} sets its cell for {} to \"{}\", and {} has set it to \"{}\"; expected one of them", name,
-          detail::origin_str(cell.origin), key_name(cell.key), cell.name, detail::origin_str(s.origin),
-          s.name);
-    auto row = std::make_unique<Op>(*old);
-    if (old->base == old) row->base = row.get();
-    row->set.push_back(cell);
-    row->cells[cell.key] = cell.cell;
-    validate(*row, false);
-    const Op& base = put_at(table, std::move(row));
-    if (base.form != OpForm::Functional) return;
-    for (const Op* const other : std::vector(table.rows_)) {  // the forms follow their base
-      if (other->base != old || other == old) continue;
-      auto form = std::make_unique<Op>(*other);
-      form->base = &base;
-      put_at(table, std::move(form));
-    }
-  }
   /// The form of `base`, or, where it has none any more, nothing under the name that the old one had: a
   /// handle to it finds a row that serves no key.
   static void put_form(OpTable& table, const Op& base, OpForm form, bool has_it) {
-    if (has_it) return void(put(table, detail::build_form(base, form)));
+    if (has_it) return void(put(table, detail::build_form(base, form, table.defaults_)));
     const std::string name = base.name + (form == OpForm::InPlace ? "_" : "_out");
     const auto it = std::ranges::find(table.rows_, name, &Op::name);
     if (it == table.rows_.end() || (*it)->form != form || (*it)->base->id != base.id) return;
     auto* const gone = new Op(**it);
     gone->base = &base;
-    for (Cell& cell : gone->cells) cell = detail::missing_cell;
+    empty_cells(*gone);
     table.by_name_.erase(name);
     *it = gone;
   }
@@ -371,54 +254,44 @@ void OpTable::publish_made(std::unique_ptr<OpTable> next, const OpTable& of) {
   publish(next.release());
 }
 
-void OpTable::add(const OpDef& def) {
+void OpTable::publish_changed(const std::function<void(OpTable&)>& change) {
   std::lock_guard lock(detail::table_mutex);
-  if (detail::under_construction) return TableBuilder::append_all(*detail::under_construction, def);
+  if (detail::under_construction) return change(*detail::under_construction);
   const OpTable& now = detail::first_table();
   auto next = std::make_unique<OpTable>(now);
-  TableBuilder::append_all(*next, def);
+  change(*next);
   publish_made(std::move(next), now);
 }
 
+void OpTable::add(const OpDef& def) {
+  publish_changed([&](OpTable& next) { TableBuilder::append_all(next, def); });
+}
+
 void OpTable::replace(const OpDef& def) {
-  std::lock_guard lock(detail::table_mutex);
-  const OpTable& now = detail::first_table();
-  auto next = std::make_unique<OpTable>(now);
-  const Op& base = TableBuilder::put(*next, detail::build_row(def));
-  TableBuilder::put_form(*next, base, OpForm::InPlace, detail::has_in_place(base));
-  TableBuilder::put_form(*next, base, OpForm::Out, detail::single_result(base) && !base.has(kNoOut));
-  publish_made(std::move(next), now);
+  publish_changed([&](OpTable& next) {
+    const Op& base = TableBuilder::put(next, detail::build_row(def, next.defaults_));
+    TableBuilder::put_form(next, base, OpForm::InPlace, detail::has_in_place(base));
+    TableBuilder::put_form(next, base, OpForm::Out, detail::single_result(base) && !base.has(kNoOut));
+  });
 }
 
 void OpTable::add_column(Device device, std::string_view name) {
   std::lock_guard lock(detail::table_mutex);
   LAMELLA_CHECK(device == Device::User0 || device == Device::User1, Schema,
                 "column \"{}\": got the key {}, expected user0 or user1", name, lamella::name(device));
-  for (const Column& c : detail::taken_columns())
+  for (const ClaimedKey& c : detail::claimed())
     LAMELLA_CHECK(
         c.device != device && c.name != name, Schema,
         "column \"{}\": {} takes the key {}, and {} has taken {} for \"{}\"; expected another key and "
         "name",
         name, detail::origin_str(detail::current_origin), lamella::name(device), detail::origin_str(c.origin),
         lamella::name(c.device), c.name);
-  detail::taken_columns().push_back({device, name, detail::current_origin});
+  detail::claimed().push_back({device, name, detail::current_origin});
 }
 
-void OpTable::set(std::string_view op, Device device, Cell cell, std::string_view name) {
+std::vector<ClaimedKey> claimed_keys() {
   std::lock_guard lock(detail::table_mutex);
-  LAMELLA_CHECK(cell, Schema, "{}: the cell \"{}\" is null, expected a function", op, name);
-  LAMELLA_CHECK(std::ranges::count(detail::taken_columns(), device, &Column::device), Schema,
-                "{}: the cell \"{}\" is for {}, which no column has taken; expected add_column first", op,
-                name, lamella::name(device));
-  const OpTable& now = detail::first_table();
-  auto next = std::make_unique<OpTable>(now);
-  TableBuilder::set(*next, op, {int(device), cell, name, detail::current_origin});
-  publish_made(std::move(next), now);
-}
-
-std::vector<Column> columns() {
-  std::lock_guard lock(detail::table_mutex);
-  return detail::taken_columns();
+  return detail::claimed();
 }
 
 ScopedOrigin::ScopedOrigin(std::string_view origin) : saved_(std::exchange(detail::current_origin, origin)) {}
@@ -441,9 +314,6 @@ void OpTable::take_back(const OpTable* base) {
   for (const Op* row : rows) delete row;
 }
 
-void set_class_hooks(const ClassHooks& hooks) { detail::class_hooks = hooks; }
-void set_autograd_cell(Cell cell) { detail::autograd_cell = cell; }
-void set_autograd_function_cell(Cell cell) { detail::autograd_function_cell = cell; }
 void set_builtin_operators(RegisterAll register_all) { detail::register_builtin = register_all; }
 void add_builtin_operators(RegisterAll more) {
   // Another static initialiser may have asked for the table already.

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "lamella/dispatch/op.h"
+#include "lamella/dispatch/cells.h"
 
 namespace lamella {
 
@@ -41,9 +41,22 @@ class OpTable {
   /// Names a backend key: the column of kernels that a plug-in brings. Errors schema: not a key of users, or
   /// one that has a name already (then both origins are named).
   static void add_column(Device device, std::string_view name);
-  /// What `op` does on a backend that has a name: this cell, called `name`, before whatever its definition
-  /// says. Errors schema: no such operator or column, or a cell that is set already (then both are named).
-  static void set(std::string_view op, Device device, Cell cell, std::string_view name);
+  /// NOTE: [columns] Adds an alternative to an operator's column for a key below kLevelKeys and makes it what
+  /// calls run. The first alternative of a column is what the library has there, under the name "built_in".
+  /// In-place and out= forms write what it gives. Thread-safe, as `add`. Errors: unknown_operator; schema for
+  /// a key that is no device, type or autograd, for neither a cell nor a kernel or both, a kernel for a key
+  /// that is no device's or for an operator without a shape function, a name that the column has already
+  /// of another
+  /// plug-in has (naming both), and a device that no column has taken.
+  static void set(std::string_view op, int key, Alternative alternative);
+  /// Makes another alternative of a column what calls run. Errors: unknown_operator, schema (listing the
+  /// names).
+  static void choose(std::string_view op, int key, std::string_view alternative);
+  /// What serves every operator that has nothing else for `key`; null: an error does. Error schema for a key
+  /// that is no device's or type's, or has one already.
+  static void set_fallback(int key, Cell cell);
+  /// What serves operators of a shape class that say nothing of `key` themselves. Errors as set_fallback.
+  static void set_class(ShapeClass shape, int key, Cell cell);
   /// Publishes `base` again, and frees the snapshots and rows that add and replace have made of it since: for
   /// laws that register by the thousand. Nobody may be using one. Error usage: what is published was not made
   /// of `base` by these two.
@@ -52,18 +65,24 @@ class OpTable {
  private:
   friend class TableBuilder;
   static void publish_made(std::unique_ptr<OpTable> next, const OpTable& of);
+  /// A copy of the newest table, changed, is published; the built-in operators' table is changed in place.
+  static void publish_changed(const std::function<void(OpTable& next)>& change);
+  /// An edited copy of a functional row stands in its place, with its kernels, cells and forms made anew.
+  void renew(uint32_t id, const std::function<void(Op&)>& edit);
+  void refill();
   const OpTable* made_of_ = nullptr;  ///< by add and replace
   std::vector<const Op*> rows_;
   std::map<std::string_view, uint32_t, std::less<>> by_name_;
+  KeyDefaults defaults_;
 };
 
 /// A backend's key, taken by add_column.
-struct Column {
+struct ClaimedKey {
   Device device;
   std::string_view name, origin;
 };
 /// Those that are taken, the library's first.
-std::vector<Column> columns();
+std::vector<ClaimedKey> claimed_keys();
 
 /// Whose definitions add, replace, set and add_column take meanwhile; "" is the library. `origin` must live
 /// for good. On this thread.
@@ -84,12 +103,14 @@ struct ClassHooks {
   Cell in_place = nullptr;  ///< backend cell of name_ forms
   Cell out = nullptr;       ///< backend cell of name_out forms
   Cell view = nullptr;      ///< backend cell of view operators
+  Cell kernel = nullptr;    ///< of composites that have a kernel: infer, allocate, launch
   /// Finds out which straight runs of a new operator its shape function allows.
   void (*probe_lines)(Op&) = nullptr;
   /// Whether the row's shape function is one of the classes', which give one result each.
   bool (*gives_one)(const Op&) = nullptr;
 };
 void set_class_hooks(const ClassHooks& hooks);
+const ClassHooks& installed_class_hooks();
 /// How base autograd interprets an operator; set by transforms/.
 void set_autograd_cell(Cell cell);
 /// Likewise one that takes functions.

@@ -19,6 +19,17 @@ KeySet live_part(uint64_t bits) {
   const uint64_t live = ((uint64_t{1} << s.depth) - 1) << kFirstLevelKey;
   return KeySet(bits & (live | KeySet::of(kAutogradKey).bits));
 }
+
+/// Whether the call is no more than those that a composite's body makes, or a form's of a composite.
+bool is_taken_apart(const Op& op, int key) {
+  if (!op.composite) return false;
+  const bool functional = op.form == OpForm::Functional;
+  if (key < kAutogradKey) return op.served[key] == Served::Decompose || (!functional && !op.has_cell(key));
+  if (!functional || op.has_cell(key)) return false;
+  const Transform* const t =
+      is_level_key(key) ? dispatch_state().levels[key - kFirstLevelKey].transform : nullptr;
+  return !t || !t->takes_composites;
+}
 }  // namespace
 
 void Trace::on_call(const Frame& frame, KeySet, int chosen) {
@@ -42,9 +53,7 @@ void Trace::on_call(const Frame& frame, KeySet, int chosen) {
   if (op.properties & (kRandom | kAmbient)) include |= state.ambient;
   if (op.takes_functions) include |= live_levels().bits;  // and base autograd, always
   line += "  include " + live_keys_text(live_part(include));
-  // A composite's cells run the same, but for that of the reference column, which may run its definition.
-  const bool composed =
-      op.composite && (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)]);
+  const bool composed = is_taken_apart(op, chosen);
   line += "   -> " + (composed ? std::string("composite") : live_key_name(chosen));
   text_ += line + "\n";
   ++depth_;

@@ -78,8 +78,7 @@ void check_rules(const Op& op, const std::vector<BoundFormula>& rules, std::stri
     for (const BoundSave& s : f.saves) saved.emplace_back(s.kind, s.index);
   }
   std::ranges::sort(saved);
-  const auto same = std::ranges::unique(saved);
-  const size_t n = saved.size() - same.size();
+  const auto n = size_t(std::unique(saved.begin(), saved.end()) - saved.begin());
   LAMELLA_CHECK(n <= kMaxSavedByNode, Schema, "{}: {} saves {} different values, expected at most {}",
                 op.name, field, n, kMaxSavedByNode);
 }

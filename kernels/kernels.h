@@ -2,6 +2,7 @@
 // for the oracle.
 #pragma once
 
+#include "lamella/core/device.h"
 #include "lamella/core/view.h"
 
 namespace lamella::kernels {
@@ -12,6 +13,10 @@ struct Kernel {
   const char* name;
   KernelFn cpu;
   KernelFn reference;
+  /// Null on devices whose memory neither text may touch.
+  KernelFn on(Device device) const {
+    return device == Device::CPU ? cpu : device == Device::Reference ? reference : nullptr;
+  }
 };
 
 // Pointwise. outs[0] and every input have the same sizes (broadcast inputs have stride 0). Inputs may have

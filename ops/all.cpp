@@ -27,6 +27,7 @@ static void define_all() {
   define_random();
   define_copy();
   define_norm();
+  define_layout();
 }
 }  // namespace ops
 

@@ -26,5 +26,6 @@ void define_factory();
 void define_random();
 void define_copy();
 void define_norm();
+void define_layout();
 }  // namespace ops
 }  // namespace lamella

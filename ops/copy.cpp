@@ -77,7 +77,7 @@ void move_to_device(Frame& f) {
   const Tensor out = make_tensor(x.sizes(), x.dtype(), to);
   if (to != Device::Meta) {
     const View result = out.view_of(), source = x.view_of();
-    run_kernel(f, is_internal(x.dtype()) ? kernels::copy.reference : kernels::copy.cpu,
+    run_kernel(f, kernels::copy.on(is_internal(x.dtype()) ? Device::Reference : Device::CPU),
                {{&result, 1}, {&source, 1}, x.dtype()});
   }
   f.results[0] = out;

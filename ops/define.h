@@ -10,8 +10,8 @@
 
 namespace lamella::ops {
 
-/// A kernels/ entry as an operator names it. `line_ok`: see KernelPair.
-KernelPair kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&) = nullptr);
+/// A kernels/ entry as an operator names it. `line_ok`: see Kernels.
+Kernels kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&) = nullptr);
 
 /// Both directions of a pointwise operator from one expression: jvp = t * d, vjp = dy * conj(d).
 struct Derivative {
@@ -80,8 +80,8 @@ void launch_reduce(const Launch& launch, const Tensor& x);
 void run(const Launch& launch, std::span<const View> outs, std::span<const View> ins, Ints ints = {},
          std::span<const Scalar> scalars = {});
 /// Likewise with another kernel, and without a launch.
-void run(const Launch& launch, const KernelPair& kernel, std::span<const View> outs,
-         std::span<const View> ins, Ints ints = {}, std::span<const Scalar> scalars = {});
+void run(const Launch& launch, const Kernels& kernel, std::span<const View> outs, std::span<const View> ins,
+         Ints ints = {}, std::span<const Scalar> scalars = {});
 void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call);
 /// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the
 /// view. Error schema where it does not: then the operator's shape function is wrong.

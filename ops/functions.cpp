@@ -1488,6 +1488,18 @@ Tensor to_device(const Tensor& x, const std::string& device) {
   return call_one(handle, args, keys_of_all(x));
 }
 
+Tensor to_layout(const Tensor& x, const std::string& layout) {
+  static constinit const OpHandle handle("to_layout");
+  const void* const args[] = {&x, &layout};
+  return call_one(handle, args, keys_of_all(x));
+}
+
+Tensor to_strided(const Tensor& x) {
+  static constinit const OpHandle handle("to_strided");
+  const void* const args[] = {&x};
+  return call_one(handle, args, keys_of_all(x));
+}
+
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1) {
   static constinit const OpHandle handle("transpose");
   const void* const args[] = {&x, &dim0, &dim1};

@@ -205,6 +205,8 @@ const Tensor& tanh_(const Tensor& x);
 const Tensor& tanh_out(const Tensor& out, const Tensor& x);
 Tensor to(const Tensor& x, DType dtype);
 Tensor to_device(const Tensor& x, const std::string& device);
+Tensor to_layout(const Tensor& x, const std::string& layout);
+Tensor to_strided(const Tensor& x);
 Tensor transpose(const Tensor& x, int64_t dim0, int64_t dim1);
 Tensor tril(const Tensor& x, int64_t diagonal = 0);
 const Tensor& tril_(const Tensor& x, int64_t diagonal = 0);

@@ -41,7 +41,7 @@ inline View at_least_1d(View v) {
 
 /// to = from, converted; both have the same sizes.
 inline void copy_view(const Launch& l, const View& to, const View& from) {
-  (l.on_reference ? kernels::copy.reference : kernels::copy.cpu)({{&to, 1}, {&from, 1}, to.dtype});
+  run_kernel(l.frame, kernels::copy.on(l.device), {{&to, 1}, {&from, 1}, to.dtype});
 }
 
 }  // namespace lamella::ops

@@ -204,8 +204,7 @@ void infer_nonzero(const Frame& f, Inferred& out) {
                 op_name(f), x);
   const Tensor count = make_tensor({}, DType::I64, x.device());
   const View in = x.view_of(), result = count.view_of();
-  const kernels::Kernel& k = kernels::count_nonzero;
-  run_kernel(f, x.device() == Device::Reference ? k.reference : k.cpu, {{&result, 1}, {&in, 1}, x.dtype()});
+  run_kernel(f, kernels::count_nonzero.on(x.device()), {{&result, 1}, {&in, 1}, x.dtype()});
   out.compute = x.dtype();
   out.outs.push_back({Dims{count.item<int64_t>(), x.rank()}, DType::I64});
 }

@@ -122,6 +122,8 @@ Tensor Tensor::tanh() const { return lamella::tanh(*this); }
 const Tensor& Tensor::tanh_() const { return lamella::tanh_(*this); }
 Tensor Tensor::to(DType dtype) const { return lamella::to(*this, dtype); }
 Tensor Tensor::to_device(const std::string& device) const { return lamella::to_device(*this, device); }
+Tensor Tensor::to_layout(const std::string& layout) const { return lamella::to_layout(*this, layout); }
+Tensor Tensor::to_strided() const { return lamella::to_strided(*this); }
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const { return lamella::transpose(*this, dim0, dim1); }
 Tensor Tensor::tril(int64_t diagonal) const { return lamella::tril(*this, diagonal); }
 const Tensor& Tensor::tril_(int64_t diagonal) const { return lamella::tril_(*this, diagonal); }

@@ -48,14 +48,14 @@ void launch_add(const Launch& l) {
 }
 
 void launch_div(const Launch& l) {
-  static const KernelPair floor = kernel(kernels::div_floor), trunc = kernel(kernels::div_trunc);
+  static const Kernels floor = kernel(kernels::div_floor), trunc = kernel(kernels::div_trunc);
   Dims strides[2];
   const View out = l.outs[0].view_of();
   const View ins[] = {broadcast_view(l.frame, l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
                       broadcast_view(l.frame, l.frame.tensor(1), l.outs[0].sizes(), strides[1])};
-  const KernelPair& k = l.frame.none(2)                          ? l.frame.op->kernel
-                        : l.frame.arg<std::string>(2) == "floor" ? floor
-                                                                 : trunc;
+  const Kernels& k = l.frame.none(2)                          ? l.frame.op->kernel
+                     : l.frame.arg<std::string>(2) == "floor" ? floor
+                                                              : trunc;
   run(l, k, {&out, 1}, ins);
 }
 

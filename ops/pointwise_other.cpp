@@ -88,7 +88,7 @@ void launch_clamp(const Launch& l) {
     const View to = out.view_of();
     const View ins[] = {broadcast_view(l.frame, a, out.sizes(), strides[0]),
                         broadcast_view(l.frame, b, out.sizes(), strides[1])};
-    run_kernel(l.frame, l.on_reference ? k.reference : k.cpu, {{&to, 1}, ins, l.inferred.compute});
+    run_kernel(l.frame, k.on(l.device), {{&to, 1}, ins, l.inferred.compute});
   };
   const Tensor &x = l.frame.tensor(0), &min = l.frame.tensor(1), &max = l.frame.tensor(2), &out = l.outs[0];
   if (!max.defined()) return apply(kernels::maximum, out, x, min);

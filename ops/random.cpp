@@ -62,9 +62,7 @@ void split_key_of(Frame& f) {
   if (key.device() != Device::Meta) {
     const View out = which.view_of();
     const Scalar from_0_by_1[] = {0, 1};
-    const kernels::Kernel& k = kernels::arange;
-    run_kernel(f, key.device() == Device::Reference ? k.reference : k.cpu,
-               {{&out, 1}, {}, DType::U64, {}, from_0_by_1});
+    run_kernel(f, kernels::arange.on(key.device()), {{&out, 1}, {}, DType::U64, {}, from_0_by_1});
   }
   f.results[0] = fold_in(unsqueeze(key, -1), which);
 }

@@ -12,10 +12,10 @@
 
 namespace lamella::ops {
 
-KernelPair kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&)) {
-  KernelPair pair{.cpu = entry.cpu, .reference = entry.reference, .line_ok = line_ok, .name = entry.name};
-  for (int d = 0; d < kDTypeCount; ++d) pair.lines[size_t(d)] = kernels::cpu_line(entry, DType(d));
-  return pair;
+Kernels kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&)) {
+  Kernels all{.cpu = entry.cpu, .reference = entry.reference, .line_ok = line_ok, .name = entry.name};
+  for (int d = 0; d < kDTypeCount; ++d) all.lines[size_t(d)] = kernels::cpu_line(entry, DType(d));
+  return all;
 }
 
 namespace {
@@ -49,6 +49,11 @@ View broadcast_view(const Frame& f, const Tensor& t, Ints sizes, Dims& strides) 
 
 /// What a kernel refuses is the operator's error: kernels do not know who called them.
 void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call) {
+  LAMELLA_CHECK(
+      kernel, NoKernel,
+      "{}: a kernel that it runs is missing for its device; expected a cell of that device's own, or "
+      "tensors on the CPU",
+      op_name(frame));
   try {
     kernel(call);
   } catch (const Error& e) { throw e.within(op_name(frame)); }
@@ -59,9 +64,9 @@ void run(const Launch& l, std::span<const View> outs, std::span<const View> ins,
   run(l, l.frame.op->kernel, outs, ins, ints, scalars);
 }
 
-void run(const Launch& l, const KernelPair& k, std::span<const View> outs, std::span<const View> ins,
-         Ints ints, std::span<const Scalar> scalars) {
-  run_kernel(l.frame, l.on_reference ? k.reference : k.cpu, {outs, ins, l.inferred.compute, ints, scalars});
+void run(const Launch& l, const Kernels& k, std::span<const View> outs, std::span<const View> ins, Ints ints,
+         std::span<const Scalar> scalars) {
+  run_kernel(l.frame, k.on(l.device), {outs, ins, l.inferred.compute, ints, scalars});
 }
 
 namespace {
@@ -136,9 +141,9 @@ void launch_plain(const Launch& l) {
                 inferred.outs.size(), f.op->schema.n_results, str(f.op->schema));
 }
 
-void launch(const Frame& f, const Inferred& inferred, std::span<const Tensor> outs, bool on_reference) {
+void launch(const Frame& f, const Inferred& inferred, std::span<const Tensor> outs, Device device) {
   const Op& op = *f.op;
-  const Launch l{f, inferred, outs, on_reference};
+  const Launch l{f, inferred, outs, device};
   if (op.launch) return op.launch(l);
   if (op.shape == ShapeClass::Broadcast) return launch_broadcast(l);
   if (op.shape == ShapeClass::Reduce) return launch_reduce(l, f.tensor(0));
@@ -229,7 +234,7 @@ bool keeps_shape(const Op& op, DType d, DType& result) {
 }
 
 void probe_lines(Op& op) {
-  KernelPair& k = op.kernel;
+  Kernels& k = op.kernel;
   k.line_rule = op.infer;
   const bool tensors_alone = !op.launch && op.schema.params.size() == op.straight;
   for (size_t d = 0; op.straight && d < k.lines.size(); ++d)
@@ -279,7 +284,7 @@ bool run_line(Frame& f) {
       outs[i] = make_tensor(inferred.outs[i].sizes, inferred.outs[i].dtype, Device(key));
     });
   }
-  if (key != int(Device::Meta)) launch(f, inferred, {outs, n}, key == int(Device::Reference));
+  if (key != int(Device::Meta)) launch(f, inferred, {outs, n}, Device(key));
   for (size_t i = 0; i < n; ++i) f.results[i] = std::move(outs[i]);
 }
 
@@ -290,7 +295,7 @@ void run_definition(Frame& f) {
   infer(f, inferred);
   Tensors outs;
   for (const Shape& s : inferred.outs) outs.push_back(make_tensor(s.sizes, s.dtype, Device::Reference));
-  launch(f, inferred, outs, true);
+  launch(f, inferred, outs, Device::Reference);
   if (f.op->schema.result_kind == ResultKind::TensorList) *f.list = std::move(outs);
   else std::ranges::move(outs, f.results);
 }
@@ -335,7 +340,7 @@ void view_cell(Frame& f, int key) {
 
 /// Writes the functional result of `base` into `target`.
 void write_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
-  if (base.op->composite) {
+  if (base.op->composite || base.op->has_cell(key)) {
     Tensor result;
     base.results = &result;
     base.op->cells[key](base, key);
@@ -348,13 +353,12 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
   infer(base, inferred);
   check_written(base, arg, target, inferred.outs[0]);
   if (key == int(Device::Meta)) return;
-  const bool reference = key == int(Device::Reference);
   const bool straight = base.op->shape == ShapeClass::Broadcast || base.op->shape == ShapeClass::Factory;
   if (straight) {
-    launch(base, inferred, {&target, 1}, reference);
+    launch(base, inferred, {&target, 1}, Device(key));
   } else {  // other kernels may read an element after writing it
     const Tensor result = make_tensor(inferred.outs[0].sizes, inferred.outs[0].dtype, Device(key));
-    launch(base, inferred, {&result, 1}, reference);
+    launch(base, inferred, {&result, 1}, Device(key));
     copy_(target, result);
   }
   target.impl()->storage->bump();
@@ -439,7 +443,14 @@ void install_class_hooks() {
                                              infer_same};
     return std::ranges::count(kOfClasses, op.infer) > 0;
   };
-  set_class_hooks({backend_cell, backend_cell, in_place_cell, out_cell, view_cell, probe_lines, gives_one});
+  set_class_hooks({.backend = backend_cell,
+                   .meta = backend_cell,
+                   .in_place = in_place_cell,
+                   .out = out_cell,
+                   .view = view_cell,
+                   .kernel = run_general,
+                   .probe_lines = probe_lines,
+                   .gives_one = gives_one});
 }
 
 }  // namespace lamella::ops

@@ -35,8 +35,8 @@ void half_square_kernel(const KernelCall& call) {
 
 /// What the outer levels of jvp and vjp know is gone.
 Tensor detached(const Tensor& t) {
-  if (!t.impl()->extra || !(t.keys() >> kFirstLevelKey)) return t;
-  return detached(static_cast<const Wrapper*>(t.impl()->extra)->value);
+  if (!t.impl()->wrap || !(t.keys() >> kFirstLevelKey)) return t;
+  return detached(static_cast<const Wrapper*>(t.impl()->wrap)->value);
 }
 /// 1 + size at the element of flat index 4, 1 elsewhere.
 Tensor one_off(const Tensor& like, double size) {

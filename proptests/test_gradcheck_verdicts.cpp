@@ -54,8 +54,8 @@ Tensor faulty(const Tensor& x, const Change& both) { return faulty(x, both, both
 
 /// What the levels of jvp and vjp know is gone.
 Tensor frozen(const Tensor& t) {
-  if (!t.impl()->extra || !(t.keys() >> kFirstLevelKey)) return t;
-  return frozen(static_cast<const Wrapper*>(t.impl()->extra)->value);
+  if (!t.impl()->wrap || !(t.keys() >> kFirstLevelKey)) return t;
+  return frozen(static_cast<const Wrapper*>(t.impl()->wrap)->value);
 }
 Change times(const Tensor& w) {
   return [w](const Tensor& d, const Tensor&) { return d * to(w, d.dtype()); };
@@ -193,7 +193,7 @@ Change raising(std::function<bool(const Tensor& direction, const Tensor& x)> whe
   };
 }
 bool always(const Tensor&, const Tensor&) { return true; }
-bool wrapped(const Tensor& t) { return t.impl()->extra && (t.keys() >> kFirstLevelKey); }
+bool wrapped(const Tensor& t) { return t.impl()->wrap && (t.keys() >> kFirstLevelKey); }
 
 TEST(GradcheckVerdicts, WhateverADerivativeRaisesIsAFinding) {
   const auto deeper = [](const Tensor& d, const Tensor& x) { return wrapped(d) || wrapped(x); };

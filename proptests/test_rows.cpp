@@ -139,7 +139,7 @@ void counted_cell(Frame& f, int) {
 TEST_F(Rows, TwoThatClaimOneAreBothNamed) {
   const ScopedOrigin a("a.so");
   OpTable::add(definition("row_claimed(Tensor x) -> Tensor"));
-  OpTable::set("row_claimed", Device::CPU, counted_cell, "mine");
+  OpTable::set("row_claimed", int(Device::CPU), {"mine", counted_cell});
   const Tensor x = ones({2});
   EXPECT_TRUE(call("row_claimed", {x})[0].is_same(x));
   EXPECT_EQ(cells_run, 1);
@@ -156,11 +156,15 @@ TEST_F(Rows, TwoThatClaimOneAreBothNamed) {
             "schema: row_claimed: plug-in \"b.so\" replaces it, and so has plug-in \"a.so\"; expected one of "
             "them "
             "alone");
-  EXPECT_EQ(first_line(refusal([] { OpTable::set("row_claimed", Device::CPU, counted_cell, "theirs"); })),
+  EXPECT_EQ(first_line(refusal([] {
+              OpTable::set("row_claimed", int(Device::CPU), {"theirs", counted_cell});
+            })),
             "schema: row_claimed: plug-in \"b.so\" sets its cell for cpu to \"theirs\", and plug-in \"a.so\" "
             "has set "
             "it to \"mine\"; expected one of them");
-  EXPECT_EQ(first_line(refusal([] { OpTable::set("row_claimed", Device::User1, counted_cell, "theirs"); })),
+  EXPECT_EQ(first_line(refusal([] {
+              OpTable::set("row_claimed", int(Device::User1), {"theirs", counted_cell});
+            })),
             "schema: row_claimed: the cell \"theirs\" is for user1, which no column has taken; expected "
             "add_column "
             "first");
@@ -176,7 +180,7 @@ TEST_F(Rows, TwoThatClaimOneAreBothNamed) {
 
 TEST_F(Rows, SetCellsOutliveReplacementsAndFormsFollow) {
   OpTable::add(definition("row_set(Tensor x) -> Tensor"));
-  OpTable::set("row_set", Device::CPU, counted_cell, "mine");
+  OpTable::set("row_set", int(Device::CPU), {"mine", counted_cell});
   OpTable::replace(definition("row_set(Tensor x) -> Tensor"));
   const int64_t before = cells_run;
   call("row_set", {ones({2})});
@@ -184,7 +188,7 @@ TEST_F(Rows, SetCellsOutliveReplacementsAndFormsFollow) {
   OpDef formed = definition("row_formed(Tensor x) -> Tensor");
   formed.properties = kTestOnly;
   OpTable::add(formed);
-  OpTable::set("row_formed", Device::CPU, counted_cell, "mine");
+  OpTable::set("row_formed", int(Device::CPU), {"mine", counted_cell});
   const OpTable& table = OpTable::current();
   for (const char* form : {"row_formed", "row_formed_", "row_formed_out"})
     EXPECT_EQ(table.find(form)->base, table.find("row_formed")) << form;

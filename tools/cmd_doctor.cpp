@@ -17,9 +17,9 @@ void part(const char* name, bool present, const char* have, const char* lack) {
 /// One line a backend; those of plug-ins say whose they are, and for how many operators.
 void show_columns() {
   using namespace lamella;
-  for (const Column& c : columns()) {
+  for (const ClaimedKey& c : claimed_keys()) {
     const auto is_set = [&](const Op* op) {
-      return std::ranges::count(op->set, int(c.device), &SetCell::key) > 0;
+      return op->form == OpForm::Functional && op->column(int(c.device));
     };
     const std::string cells =
         format("{} cells set", std::ranges::count_if(OpTable::current().rows(), is_set));

@@ -50,8 +50,12 @@ std::vector<std::string> dtypes(const Op& op) {
 /// Those that were set: of columns of plug-ins, and in the place of the library's.
 nlohmann::ordered_json cells(const Op& op) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
-  for (const lamella::SetCell& s : op.set)
-    out.push_back({{"column", lamella::key_name(s.key)}, {"name", s.name}, {"origin", s.origin}});
+  for (const lamella::Column& c : op.columns)
+    for (size_t k = 1; k < c.alternatives.size(); ++k)
+      out.push_back({{"column", lamella::key_name(c.key)},
+                     {"name", c.alternatives[k].name},
+                     {"origin", c.alternatives[k].from},
+                     {"chosen", k == c.chosen}});
   return out;
 }
 }  // namespace

@@ -24,7 +24,7 @@ using namespace lamella;
 static void mine(Frame& frame, int) { frame.results[0] = frame.tensor(0); }
 LAMELLA_PLUGIN() {
   OpTable::add_column(Device::User0, "mine");
-  OpTable::set("tanh", Device::User0, mine, "mine tanh");
+  OpTable::set("tanh", int(Device::User0), {"mine tanh", mine});
 }
 """
 RAISES = '#include "lamella/dispatch/plugin.h"\nLAMELLA_PLUGIN() { throw 42; }\n'
@@ -92,7 +92,7 @@ class Plugins(unittest.TestCase):
         shown = run("doctor", "--load", column)
         self.assertIn('user0 "mine" from', shown.stdout, shown.stderr)
         listed = {op["name"]: op for op in json.loads(run("ops", "--json", "-", "--load", column).stdout)}
-        mine = {"column": "user0", "name": "mine tanh", "origin": column}
+        mine = {"column": "user0", "name": "mine tanh", "origin": column, "chosen": True}
         self.assertEqual(listed["tanh"]["cells"], [mine])
         self.assertEqual(listed["sin"]["cells"], [])
         loaded = {op["name"]: op for op in json.loads(run("ops", "--json", "-", "--load", ours).stdout)}

@@ -194,7 +194,7 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
   static void note_lanes(Note& note, const ActiveCall& call, const Frame& values) {
     for_each_tensor(*call.frame, [&](const Tensor& t, int, int) {
       if (!t.defined() || !(t.keys() >> call.chosen & 1)) return;
-      const auto* const w = static_cast<const Wrapper*>(t.impl()->extra);
+      const auto* const w = static_cast<const Wrapper*>(t.impl()->wrap);
       if (!w || w->key != call.chosen || w->mapped_dim() < 0) return;
       const DimInMemory lane = dim_in_memory(w->value, w->mapped_dim());
       if (!lane.memory || lane.stride == 0) return;

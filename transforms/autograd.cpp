@@ -50,9 +50,9 @@ void attach_history(Frame& f, std::span<const TapeInput> inputs) {
   const int n = f.op->schema.n_results;
   NodeRef node = record(f, inputs);
   Tensor& first = f.results[0];
-  if (n == 1 && !first.impl()->extra) [[likely]] {
+  if (n == 1 && !first.impl()->wrap) [[likely]] {
     if (is_inexact(first.dtype()))
-      first.impl()->extra = new Meta(std::move(node), 0), first.impl()->keys |= kAutogradBit;
+      first.impl()->wrap = new Meta(std::move(node), 0), first.impl()->keys |= kAutogradBit;
     return;
   }
   for (int k = 0; k < n; ++k) {
@@ -79,7 +79,7 @@ bool short_way(Frame& f) {
     if (!t) continue;
     if (!says_its_history(*t)) return false;
     if (!(t->keys & kAutogradBit)) continue;
-    const auto* const meta = static_cast<const Meta*>(t->extra);
+    const auto* const meta = static_cast<const Meta*>(t->wrap);
     if (meta->from.node) inputs[n++] = {i, 0, &meta->from};
   }
   if (n > 0) attach_history(f, {inputs, n});
@@ -146,7 +146,7 @@ void make_leaf(Tensor& t) {
 
 Tensor requires_grad(const Tensor& x) {
   LAMELLA_CHECK(x.defined(), Undefined, "requires_grad: the tensor is undefined; expected a defined one");
-  LAMELLA_CHECK(x.impl()->storage, Level,
+  LAMELLA_CHECK(x.impl()->storage || x.impl()->layout, Level,
                 "requires_grad: {} is wrapped by a transform; expected a plain tensor", x);
   Tensor leaf = make_alias(x);
   make_leaf(leaf);
@@ -155,14 +155,14 @@ Tensor requires_grad(const Tensor& x) {
 
 const Tensor& requires_grad_(const Tensor& x) {
   LAMELLA_CHECK(x.defined(), Undefined, "requires_grad_: the tensor is undefined; expected a defined one");
-  LAMELLA_CHECK(x.impl()->storage, Level,
+  LAMELLA_CHECK(x.impl()->storage || x.impl()->layout, Level,
                 "requires_grad_: {} is wrapped by a transform; expected a plain tensor", x);
   if (const Meta* const meta = meta_of(x); meta && meta->leaf) return x;
   LAMELLA_CHECK(
       !history_of(x).node, Value,
       "requires_grad_: {} carries derivatives of other tensors; expected a plain tensor: detach it first", x);
   LAMELLA_CHECK(
-      !x.impl()->extra && !x.impl()->family(), Value,
+      !x.impl()->wrap && !x.impl()->family(), Value,
       "requires_grad_: {} is a view, or has views, that would not follow; expected a tensor without: "
       "call requires_grad before viewing",
       x);

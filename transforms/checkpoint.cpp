@@ -22,7 +22,7 @@ struct Mark {
   explicit Mark(const Tensor& t) {
     const TensorImpl* impl = t.impl();
     while (impl && !impl->storage && impl->keys >> kFirstLevelKey)
-      impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
+      impl = static_cast<const Wrapper*>(impl->wrap)->value.impl();
     if (!impl || !impl->storage) return;
     memory = impl->storage;
     version = memory->version.load(std::memory_order_relaxed);

@@ -36,7 +36,7 @@ std::optional<Element> nan_in_memory(const Tensor& t) {
 }
 
 const Wrapper* wrapper_of(const Tensor& t) {
-  return !t.impl()->storage && t.keys() >> kFirstLevelKey ? static_cast<const Wrapper*>(t.impl()->extra)
+  return !t.impl()->storage && t.keys() >> kFirstLevelKey ? static_cast<const Wrapper*>(t.impl()->wrap)
                                                           : nullptr;
 }
 }  // namespace

@@ -17,7 +17,7 @@ struct GradWrapper : ReplacingWrapper {
 };
 static_assert(sizeof(GradWrapper) <= TensorImpl::kSuffix);
 
-GradWrapper* grad_of_wrapper(const Tensor& t) { return static_cast<GradWrapper*>(t.impl()->extra); }
+GradWrapper* grad_of_wrapper(const Tensor& t) { return static_cast<GradWrapper*>(t.impl()->wrap); }
 
 class Grad final : public Interpreter {
  public:

@@ -99,10 +99,10 @@ void forget_retained(const NodeOutput& from) {
 }
 
 void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) {
-  auto* meta = static_cast<Meta*>(impl->extra);
+  auto* meta = static_cast<Meta*>(impl->wrap);
   if (!meta) {
     if (!from.node) return;
-    impl->extra = meta = new Meta({}, 0);
+    impl->wrap = meta = new Meta({}, 0);
     impl->keys |= kAutogradBit;
   }
   if (meta->retains && meta->from.node) forget_retained(meta->from);
@@ -133,8 +133,8 @@ NodeState& state_of(Node& node) {
 }
 
 void attach(Tensor& t, NodeOutput from) {
-  if (t.impl()->extra) t = make_alias(t);
-  t.impl()->extra = new Meta(std::move(from.node), from.output);
+  if (t.impl()->wrap) t = make_alias(t);
+  t.impl()->wrap = new Meta(std::move(from.node), from.output);
   t.impl()->keys |= kAutogradBit;
 }
 

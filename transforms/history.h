@@ -65,7 +65,7 @@ inline constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
 /// Null for plain tensors and for those that a level wraps.
 inline Meta* meta_of(const Tensor& t) {
   return t.defined() && (t.keys() & kAutogradBit) && !(t.keys() >> kFirstLevelKey)
-             ? static_cast<Meta*>(t.impl()->extra)
+             ? static_cast<Meta*>(t.impl()->wrap)
              : nullptr;
 }
 
@@ -74,7 +74,7 @@ inline bool says_its_history(const TensorImpl& t) {
   const Family* const family = t.family();
   if (!family || !family->history.load(std::memory_order_acquire)) return true;
   return (t.keys & kAutogradBit) && !(t.keys >> kFirstLevelKey) &&
-         static_cast<const Meta*>(t.extra)->generation == family->generation.load(std::memory_order_acquire);
+         static_cast<const Meta*>(t.wrap)->generation == family->generation.load(std::memory_order_acquire);
 }
 
 /// Gives the handle `t` a history; a header that has one already is replaced by one of its own.

@@ -29,7 +29,7 @@ bool is_inference(const Tensor& x) {
   LAMELLA_CHECK(x.defined(), Undefined, "is_inference: the tensor is undefined; expected a defined one");
   const TensorImpl* impl = x.impl();
   while (!impl->storage && impl->keys >> kFirstLevelKey)
-    impl = static_cast<const Wrapper*>(impl->extra)->value.impl();
+    impl = static_cast<const Wrapper*>(impl->wrap)->value.impl();
   return impl->storage && impl->storage->made_in_inference();
 }
 

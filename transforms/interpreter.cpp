@@ -52,7 +52,7 @@ Content content_of(const Tensor& t) {
   const Tensor* now = &t;
   bool held = false;  // by two wrappers: operators may return what they were given
   while (!now->impl()->storage && now->keys() >> kFirstLevelKey) {
-    const auto* const w = static_cast<const Wrapper*>(now->impl()->extra);
+    const auto* const w = static_cast<const Wrapper*>(now->impl()->wrap);
     if (const auto* const r = dynamic_cast<const ReplacingWrapper*>(w)) {
       const ReplacingWrapper& base = r->view ? ReplacingWrapper::of_base(*r->view) : *r;
       return {now, base.argument ? 0 : base.birth, held || base.views.load(std::memory_order_relaxed) > 0};
@@ -96,7 +96,7 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
 const Tensor* before_promotion(const Tensor& t, int key, int last) {
   const Tensor* now = &t;
   while (last_level(*now->impl()) != last) {
-    const auto* w = static_cast<const Wrapper*>(now->impl()->extra);
+    const auto* w = static_cast<const Wrapper*>(now->impl()->wrap);
     const auto* promoted = dynamic_cast<const Promoted*>(w);
     if (!promoted || w->key < key) return nullptr;
     now = &promoted->before;
@@ -107,7 +107,7 @@ const Tensor* before_promotion(const Tensor& t, int key, int last) {
 uint32_t writes_through(const TensorImpl* impl) {
   uint32_t seen = 0;
   while (!impl->storage && impl->keys >> kFirstLevelKey) {
-    const auto* w = static_cast<const Wrapper*>(impl->extra);
+    const auto* w = static_cast<const Wrapper*>(impl->wrap);
     seen = 7 * seen + uint32_t(w->writes()) * 1000003;  // a new value's memory starts at version 0
     impl = w->value.impl();
   }
@@ -215,7 +215,7 @@ void replace_value(const Frame& frame, const Tensor& target, const Tensor& value
                    Take take) {
   ReplacingWrapper* w = current_wrapper(frame, target, key, serial, take);
   const Tensor& root = w->view ? w->view->base : target;
-  auto* base = static_cast<ReplacingWrapper*>(root.impl()->extra);
+  auto* base = static_cast<ReplacingWrapper*>(root.impl()->wrap);
   LAMELLA_CHECK(!base->argument, Level,
                 "{}: {} is {}, an argument of {} whose memory belongs to the caller; expected a clone of it",
                 frame.op->name, frame.op->schema.params[0].name, target, live_key_name(key));

@@ -38,7 +38,7 @@ struct ReplacingWrapper : Wrapper {
   bool argument = false;  ///< holds an argument of the transform: its memory belongs to the caller
   uint64_t writes() const override { return view ? of_base(*view).generation : generation; }
   static ReplacingWrapper& of_base(const ViewOf& view) {
-    return *static_cast<ReplacingWrapper*>(view.base.impl()->extra);
+    return *static_cast<ReplacingWrapper*>(view.base.impl()->wrap);
   }
 };
 
@@ -89,7 +89,7 @@ template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial) {
   } else {
     w = new W;
   }
-  impl->extra = w;
+  impl->wrap = w;
   impl->dtype = value.dtype();
   impl->device = value.device();
   impl->keys = value.keys() | KeySet::of(key).bits;

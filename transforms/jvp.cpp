@@ -19,7 +19,7 @@ struct JvpWrapper : ReplacingWrapper {
 };
 static_assert(sizeof(JvpWrapper) <= TensorImpl::kSuffix);
 
-JvpWrapper* jvp_wrapper(const Tensor& t) { return static_cast<JvpWrapper*>(t.impl()->extra); }
+JvpWrapper* jvp_wrapper(const Tensor& t) { return static_cast<JvpWrapper*>(t.impl()->wrap); }
 
 class Jvp final : public Interpreter {
  public:

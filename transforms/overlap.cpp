@@ -40,13 +40,12 @@ Place::Place(const Tensor& t) : seen(geometry_of(t)) {
   std::vector<const Wrapper*> mapped;
   const Tensor* now = &t;
   while (!memory && now->keys() >> kFirstLevelKey) {
-    const auto* w = static_cast<const Wrapper*>(now->impl()->extra);
+    const auto* w = static_cast<const Wrapper*>(now->impl()->wrap);
     const auto* replacing = dynamic_cast<const ReplacingWrapper*>(w);
     if (!replacing) mapped.push_back(w);
     const Tensor& root = replacing && replacing->view ? replacing->view->base : *now;
     // An argument lies in its caller's memory, and is never replaced.
-    if (replacing && !static_cast<const ReplacingWrapper*>(root.impl()->extra)->argument)
-      memory = root.impl();
+    if (replacing && !static_cast<const ReplacingWrapper*>(root.impl()->wrap)->argument) memory = root.impl();
     else now = &w->value;
   }
   if (!memory) memory = now->impl()->storage;

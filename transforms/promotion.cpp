@@ -9,11 +9,11 @@ namespace lamella {
 
 void become(TensorImpl* header, Wrapper* wrapper) {
   Storage* const memory = header->storage;
-  TensorExtra* const known = header->extra;
+  TensorExtra* const known = header->wrap;
   // What lies in the header's own block stays there, for the block's next life.
   const bool own = header->full && memory == header->suffix();
   header->storage = nullptr;
-  header->extra = wrapper;
+  header->wrap = wrapper;
   header->keys |= KeySet::of(wrapper->key).bits;
   if (memory && !own && memory->release()) Storage::destroy(memory);
   if (!known) return;
@@ -46,7 +46,7 @@ Tensors plain_family(const Tensor& t) {
   if (!family || !memory || has_late_history(t.impl())) return {};
   Tensors members = family->handles();
   const bool plain = std::ranges::all_of(members, [&](const Tensor& m) {
-    return m.impl()->storage == memory && !m.impl()->extra && !m.impl()->number && m.dtype() == family->dtype;
+    return m.impl()->storage == memory && !m.impl()->wrap && !m.impl()->number && m.dtype() == family->dtype;
   });
   // A small tensor's memory lies in a header: who promotes that cannot leave it to anybody else.
   return plain && (!memory->embedded || hold_alone(memory, members)) ? members : Tensors();

@@ -41,7 +41,7 @@ class Constants final : public Transform {
     for (const Tensor* now = &t; now->defined();) {
       if (now->keys() & carried_) return true;
       if (!(now->keys() >> kFirstLevelKey)) return false;
-      now = &static_cast<const Wrapper*>(now->impl()->extra)->value;
+      now = &static_cast<const Wrapper*>(now->impl()->wrap)->value;
     }
     return false;
   }

@@ -124,7 +124,7 @@ thread_local constinit int special_nodes = 0;
   const LevelSlot& level = dispatch_state().levels[key - kFirstLevelKey];
   if (!born_inside(memory ? memory->birth : content_of(t).birth, key, level.serial)) return t;
   if (!memory) return fixed(t);
-  if (t.impl()->extra) return memory->embedded ? clone(t) : fixed(t);
+  if (t.impl()->wrap) return memory->embedded ? clone(t) : fixed(t);
   return memory->embedded ? clone(make_alias(t)) : make_alias(t);
 }
 
@@ -141,7 +141,7 @@ thread_local constinit int special_nodes = 0;
 /// live level may promote a copy.
 [[gnu::always_inline]] inline Tensor base_header(const Op& saver, const Tensor& t) {
   const TensorImpl* const impl = t.impl();
-  if (!impl || !impl->storage || impl->number) return t;
+  if (!impl || !impl->storage || impl->number) return impl && impl->layout ? make_alias(t) : t;
   if (impl->storage->made_in_inference()) [[unlikely]]
     refuse_inference(saver, t);
   const bool promotable = impl->storage->embedded && impl->storage->birth != 0 && dispatch_state().depth > 0;

@@ -48,7 +48,7 @@ class Vmap final : public Interpreter {
 
   Tensor wrap(Tensor value, int dim, Ints sizes, Ints strides, int64_t offset = 0) const {
     Tensor t = make_wrapper<VmapWrapper>(std::move(value), key_, serial_, sizes, strides);
-    static_cast<VmapWrapper*>(t.impl()->extra)->dim = dim;
+    static_cast<VmapWrapper*>(t.impl()->wrap)->dim = dim;
     t.impl()->offset = offset;
     return t;
   }
@@ -140,7 +140,7 @@ class Vmap final : public Interpreter {
   }
 
   [[gnu::cold, gnu::noinline]] Wrapper* shell_of_part(const Tensor& whole, const Tensor& plain) override {
-    const Tensor& batch = static_cast<VmapWrapper*>(whole.impl()->extra)->value;
+    const Tensor& batch = static_cast<VmapWrapper*>(whole.impl()->wrap)->value;
     return make_shell<VmapWrapper>(plain, part_of_lanes(batch, plain, size_));
   }
 

@@ -55,8 +55,8 @@ std::string wrong_derivatives_are_found() {
 
 /// What outer levels know of it is gone.
 Tensor without_levels(const Tensor& t) {
-  if (!t.impl()->extra || !(t.keys() >> kFirstLevelKey)) return t;
-  return without_levels(static_cast<const Wrapper*>(t.impl()->extra)->value);
+  if (!t.impl()->wrap || !(t.keys() >> kFirstLevelKey)) return t;
+  return without_levels(static_cast<const Wrapper*>(t.impl()->wrap)->value);
 }
 
 /// A batch rule that is wrong, and is asked of small tensors, too.

@@ -55,7 +55,8 @@ class Recorder final : public Observer {
     line += "   exclude " + names_of(s.exclude & shown) + "  include " + names_of(include & shown);
     const bool backend = chosen < kAutogradKey;
     const bool body =
-        op.composite && (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)]);
+        op.composite && (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)] ||
+                         (is_level_key(chosen) && op.form == OpForm::Functional));
     std::string to = names_of(uint64_t{1} << chosen);
     to = body ? "composite" : to.substr(1, to.size() - 2);
     text_ += line + "   -> " + to + "\n";

@@ -21,8 +21,8 @@ inline Tensor conjugated(const Tensor& t) { return conj(t); }
 /// The value without what outer levels of grad and jvp know of it.
 inline Tensor detached(const Tensor& t) {
   const TensorImpl* impl = t.impl();
-  if (!impl->extra || !(impl->keys >> kFirstLevelKey)) return t;
-  const auto* w = static_cast<const Wrapper*>(impl->extra);
+  if (!impl->wrap || !(impl->keys >> kFirstLevelKey)) return t;
+  const auto* w = static_cast<const Wrapper*>(impl->wrap);
   const Transform* transform = dispatch_state().levels[w->key - kFirstLevelKey].transform;
   return transform && transform->name() != "vmap" ? detached(w->value) : t;
 }

@@ -31,7 +31,7 @@ void right_cell(Frame& f, int key) {
 
 const Wrapper* wrapper_of(const Tensor& t, int key) {
   if (!t.defined() || !(t.keys() >> key & 1)) return nullptr;
-  const auto* w = static_cast<const Wrapper*>(t.impl()->extra);
+  const auto* w = static_cast<const Wrapper*>(t.impl()->wrap);
   return w && w->key == key ? w : nullptr;
 }
 
@@ -161,7 +161,7 @@ const Op* alternative_of(const Op& op) {
 bool has_alternative(const Op& op) { return computes(op) && op.kernel.cpu && alternative_of(op); }
 
 void take_alternative(Op& row) {
-  const KernelPair& other = alternative_of(row)->kernel;
+  const Kernels& other = alternative_of(row)->kernel;
   row.kernel.cpu = other.cpu;
   row.kernel.lines = other.lines;
 }

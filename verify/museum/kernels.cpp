@@ -84,7 +84,7 @@ void nan_handed_on(const KernelCall& c) { other_in_vectors(c, "sign", NAN); }
 /// By functions that prefer a number to NaN.
 void numbers_win(const Launch& l) {
   right("clamp").launch(l);
-  if (l.on_reference) return;
+  if (l.device == Device::Reference) return;
   const Tensor &x = l.frame.tensor(0), &min = l.frame.tensor(1), &max = l.frame.tensor(2), &out = l.outs[0];
   const Tensor bound = !max.defined() ? min : min.defined() ? minimum(min, max) : max;
   copy_(out, where(isnan(x), to(bound, out.dtype()), out));
@@ -94,7 +94,8 @@ void numbers_win(const Launch& l) {
 void updated_where_it_lies(const Launch& l) {
   right("slice_scatter").launch(l);
   const Tensor &x = l.frame.tensor(0), &out = l.outs[0];
-  if (l.on_reference || !x.is_contiguous() || !out.is_contiguous() || x.dtype() != out.dtype()) return;
+  if (l.device == Device::Reference || !x.is_contiguous() || !out.is_contiguous() || x.dtype() != out.dtype())
+    return;
   std::memcpy(x.raw_data(), out.raw_data(), size_t(x.numel() * itemsize(x.dtype())));
 }
 

@@ -19,7 +19,7 @@ void lanes_without_history(Frame& f, int key) {
 
 int lanes_below(const Tensor& t) {
   if (!(t.keys() >> kFirstLevelKey)) return 0;
-  const auto* w = static_cast<const Wrapper*>(t.impl()->extra);
+  const auto* w = static_cast<const Wrapper*>(t.impl()->wrap);
   return int(transform_at(w->key) == "vmap") + lanes_below(w->value);
 }
 

@@ -52,20 +52,20 @@ std::string_view transform_at(int key) {
 
 Wrapper* wrapper_of(const Tensor& t, int key) {
   if (!t.defined() || !(t.keys() >> key & 1)) return nullptr;
-  auto* w = static_cast<Wrapper*>(t.impl()->extra);
+  auto* w = static_cast<Wrapper*>(t.impl()->wrap);
   return w && w->key == key ? w : nullptr;
 }
 
 Tensor constant(const Tensor& t, std::string_view transform) {
-  if (!t.defined() || !(t.keys() >> kFirstLevelKey) || !t.impl()->extra) return t;
-  const auto* w = static_cast<const Wrapper*>(t.impl()->extra);
+  if (!t.defined() || !(t.keys() >> kFirstLevelKey) || !t.impl()->wrap) return t;
+  const auto* w = static_cast<const Wrapper*>(t.impl()->wrap);
   const std::string_view name = transform_at(w->key);
   const bool hides = transform.empty() ? name == "grad" || name == "jvp" : name == transform;
   return hides ? constant(w->value, transform) : t;
 }
 
 bool has_zero(const Tensor& t) {
-  if (t.keys() >> kFirstLevelKey) return has_zero(static_cast<const Wrapper*>(t.impl()->extra)->value);
+  if (t.keys() >> kFirstLevelKey) return has_zero(static_cast<const Wrapper*>(t.impl()->wrap)->value);
   bool any = false;
   each_element(t, [&](int64_t offset) {
     visit_dtype(t.dtype(), [&]<class Tag>(Tag) {

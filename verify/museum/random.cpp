@@ -30,7 +30,7 @@ void frozen(const Launch& l) {
   static const Tensor first = next_key();
   const void* args[] = {l.frame.args[0], &first, l.frame.args[2]};
   const Frame keyed{l.frame.op, args, l.frame.results, l.frame.list};
-  right("rand").launch({keyed, l.inferred, l.outs, l.on_reference});
+  right("rand").launch({keyed, l.inferred, l.outs, l.device});
 }
 
 }  // namespace

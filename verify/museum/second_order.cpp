@@ -45,7 +45,7 @@ template <Tensor (*Change)(const Tensor&)> void normalise(Frame& f) {
   const Tensor spread = mean(centred * centred, IntArg(dims), true);
   const Tensor rstd = reciprocal(sqrt(spread + f.arg<double>(4)));
   if (rstd.keys() >> kFirstLevelKey) {
-    auto* w = static_cast<Wrapper*>(rstd.impl()->extra);
+    auto* w = static_cast<Wrapper*>(rstd.impl()->wrap);
     const Below below(w->key);
     w->value = Change(w->value);
   }

@@ -1,0 +1,188 @@
+// The cells that dispatch brings, and which key gets which.
+#include "lamella/dispatch/cells.h"
+
+#include <algorithm>
+
+#include "lamella/dispatch/call.h"
+#include "lamella/dispatch/frame_copy.h"
+
+namespace lamella {
+
+namespace {
+
+ClassHooks class_hooks;
+Cell autograd_cell = nullptr, autograd_function_cell = nullptr;
+
+Transform& transform_at(const Frame& frame, int key) {
+  Transform* const transform = dispatch_state().levels[key - kFirstLevelKey].transform;
+  if (!transform) [[unlikely]]
+    raise_escaped(frame, key);
+  return *transform;
+}
+void level_cell(Frame& frame, int key) { transform_at(frame, key).call(frame, key); }
+void level_cell_with_functions(Frame& frame, int key) {
+  transform_at(frame, key).call_with_functions(frame, key);
+}
+
+/// Of rows that say what they are about. Their bodies ask tensors for sizes and dtypes before any backend
+/// sees them, and would speak of the operators that they call.
+void defined_composite_cell(Frame& frame, int) {
+  bool usual = frame.op->simple;
+  for (const uint8_t i : frame.op->tensor_params)
+    usual = usual && frame.args[i] && frame.arg<Tensor>(i).defined();
+  if (!usual) [[unlikely]]
+    check_defined(frame);
+  try {
+    frame.op->composite(frame);
+  } catch (const Error& e) {
+    // Not before: a mode may move what the body hands it.
+    if (e.code() == ErrorCode::Device) check_one_device(frame);
+    throw;
+  }
+}
+/// Likewise where all tensors are on the CPU, as its key says, and arguments `i` are those that must be
+/// there.
+template <int... i> void cpu_composite_cell(Frame& frame, int) {
+  if (!(frame.arg<Tensor>(i).defined() && ...)) [[unlikely]]
+    check_defined(frame);
+  frame.op->composite(frame);
+}
+void composite_cell(Frame& frame, int) { frame.op->composite(frame); }
+void body_cell(Frame& frame, int) { frame.op->body(frame); }
+
+/// A transform that takes composites whole (a mode that counts layer_norm, say) is asked before they are
+/// taken apart.
+void composite_level_cell(Frame& frame, int key) {
+  Transform* const transform = dispatch_state().levels[key - kFirstLevelKey].transform;
+  if (transform && transform->takes_composites) return transform->call(frame, key);
+  const bool asked = frame.op->infer && !frame.op->tensor_params.empty();
+  asked ? defined_composite_cell(frame, key) : composite_cell(frame, key);
+}
+
+void autograd_thunk(Frame& frame, int key) {
+  LAMELLA_ASSERT(autograd_cell);
+  autograd_cell(frame, key);
+}
+
+/// Such operators come here whatever their arguments carry, so also in programs without base autograd.
+void autograd_function_thunk(Frame& frame, int key) {
+  if (autograd_function_cell) return autograd_function_cell(frame, key);
+  const Below below(key);
+  call(frame);
+}
+
+void missing_cell(Frame& frame, int key) {
+  std::string args;
+  for (const Value& v : own(frame)) args += (args.empty() ? "" : ", ") + str(v);
+  fail(ErrorCode::NoKernel, "{}: no kernel for key {} with arguments ({})", frame.op->name,
+       live_key_name(key), args);
+}
+
+struct Serving {
+  Cell cell = nullptr;
+  Served by = Served::Hole;
+};
+
+/// How the class runs the operator on results that it allocates.
+Cell class_cell(const Op& op) {
+  if (op.form == OpForm::InPlace) return class_hooks.in_place;
+  if (op.form == OpForm::Out) return class_hooks.out;
+  return op.view ? class_hooks.view : op.composite ? class_hooks.kernel : class_hooks.backend;
+}
+
+/// The first line of the note. Forms have no cells of their own: they write what the functional row gives.
+Serving explicit_cell(const Op& op, int key) {
+  const Column* const column = op.column(key);
+  if (!column) return {};
+  const Alternative& now = column->now();
+  if (now.cell) return {op.form == OpForm::Functional ? now.cell : class_cell(op), Served::Explicit};
+  if (now.kernel && column->chosen > 0) return {class_cell(op), Served::Explicit};
+  return {};
+}
+
+/// The second. What has no kernel in this library, but a launch, knows host memory and asks the entries of
+/// the CPU and of the oracle itself.
+Serving of_class(const Op& op, int key, const KeyDefaults& defaults) {
+  for (const KeyDefaults::OfClass& c : defaults.classes)
+    if (c.key == key && c.shape == op.shape && op.form == OpForm::Functional) return {c.cell, Served::Class};
+  if (!kBackendKeys.has(key)) return {};
+  const auto device = Device(key);
+  if (op.form == OpForm::Functional && op.composite) {
+    // A definition's results lie in memory of their own, a view's may not.
+    const bool defined = device == Device::Reference && op.kernel.reference && !op.schema.returns_alias;
+    return defined ? Serving{class_hooks.backend, Served::Class} : Serving{};
+  }
+  if (!(op.composite || op.view || op.kernel.cpu || op.launch)) return {};
+  bool runs = op.view || op.composite || op.kernel.on(device);
+  if (device == Device::CPU) runs = true;
+  if (device == Device::Reference) runs = runs || !op.kernel.cpu;
+  if (device == Device::Meta) {
+    const bool plain = !op.view && op.form == OpForm::Functional;
+    return {plain ? class_hooks.meta : class_cell(op), Served::Class};
+  }
+  return runs ? Serving{class_cell(op), Served::Class} : Serving{};
+}
+
+/// The third.
+Serving decomposed(const Op& op, int key) {
+  if (op.form != OpForm::Functional || !op.composite) return {};
+  const bool asked = op.infer && !op.tensor_params.empty();
+  Serving s{asked ? defined_composite_cell : composite_cell, Served::Decompose};
+  if (asked && op.simple && key == int(Device::CPU)) {
+    std::vector<uint8_t> needed;
+    for (const uint8_t i : op.tensor_params)
+      if (!op.schema.params[i].optional) needed.push_back(i);
+    if (needed == std::vector<uint8_t>{0}) s.cell = cpu_composite_cell<0>;
+    if (needed == std::vector<uint8_t>{0, 1}) s.cell = cpu_composite_cell<0, 1>;
+  }
+  return s;
+}
+
+Serving serving(const Op& op, int key, const KeyDefaults& defaults) {
+  if (const Serving s = explicit_cell(op, key); s.cell) return s;
+  if (const Serving s = of_class(op, key, defaults); s.cell) return s;
+  if (const Serving s = decomposed(op, key); s.cell) return s;
+  if (op.body) return {body_cell, Served::Decompose};
+  if (const Cell c = defaults.fallback[key]) return {c, Served::Fallback};
+  return {missing_cell, Served::Hole};
+}
+
+}  // namespace
+
+void fill_cells(Op& op, const KeyDefaults& defaults) {
+  for (int key = 0; key < kAutogradKey; ++key) {
+    const Serving s = serving(op, key, defaults);
+    op.cells[key] = s.cell;
+    op.served[key] = s.by;
+  }
+  const bool composite = op.form == OpForm::Functional && op.composite;
+  const Column* const at_autograd = op.column(kAutogradKey);
+  op.cells[kAutogradKey] = at_autograd && at_autograd->now().cell ? at_autograd->now().cell
+                           : composite                            ? decomposed(op, kAutogradKey).cell
+                           : op.body                              ? autograd_function_thunk
+                                                                  : autograd_thunk;
+  const Cell level = composite ? composite_level_cell : op.body ? level_cell_with_functions : level_cell;
+  for (int key = kFirstLevelKey; key < kKeyCount; ++key) op.cells[key] = level;
+}
+
+void empty_cells(Op& op) {
+  for (Cell& cell : op.cells) cell = missing_cell;
+  for (Served& s : op.served) s = Served::Hole;
+}
+
+void fall_through(Frame& frame, int key) {
+  const Excluding without(KeySet::of(key));
+  call(frame);
+}
+
+std::string_view name(Served s) {
+  static constexpr std::string_view kNames[] = {"explicit", "class", "decompose", "fallback", "hole"};
+  return kNames[int(s)];
+}
+
+void set_class_hooks(const ClassHooks& hooks) { class_hooks = hooks; }
+const ClassHooks& installed_class_hooks() { return class_hooks; }
+void set_autograd_cell(Cell cell) { autograd_cell = cell; }
+void set_autograd_function_cell(Cell cell) { autograd_function_cell = cell; }
+
+}  // namespace lamella

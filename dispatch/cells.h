@@ -1,0 +1,35 @@
+// Which cell serves each key of a row: the precedence of NOTE: [columns].
+#pragma once
+
+#include "lamella/dispatch/op.h"
+
+namespace lamella {
+
+/// What serves operators that say nothing of a key themselves; part of a table's value.
+struct KeyDefaults {
+  Cell fallback[kAutogradKey] = {};
+  struct OfClass {
+    ShapeClass shape;
+    int key;
+    Cell cell;
+  };
+  std::vector<OfClass> classes;
+};
+
+namespace detail {
+std::string origin_str(std::string_view origin);  ///< "the library", or the plug-in's file
+std::string_view origin_now();
+bool is_claimed(Device device);  ///< REQUIRES: the table's lock
+}  // namespace detail
+
+/// Gives a row that stands in the place of another the alternatives that were registered for that, whose
+/// columns it has: "built_in" is its own.
+void fit_columns(Op& op);
+/// Fills `cells` and `served` of a row whose other fields are final.
+void fill_cells(Op& op, const KeyDefaults& defaults);
+/// Of a row that serves no key any more.
+void empty_cells(Op& op);
+/// Hands the call on to the next key of its arguments, as if they had not this one.
+void fall_through(Frame& frame, int key);
+
+}  // namespace lamella

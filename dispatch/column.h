@@ -1,0 +1,82 @@
+// Columns: what an operator has for each key. Kernels by device, cells by key, alternatives by name.
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "lamella/core/view.h"
+#include "lamella/dispatch/frame.h"
+
+namespace lamella {
+
+struct Inferred;
+using InferFn = void (*)(const Frame&, Inferred&);
+
+/// What runs when a call of an operator reaches a key.
+using Cell = void (*)(Frame&, int key);
+
+/// The kernels of an operator by the device whose memory they read and write: what the class's cell launches.
+struct Kernels {
+  KernelFn cpu = nullptr;
+  KernelFn reference = nullptr;  ///< an independent text, the oracle's
+  KernelFn cuda = nullptr;
+  KernelFn user0 = nullptr, user1 = nullptr;
+  /// Straight contiguous runs on the CPU by compute dtype, for small tensors; null where there is none.
+  using Line = void (*)(void* out, const void* const* ins, int64_t n);
+  std::array<Line, kDTypeCount> lines = {};
+  /// The dtype that each straight run gives, and the shape function that said so when the operator was added:
+  /// runs it does not allow are taken out of `lines`. A row with another shape function uses none.
+  std::array<DType, kDTypeCount> line_results = {};
+  InferFn line_rule = nullptr;
+  /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
+  bool (*line_ok)(const Frame&) = nullptr;
+  std::string_view name = {};  ///< as in the list of kernels; thresholds are declared by it
+
+  /// Null where there is none; Device::Meta has no elements to run on.
+  KernelFn on(Device device) const {
+    const auto at = member(device);
+    return at ? this->*at : nullptr;
+  }
+  void set(Device device, KernelFn kernel) { this->*member(device) = kernel; }
+  /// Null for Device::Meta.
+  static constexpr KernelFn Kernels::*member(Device device) {
+    switch (device) {
+      case Device::CPU: return &Kernels::cpu;
+      case Device::Reference: return &Kernels::reference;
+      case Device::CUDA: return &Kernels::cuda;
+      case Device::User0: return &Kernels::user0;
+      case Device::User1: return &Kernels::user1;
+      case Device::Meta: break;
+    }
+    return nullptr;
+  }
+};
+
+/// NOTE: [columns] A column is what one operator has for one key: named alternatives, one of which calls run.
+/// What runs when a call reaches key k is the first of
+///   1. explicit: the chosen alternative of the operator's column for k, a cell or a kernel,
+///   2. class: the cell of its shape class for k, for operators that have a kernel there (or need none),
+///   3. decompose: the composite's body, whose calls are dispatched by the same rule,
+///   4. fallback: the cell that serves every operator for k (a loop, a conversion),
+///   5. an error that names operator, key and arguments.
+/// So a backend, a layout or a wrapper type brings what it wants to do itself, composites included.
+/// Either a cell, which is all that happens to a call, or a kernel, which the class's cell launches on
+/// results that it has allocated (keys of devices alone).
+struct Alternative {
+  std::string name;
+  Cell cell = nullptr;
+  KernelFn kernel = nullptr;
+  std::string_view from = {};  ///< who registered it (ScopedOrigin); OpTable::set says it
+};
+struct Column {
+  int key = 0;
+  std::vector<Alternative> alternatives;
+  size_t chosen = 0;
+  const Alternative& now() const { return alternatives[chosen]; }
+};
+/// By which line of NOTE: [columns] a key is served.
+enum class Served : uint8_t { Explicit, Class, Decompose, Fallback, Hole };
+std::string_view name(Served s);
+
+}  // namespace lamella

@@ -1,0 +1,170 @@
+// Registering for single keys: alternatives of a column, cells of classes, fallbacks.
+#include <algorithm>
+
+#include "lamella/dispatch/call.h"
+
+namespace lamella {
+
+namespace {
+
+bool is_device(int key) { return key >= 0 && kBackendKeys.has(key); }
+
+void check_key(std::string_view what, int key, int end) {
+  LAMELLA_CHECK(key >= 0 && key<end, Schema, "{}: key = {}, expected 0 to {}: a device, a layout or a type{}",
+                                what, key, end - 1, end>
+                                kAutogradKey
+                    ? ", or base autograd"
+                    : "");
+}
+
+std::string names_of(const Column& column) {
+  std::string out;
+  for (const Alternative& a : column.alternatives) out += (out.empty() ? "" : ", ") + a.name;
+  return out;
+}
+
+void check_alternative(const Op& op, int key, const Alternative& a) {
+  LAMELLA_CHECK(!is_device(key) || detail::is_claimed(Device(key)), Schema,
+                "{}: the cell \"{}\" is for {}, which no column has taken; expected add_column first",
+                op.name, a.name, key_name(key));
+  LAMELLA_CHECK(!a.name.empty(), Schema, "{}: an alternative for {} has no name", op.name, key_name(key));
+  LAMELLA_CHECK(!a.cell != !a.kernel, Schema,
+                "{}: alternative \"{}\" for {} has {}; expected a cell or a kernel", op.name, a.name,
+                key_name(key), a.cell ? "both a cell and a kernel" : "neither a cell nor a kernel");
+  if (a.cell) return;
+  LAMELLA_CHECK(
+      is_device(key) && Device(key) != Device::Meta, Schema,
+      "{}: alternative \"{}\" is a kernel for {}; expected a cell, or the key of a device with memory",
+      op.name, a.name, key_name(key));
+  LAMELLA_CHECK(!op.view && !op.body && (!op.composite || op.infer), Schema,
+                "{}: alternative \"{}\" for {} is a kernel, but the operator {}; expected a cell", op.name,
+                a.name, key_name(key),
+                op.view   ? "is a view"
+                : op.body ? "calls functions"
+                          : "is a composite that states no shapes");
+}
+
+/// Alternatives of one plug-in share a column; those of two are refused, and so is a name that is there.
+void check_free(const Op& op, int key, const Alternative& a) {
+  const Column* const column = op.column(key);
+  for (size_t k = 1; column && k < column->alternatives.size(); ++k) {
+    const Alternative& theirs = column->alternatives[k];
+    LAMELLA_CHECK(theirs.from == detail::origin_now() && theirs.name != a.name, Schema,
+                  "{}: {} sets its cell for {} to \"{}\", and {} has set it to \"{}\"; expected one of them",
+                  op.name, detail::origin_str(detail::origin_now()), key_name(key), a.name,
+                  detail::origin_str(theirs.from), theirs.name);
+  }
+}
+
+Column& column_of(Op& op, int key) {
+  for (Column& c : op.columns)
+    if (c.key == key) return c;
+  Column fresh{key, {}, 0};
+  fresh.alternatives.push_back({.name = "built_in"});
+  return op.columns.emplace_back(std::move(fresh));
+}
+
+/// The row's kernels are those of its columns' chosen alternatives. Straight runs are of the library's own.
+void take_kernels(Op& op) {
+  if (!op.library) return;
+  op.kernel = *op.library;
+  for (const Column& c : op.columns) {
+    if (c.chosen == 0 || !c.now().kernel) continue;
+    op.kernel.set(Device(c.key), c.now().kernel);
+    if (Device(c.key) == Device::CPU) op.kernel.lines = {};
+  }
+}
+
+}  // namespace
+
+void fit_columns(Op& op) {
+  op.library = std::make_shared<const Kernels>(op.kernel);
+  take_kernels(op);
+}
+
+void OpTable::renew(uint32_t id, const std::function<void(Op&)>& edit) {
+  auto base = std::make_unique<Op>(*rows_[id]);
+  base->base = base.get();
+  edit(*base);
+  take_kernels(*base);
+  fill_cells(*base, defaults_);
+  for (const Op*& other : rows_) {
+    if (other->form == OpForm::Functional || other->base->id != id) continue;
+    auto* const form = new Op(*other);
+    form->base = base.get();
+    form->columns = base->columns;
+    form->kernel = base->kernel;
+    if (find(other->name) == other) fill_cells(*form, defaults_);  // else a form that is gone
+    other = form;
+  }
+  rows_[id] = base.release();
+}
+
+void OpTable::set(std::string_view name, int key, Alternative alternative) {
+  check_key("OpTable::set", key, kAutogradKey + 1);
+  publish_changed([&](OpTable& next) {
+    const Op* const op = next.find(name);
+    LAMELLA_CHECK(op, UnknownOperator,
+                  "OpTable::set: there is no operator \"{}\"; expected one that `lamella ops` lists", name);
+    LAMELLA_CHECK(op->form == OpForm::Functional, Schema,
+                  "OpTable::set: {} is a form of {}; register for that, its forms write what it gives", name,
+                  op->base->name);
+    check_alternative(*op, key, alternative);
+    check_free(*op, key, alternative);
+    next.renew(op->id, [&](Op& row) {
+      if (!row.library) row.library = std::make_shared<const Kernels>(row.kernel);
+      Column& column = column_of(row, key);
+      alternative.from = detail::origin_now();
+      column.alternatives.push_back(std::move(alternative));
+      column.chosen = column.alternatives.size() - 1;
+    });
+  });
+}
+
+void OpTable::choose(std::string_view name, int key, std::string_view alternative) {
+  check_key("OpTable::choose", key, kAutogradKey + 1);
+  publish_changed([&](OpTable& next) {
+    const Op* const op = next.find(name);
+    LAMELLA_CHECK(op, UnknownOperator,
+                  "OpTable::choose: there is no operator \"{}\"; expected one that `lamella ops` lists",
+                  name);
+    const Column* const column = op->column(key);
+    LAMELLA_CHECK(column, Schema, "{}: {} has no alternatives, got \"{}\"; expected built_in", op->name,
+                  key_name(key), alternative);
+    const auto at = std::ranges::find(column->alternatives, alternative, &Alternative::name);
+    LAMELLA_CHECK(at != column->alternatives.end(), Schema,
+                  "{}: {} has no alternative \"{}\"; expected one of {}", op->name, key_name(key),
+                  alternative, names_of(*column));
+    const auto index = size_t(at - column->alternatives.begin());
+    next.renew(op->id, [&](Op& row) { column_of(row, key).chosen = index; });
+  });
+}
+
+void OpTable::refill() {
+  for (uint32_t id = 0; id < rows_.size(); ++id)
+    if (rows_[id]->form == OpForm::Functional) renew(id, [](Op&) {});
+}
+
+void OpTable::set_fallback(int key, Cell cell) {
+  check_key("OpTable::set_fallback", key, kAutogradKey);
+  publish_changed([&](OpTable& next) {
+    LAMELLA_CHECK(!next.defaults_.fallback[key] || !cell, Schema,
+                  "OpTable::set_fallback: {} has a fallback already, expected one", key_name(key));
+    next.defaults_.fallback[key] = cell;
+    next.refill();
+  });
+}
+
+void OpTable::set_class(ShapeClass shape, int key, Cell cell) {
+  check_key("OpTable::set_class", key, kAutogradKey);
+  publish_changed([&](OpTable& next) {
+    for (const KeyDefaults::OfClass& c : next.defaults_.classes)
+      LAMELLA_CHECK(c.key != key || c.shape != shape, Schema,
+                    "OpTable::set_class: {} has a cell for class {} already, expected one", key_name(key),
+                    lamella::name(shape));
+    next.defaults_.classes.push_back({shape, key, cell});
+    next.refill();
+  });
+}
+
+}  // namespace lamella
