@@ -159,7 +159,8 @@ bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
   if (isnanq(got)) return faulty(Fault::NanWithinBounds);
   if (faulty(Fault::BoundsTooWide)) bound *= 1000;
   if (isinfq(want)) return false;
-  if (isinfq(got) && !finite(bound)) return false;
+  // A bound without end excuses no overflow, but that of a value which the dtype does not hold.
+  if (isinfq(got) && !finite(bound)) return (got > 0 ? want : -want) >= range.max;
   if (isinfq(got)) return (got > 0 ? want : -want) + bound >= range.max;  // overflow, as rounding does
   excess = bound > 0 ? fabsq(got - want) / bound : (got == want ? 0 : kInfinity);
   return fabsq(got - want) <= bound;

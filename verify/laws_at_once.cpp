@@ -76,7 +76,7 @@ void add_at_once_laws(std::vector<Law>& laws) {
        "dispatch",
        "One call made by several threads at once, with calls of other sizes beside it, gives each of "
        "them the bits that it gives alone.",
-       {.one_large = true},
+       {},
        false,
        gives_values,
        calls_at_once});

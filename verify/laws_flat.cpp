@@ -55,6 +55,7 @@ Agreement whole_agreement(const Op& op) {
 std::string whole_differs(const Case& c, const Tensors& got, const Tensors& want) {
   if (got.size() != want.size()) return format("{} results, of the line {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {
+    if (!got[k].defined() || !want[k].defined()) return format("result {} is missing", k);
     if (got[k].numel() != want[k].numel() || got[k].dtype() != want[k].dtype())
       return format("result {} is {}, of the line {}", k, got[k], want[k]);
     const Tensor a = flat(got[k]), b = flat(want[k]);

@@ -307,7 +307,7 @@ Verdict numbers_are_kept(Case& c) {
 
 /// Empty when each element is the number, as its dtype holds it.
 std::string holds_another(const Drawn& n, const Tensor& y, const Tensor& like, std::string_view what) {
-  if (y.dtype() != like.dtype() || !std::ranges::equal(y.sizes(), like.sizes()))
+  if (!y.defined() || y.dtype() != like.dtype() || !std::ranges::equal(y.sizes(), like.sizes()))
     return format("{}: got {}, expected {}", what, y, like);
   bool same = true;
   visit_dtype(y.dtype(), [&]<class Tag>(Tag) {
@@ -439,7 +439,8 @@ Verdict numbers_in_lanes(Case& c) {
   for (size_t k = 0; k < ys.size() && wrong.empty(); ++k)
     for (int64_t i = 0; i < 2 && wrong.empty(); ++i) {
       const Tensor& want = lanes[size_t(i)][k];
-      if (ys[k].rank() != want.rank() + 1 || ys[k].size(0) != 2)
+      if (!want.defined() || !ys[k].defined()) wrong = "is missing";
+      else if (ys[k].rank() != want.rank() + 1 || ys[k].size(0) != 2)
         wrong = format("got {}, lanes of {}", ys[k], want);
       else wrong = disagrees(lane(ys[k], 0, i), want, agreement(c.op));
       if (!wrong.empty()) wrong = format("result {}, lane {}: ", k, i) + wrong;

@@ -157,6 +157,8 @@ Verdict draws_are_apart(Case& c) {
   }
   std::vector<std::string> all;
   for (const Tensor& s : streams)
+    if (!s.defined()) return Verdict::fail("a stream gives no result", cpp_declarations(args));
+  for (const Tensor& s : streams)
     for (std::string& sequence : sequences_of(s)) all.push_back(std::move(sequence));
   std::ranges::sort(all);
   if (std::ranges::adjacent_find(all) == all.end()) return Verdict::pass();

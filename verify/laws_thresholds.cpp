@@ -77,6 +77,7 @@ std::string beyond_reference(const Op& op, const Values& args, const Tensors& go
   const Tensors want = reference_forward(op, to_reference(args));
   if (got.size() != want.size()) return format("got {} results, the reference {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {
+    if (!got[k].defined()) return format("result {} is missing", k);
     if (std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty()) return d;
     if (!is_inexact(got[k].dtype())) continue;
     Reals size = flatten({want[k]});
