@@ -5,6 +5,10 @@
 
 namespace lamella {
 
+namespace detail {
+bool is_under_construction(const OpTable& table);  // table.cpp
+}
+
 namespace {
 
 bool is_device(int key) { return key >= 0 && kBackendKeys.has(key); }
@@ -83,6 +87,14 @@ void fit_columns(Op& op) {
 }
 
 void OpTable::renew(uint32_t id, const std::function<void(Op&)>& edit) {
+  // The key of a name views the row's own. Rows of a table that nobody has seen go; others stay for good.
+  const auto put = [this](const Op*& row, const Op* by) {
+    const Op* const before = row;
+    row = by;
+    if (!detail::is_under_construction(*this)) return;
+    if (by_name_.erase(before->name)) by_name_[by->name] = by->id;
+    delete before;
+  };
   auto base = std::make_unique<Op>(*rows_[id]);
   base->base = base.get();
   edit(*base);
@@ -95,9 +107,9 @@ void OpTable::renew(uint32_t id, const std::function<void(Op&)>& edit) {
     form->columns = base->columns;
     form->kernel = base->kernel;
     if (find(other->name) == other) fill_cells(*form, defaults_);  // else a form that is gone
-    other = form;
+    put(other, form);
   }
-  rows_[id] = base.release();
+  put(rows_[id], base.release());
 }
 
 void OpTable::set(std::string_view name, int key, Alternative alternative) {

@@ -133,6 +133,7 @@ bool has_in_place(const Op& op) {
 std::string origin_str(std::string_view origin) {
   return origin.empty() ? std::string("the library") : format("plug-in \"{}\"", origin);
 }
+bool is_under_construction(const OpTable& table) { return &table == under_construction; }
 std::string_view origin_now() { return current_origin; }
 bool is_claimed(Device device) { return std::ranges::count(claimed(), device, &ClaimedKey::device) > 0; }
 

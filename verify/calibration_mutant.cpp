@@ -2,6 +2,7 @@
 #include <csignal>
 #include <cstdlib>
 
+#include "lamella/core/pool.h"
 #include "lamella/verify/apart.h"
 #include "lamella/verify/calibration_parts.h"
 #include "lamella/verify/mutant_table.h"
@@ -75,6 +76,8 @@ std::string red_before_is_not_noticed() {
 }  // namespace
 
 void add_mutant_calibrations(std::vector<Calibration>& all) {
+  if constexpr (kPoisons)
+    return;  // their processes have a limit of addresses, with which no sanitizer starts
   all.push_back(
       {"scores_add_up", "A bug is noticed, equivalent or a survivor, and one of them.", scores_add_up});
   all.push_back({"few_cases_are_no_proof", "A bug is not equivalent before 10^5 cases are equal.",
