@@ -2,6 +2,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
+#include "lamella/verify/lines.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -96,15 +97,6 @@ Verdict whole_results_are_flat(Case& c) {
                                   ") std::cout << str(y) << '\\n';  // the line alone: " + wrong + "\n");
 }
 
-/// Operators on the lines along the dims they name.
-bool has_lines(const Op& op) {
-  const auto is_dim = [](const Param& p) { return p.role == ParamRole::Dim; };
-  const bool by_dim = op.shape == ShapeClass::Reduce || op.shape == ShapeClass::AlongDim ||
-                      (op.shape == ShapeClass::Composite && op.schema.find("keepdim") >= 0);
-  return by_dim && op.simple && op.tensor_params.size() == 1 &&
-         std::ranges::count_if(op.schema.params, is_dim) == 1;
-}
-
 }  // namespace
 
 void add_flat_laws(std::vector<Law>& laws) {
@@ -116,7 +108,7 @@ void add_flat_laws(std::vector<Law>& laws) {
        "1 is a line.",
        {.exact = true},
        false,
-       has_lines,
+       works_on_lines,
        whole_results_are_flat});
 }
 

@@ -8,6 +8,7 @@
 #include "lamella/verify/index_maps.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
+#include "lamella/verify/lines.h"
 #include "lamella/verify/listed.h"
 #include "lamella/verify/subject.h"
 
@@ -182,15 +183,6 @@ Verdict lines_alone(Case& c) {
     if (!d.empty()) return failed(k, format("the line at {}, taken alone: ", at) + d);
   }
   return Verdict::pass();
-}
-
-/// Operators on the lines along the dims they name.
-bool works_on_lines(const Op& op) {
-  const auto is_dim = [](const Param& p) { return p.role == ParamRole::Dim; };
-  const bool by_dim = op.shape == ShapeClass::Reduce || op.shape == ShapeClass::AlongDim ||
-                      (op.shape == ShapeClass::Composite && op.schema.find("keepdim") >= 0);
-  return by_dim && op.simple && op.tensor_params.size() == 1 &&
-         std::ranges::count_if(op.schema.params, is_dim) == 1;
 }
 
 }  // namespace
