@@ -18,10 +18,12 @@ struct Matrix {
   int64_t row, col;
 };
 
-// Gapless rows of `exec`: the matrix itself when it has them, otherwise a copy in `buffer`.
-Matrix with_rows(const Matrix& m, const Mover& mover, bool converts, int64_t rows, int64_t cols,
+// Gapless rows of `to`: the matrix itself when it has them, otherwise a copy in `buffer`.
+Matrix with_rows(const Matrix& m, DType from, DType to, int64_t rows, int64_t cols,
                  std::vector<char>& buffer) {
+  const bool converts = from != to;
   if (!converts && (m.col == 1 || cols == 1)) return {m.data, m.row, 1};
+  const Mover mover = make_mover(from, to);
   buffer.resize(size_t(rows * cols * mover.to_size));
   move_block(mover, buffer.data(), mover.to_size, cols * mover.to_size, m.data, m.col * mover.from_size,
              m.row * mover.from_size, cols, rows);
@@ -116,13 +118,12 @@ void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
 }
 
 struct Operand {
-  Mover mover;
   bool converts;
   int64_t batch, row, col;  // batch in bytes
 };
 
-Operand describe(const View& v, DType from, DType to) {
-  return {make_mover(from, to), from != to, v.strides[0] * itemsize(v.dtype), v.strides[1], v.strides[2]};
+Operand describe(const View& v, DType exec) {
+  return {v.dtype != exec, v.strides[0] * itemsize(v.dtype), v.strides[1], v.strides[2]};
 }
 
 }  // namespace
@@ -138,8 +139,7 @@ void cpu::matmul(const KernelCall& call) {
     const Scalar zero = 0;
     return kernels::fill.cpu({{&out, 1}, {}, out.dtype, {}, {&zero, 1}});
   }
-  const Operand a = describe(x, x.dtype, exec), b = describe(y, y.dtype, exec),
-                c = describe(out, exec, out.dtype);
+  const Operand a = describe(x, exec), b = describe(y, exec), c = describe(out, exec);
   std::vector<char> a_buffer, b_buffer, c_buffer;
   const bool c_direct = !c.converts && (c.col == 1 || m == 1);
   if (!c_direct) c_buffer.resize(size_t(n * m * itemsize(exec)));
@@ -147,17 +147,18 @@ void cpu::matmul(const KernelCall& call) {
   for (int64_t batch = 0; batch < out.sizes[0]; ++batch) {
     Matrix left{x.as<char>() + batch * a.batch, a.row, a.col};
     // BLAS needs unit strides in A; for the own kernel only the dtype matters.
-    if (a.converts || (left.row != 1 && left.col != 1)) left = with_rows(left, a.mover, true, n, k, a_buffer);
+    if (a.converts || (left.row != 1 && left.col != 1)) left = with_rows(left, x.dtype, exec, n, k, a_buffer);
     if (batch == 0 || b.batch != 0) {
-      right = with_rows({y.as<char>() + batch * b.batch, b.row, b.col}, b.mover, b.converts, k, m, b_buffer);
+      right = with_rows({y.as<char>() + batch * b.batch, b.row, b.col}, y.dtype, exec, k, m, b_buffer);
     }
     char* target = out.as<char>() + batch * c.batch;
     char* result = c_direct ? target : c_buffer.data();
     run_gemm(exec, own,
              {n, k, m, left.data, left.row, left.col, right.data, right.row, result, c_direct ? c.row : m});
     if (c_direct) continue;
-    move_block(c.mover, target, c.col * c.mover.to_size, c.row * c.mover.to_size, result, c.mover.from_size,
-               m * c.mover.from_size, m, n);
+    const Mover back = make_mover(exec, out.dtype);
+    move_block(back, target, c.col * back.to_size, c.row * back.to_size, result, back.from_size,
+               m * back.from_size, m, n);
   }
 }
 
