@@ -34,6 +34,16 @@ def is_header(path):
     return not path.endswith(".cpp")
 
 
+def link_neighbours(folder, beside):
+    """What a changed text includes from its own folder. (-iquote would do, but GCC's own limits.h goes on to
+    the next limits.h in quoted folders, and finds ours.)"""
+    for name in os.listdir(folder):
+        place = os.path.join(beside, name)
+        if not name.endswith((".cpp", ".txt")) and os.path.isfile(os.path.join(folder, name)) \
+                and not os.path.lexists(place):
+            os.symlink(os.path.join(folder, name), place)
+
+
 class Build:
     """How the release build makes its objects and the program, from ninja and CMake themselves."""
 
@@ -98,6 +108,7 @@ class Build:
                 for name in self.users(path):
                     sources.setdefault(name, self.commands[name][1])
                 continue
+            link_neighbours(os.path.dirname(os.path.join(self.root, path)), os.path.dirname(place))
             for name, bundle in self.makers(path):
                 if bundle is None:
                     sources[name] = place
@@ -110,12 +121,11 @@ class Build:
                 f.write(text)
         return sources
 
-    def compile(self, name, source, folder, headers, beside=()):
-        """`beside`: folders of the originals, whence changed texts include what lies beside them."""
+    def compile(self, name, source, folder, headers):
         words, file = self.commands[name]
         target = os.path.join(folder, name.replace("/", "_"))
         words = [target if word == name else source if word == file else word for word in words]
-        words[1:1] = ["-w"] + [w for place in (os.path.dirname(file), *beside) for w in ("-iquote", place)]
+        words.insert(1, "-w")
         if headers:
             words[1:1] = ["-I" + os.path.join(folder, "include")]
             # A copy of what is precompiled: the compiled form has the header as it was.
@@ -128,8 +138,7 @@ class Build:
         """The program with `texts` instead of the files they are named after."""
         os.makedirs(folder, exist_ok=True)
         headers = any(map(is_header, texts))
-        beside = sorted({os.path.dirname(os.path.join(self.root, path)) for path in texts})
-        objects = {name: self.compile(name, source, folder, headers, beside)
+        objects = {name: self.compile(name, source, folder, headers)
                    for name, source in self.sources(texts, folder).items()}
         program = os.path.join(folder, "lamella")
         words = [objects.get(word, word) for word in self.link]
