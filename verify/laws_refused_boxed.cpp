@@ -18,31 +18,41 @@ struct Boxed {
 };
 
 /// Wrong kinds of values, and kinds that docs/schema.md converts.
-Value of_another_kind(uint32_t w) {
-  const Value all[] = {std::string("0"), Value(),           Dims{0},    int64_t{1}, 0.5,        true,
-                       Tensor(),         Tensors{Tensor()}, DType::F32, Scalar(2),  Tensors{},  2.0,
-                       Scalar(-0.0),     Scalar(true),      -0.0,       false,      Scalar(0.5)};
-  return all[w % std::size(all)];
+const Values& kinds() {
+  static const Values all = {std::string("0"), Value(),           Dims{0},    int64_t{1}, 0.5,        true,
+                             Tensor(),         Tensors{Tensor()}, DType::F32, Scalar(2),  Tensors{},  2.0,
+                             Scalar(-0.0),     Scalar(true),      -0.0,       false,      Scalar(0.5)};
+  return all;
+}
+const Value& of_another_kind(uint32_t w) { return kinds()[w % kinds().size()]; }
+
+/// All arguments, those by name last.
+std::vector<Value*> arguments(Boxed& b) {
+  std::vector<Value*> out;
+  for (Value& v : b.first) out.push_back(&v);
+  for (auto& [name, v] : b.named) out.push_back(&v);
+  return out;
 }
 
-/// A list with an undefined tensor at any place, in the place of one or beside all; false without lists.
-bool leave_hole(Boxed& b, uint32_t w) {
+/// An undefined tensor in the list at `place`, in the place of one or beside all.
+void leave_hole(Tensors& list, size_t place, bool instead) {
+  if (instead && place < list.size()) list[place] = Tensor();
+  else list.insert(list.begin() + std::ptrdiff_t(place), Tensor());
+}
+
+bool leave_any_hole(Boxed& b, uint32_t w) {
   std::vector<Tensors*> lists;
-  for (Value& v : b.first)
-    if (Tensors* const list = std::get_if<Tensors>(&v)) lists.push_back(list);
-  for (auto& [name, v] : b.named)
-    if (Tensors* const list = std::get_if<Tensors>(&v)) lists.push_back(list);
+  for (Value* const v : arguments(b))
+    if (Tensors* const list = std::get_if<Tensors>(v)) lists.push_back(list);
   if (lists.empty()) return false;
   Tensors& list = *lists[w % lists.size()];
-  const size_t at = w / 8 % (list.size() + 1);
-  if (at < list.size() && w & 4) list[at] = Tensor();
-  else list.insert(list.begin() + std::ptrdiff_t(at), Tensor());
+  leave_hole(list, w / 8 % (list.size() + 1), w & 4);
   return true;
 }
 
 void change(Draw& d, Boxed& b) {
   const uint32_t w = d.word();
-  if (w >> 30 == 3 && leave_hole(b, w)) {
+  if (w >> 30 == 3 && leave_any_hole(b, w)) {
     b.changes.push_back("a hole in a list");
     return;
   }
@@ -182,6 +192,30 @@ std::string wrong(const Case& c, const Boxed& b, const Meaning& m) {
          format("; expected [{}] about {}", name(m.objections[0].first), m.objections[0].second);
 }
 
+/// Each argument as each kind of value, and each list with a hole at each place: all calls that differ from
+/// the drawn one in one argument.
+std::string wrong_by_one(const Case& c, const Boxed& drawn, Boxed& b) {
+  const auto ask = [&](size_t i, const Value& v) {
+    b = drawn;
+    *arguments(b)[i] = v;
+    return wrong(c, b, meaning(c.op, b));
+  };
+  const size_t n = drawn.first.size() + drawn.named.size();
+  for (size_t i = 0; i < n; ++i) {
+    for (const Value& v : kinds())
+      if (std::string what = ask(i, v); !what.empty()) return what;
+    const Value own = *arguments(b = drawn)[i];
+    const Tensors* const list = std::get_if<Tensors>(&own);
+    for (size_t place = 0; list && place <= list->size(); ++place)
+      for (const bool instead : {true, false}) {
+        Tensors holed = *list;
+        leave_hole(holed, place, instead);
+        if (std::string what = ask(i, holed); !what.empty()) return what;
+      }
+  }
+  return "";
+}
+
 Verdict boxed_calls_are_judged(Case& c) {
   const size_t positional = c.args.empty() ? 0 : c.draw.below(uint32_t(c.args.size() + 1));
   Boxed b;
@@ -190,8 +224,10 @@ Verdict boxed_calls_are_judged(Case& c) {
       b.first.push_back(c.args[i]);
     else b.named.emplace_back(c.op.schema.params[i].name, c.args[i]);
   }
+  const Boxed drawn = b;
   for (uint32_t k = 1 + c.draw.below(2); k > 0; --k) change(c.draw, b);
-  const std::string what = wrong(c, b, meaning(c.op, b));
+  std::string what = wrong(c, b, meaning(c.op, b));
+  if (what.empty()) what = wrong_by_one(c, drawn, b);
   if (what.empty()) return Verdict::pass();
   return Verdict::fail(what, cpp_declarations(c.args) + text_of(c.op, b));
 }
