@@ -121,10 +121,10 @@ Verdict thresholds_are_invisible(Case& c) {
           cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
 }
 
-/// NOTE: [long lines] More elements than 16 bits count: one line of them, of 1 and -1 (integers: of a byte),
-/// so that sums and products are exact. Nothing else draws so many; a case takes as long as the reference for
-/// them.
-Tensor long_line(Draw& d, DType dtype) {
+/// NOTE: [long lines] More elements than 16 bits count: one line of them, of 1 and -1 (integers: of a byte,
+/// of 1 and -1 or 0 where `dtype=` makes them inexact), so that sums and products are exact. Nothing else
+/// draws so many; a case takes as long as the reference for them.
+Tensor long_line(Draw& d, DType dtype, bool small) {
   Tensor x = make_tensor(Dims{(int64_t{1} << 16) + 1 + int64_t(d.below(500))}, dtype);
   uint64_t state = d.word() * uint64_t{2862933555777941757u} + 3037000493u;
   visit_dtype(dtype, [&]<class Tag>(Tag) {
@@ -133,7 +133,8 @@ Tensor long_line(Draw& d, DType dtype) {
     for (int64_t i = 0; i < x.numel(); ++i) {
       state = state * 6364136223846793005u + 1442695040888963407u;
       if constexpr (std::is_same_v<T, bool>) p[i] = state >> 40 & 1;
-      else if constexpr (std::is_integral_v<T>) p[i] = T(state >> 40);
+      else if constexpr (std::is_unsigned_v<T>) p[i] = T(small ? state >> 40 & 1 : state >> 40);
+      else if constexpr (std::is_integral_v<T>) p[i] = T(small ? (state >> 39 & 2) - 1 : state >> 40);
       else p[i] = T(state >> 40 & 1 ? 1.0f : -1.0f);
     }
   });
@@ -142,7 +143,9 @@ Tensor long_line(Draw& d, DType dtype) {
 
 Verdict long_lines_as_reference(Case& c) {
   Values args = c.args;
-  args[c.op.tensor_params[0]] = long_line(c.draw, c.at(c.tensors()[0]).dtype());
+  const int named = c.op.schema.find("dtype");
+  const DType* const to = named < 0 ? nullptr : std::get_if<DType>(&args[size_t(named)]);
+  args[c.op.tensor_params[0]] = long_line(c.draw, c.at(c.tensors()[0]).dtype(), to && is_inexact(*to));
   for (size_t i = 0; i < args.size(); ++i)
     if (c.op.schema.params[i].role == ParamRole::Dim && !is_none(args[i])) {
       if (std::holds_alternative<Dims>(args[i])) args[i] = Dims{0};

@@ -123,19 +123,20 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
   for (const Pair& p : pairs_) ++costs[p.law].pairs;
   give_shares(costs);
   for (const Round& round : kRounds) {
-    if (&round != kRounds) ask_numbered(uint64_t(&round - kRounds), stop, snapshot);
+    const bool first = &round == kRounds;
+    if (&round == kRounds + 1) ask_numbered(stop, snapshot);
     for (Pair& p : pairs_) {
       if (stop || elapsed() >= options_.deadline()) return false;
       LawCost& cost = costs[p.law];
       const uint64_t share = round.always ? 1 : cost.share;
       const uint64_t had = p.next / n, due = std::max<uint64_t>(round.cases * share / n, 1);
       const double left = round.ms * double(share) / double(n) - p.ms;
-      if (p.retired || done(p) || had >= due || left <= 0) continue;
+      if (p.retired || done(p) || had >= due || left <= 0 || p.law->id == kNumberedLaw) continue;
       if (!round.always && cost.of_case() > left) continue;
       const double before = thread_ms(), begin = elapsed();
       work(p, left * 1e-3, due - had, stop);
-      p.ms += thread_ms() - before;
-      cost.ms += 1e3 * (elapsed() - begin);  // threads of a case, and what they wait for, count here
+      if (!first) p.ms += thread_ms() - before;  // with the one large case nothing of a share is spent
+      cost.ms += 1e3 * (elapsed() - begin);      // threads of a case, and what they wait for, count here
       cost.cases += p.next / n - had;
       tell(snapshot);
     }
@@ -143,13 +144,12 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
   return true;
 }
 
-/// All questions of law 131 for the `times`-th time: before the second round, when every pair has been seen,
-/// and before each later one.
-void Worker::ask_numbered(uint64_t times, const volatile std::sig_atomic_t& stop,
-                          const std::function<void()>& snapshot) {
+/// All questions of law 131, when every pair has been seen. Their answers depend on no choices: to ask again
+/// is left to the time that is left.
+void Worker::ask_numbered(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
   for (Pair& p : pairs_)
-    while (p.law->id == kNumberedLaw && p.next < times * calibrations().size() && !p.retired && !done(p) &&
-           !stop && elapsed() < options_.deadline())
+    while (p.law->id == kNumberedLaw && p.next < calibrations().size() && !p.retired && !done(p) && !stop &&
+           elapsed() < options_.deadline())
       work(p, 0, 1, stop), tell(snapshot);
 }
 

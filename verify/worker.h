@@ -60,8 +60,7 @@ class Worker {
   struct Round;
   /// Whether there is time left.
   bool first_shares(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot);
-  void ask_numbered(uint64_t times, const volatile std::sig_atomic_t& stop,
-                    const std::function<void()>& snapshot);
+  void ask_numbered(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot);
   void tell(const std::function<void()>& snapshot);
   void note_position(const Pair& p, bool first);
   /// Whether the case was like none of the pair before.
