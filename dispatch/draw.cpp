@@ -178,6 +178,25 @@ void Draw::put_ends(Tensor& t, uint32_t w, uint64_t seed) const {
         store_bits(t, i, part, end_bits(real, h));
 }
 
+/// NaN, infinities and zeros, in one of two to one of sixteen elements and most often in both parts of one,
+/// or numbers that are all near one end of the exponents' range.
+void Draw::put_beside_ordinary(Tensor& t, uint32_t w, uint64_t seed) const {
+  const DType real = to_real(t.dtype());
+  const uint32_t apart = 2u << (w >> 29 & 3);
+  for (int64_t i = 0; i < t.numel(); ++i)
+    for (int part = 0; part < (is_complex(t.dtype()) ? 2 : 1); ++part) {
+      const uint64_t h = hash(seed, uint64_t(i) + 16384), of_part = hash(h, uint64_t(part));
+      if ((h >> 32) % apart == 0 && of_part % 8 != 7) store_bits(t, i, part, special_bits(real, of_part));
+    }
+}
+void Draw::put_far(Tensor& t, uint32_t w, uint64_t seed) const {
+  const DType real = to_real(t.dtype());
+  for (int64_t i = 0; i < t.numel(); ++i)
+    for (int part = 0; part < (is_complex(t.dtype()) ? 2 : 1); ++part)
+      store_bits(t, i, part,
+                 far_bits(real, w >> 29 & 1, hash(seed, 2 * uint64_t(i) + uint64_t(part) + 32768)));
+}
+
 /// Rank-0 operands of a wider dtype, beyond the range of f16; bf16 and f32 hold them.
 static double beyond_halves(uint32_t w) {
   static constexpr double kBeyond[] = {0x1p16, -0x1p17, 0x1.8p16, 0x1p-26};
@@ -197,6 +216,9 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   if (options_.exact && kind != Kind::Iota && kind < Kind::Equal) kind = Kind::Small;
   if (from(7) && domain != Domain::Distinct && (w >> 19 & 15) == 15 && repeat_earlier(t, domain)) return t;
   const bool at_ends = from(7) && options_.ends && domain != Domain::Distinct && w >> 15 & 1;
+  const bool beside = from(11) && options_.ends && domain != Domain::Distinct && !at_ends &&
+                      is_inexact(dtype) && !(mixed_ && sizes.empty()) && w >> 28 & 1;
+  if (beside) kind = Kind::Bell;
   if (at_ends && is_inexact(dtype) && w >> 23 & 1) domain = Domain::Any;
   if (domain == Domain::Distinct) {
     const double step = options_.exact ? 1 : options_.tame ? 0.125 : std::ldexp(1.0, int(w >> 8 & 7) - 4);
@@ -240,6 +262,8 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     store_all(t, begin, count, re, im);
   }
   // Numbers beside a narrower dtype are converted to it: those have to fit.
+  if (beside && (w >> 24 & 3) != 3) return put_beside_ordinary(t, w, seed), t;
+  if (beside) return put_far(t, w, seed), t;
   if (is_inexact(dtype) && !(mixed_ && sizes.empty()))
     if (at_ends || (from(7) && kind == Kind::Extreme && w >> 18 & 1)) return put_ends(t, w, seed), t;
   const bool beside_half = from(7) && mixed_ && sizes.empty() && in_play_ & kHalfTypes && !is_half(dtype);

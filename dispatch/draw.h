@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 10;
+inline constexpr int kDecoderVersion = 11;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -45,7 +45,10 @@ struct DrawOptions {
   int max_exponent = 60;   ///< wide values lie within 2^±this, less in narrow dtypes
   bool mixed = true;       ///< further operands may have another dtype, or share another's storage
   bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
-  bool ends = false;  ///< half of the tensors hold numbers of the dtype's whole range, whatever their domain
+  /// Half of the tensors hold numbers of the dtype's whole range, whatever their domain; of the rest, from
+  /// version 11 on, half have what is not finite among ordinary numbers, or numbers near one end of the
+  /// range.
+  bool ends = false;
   int64_t largest = 0;     ///< elements by NOTE: [named sizes]; 0: kMostNamed if max_numel is 32 or more
   bool one_large = false;  ///< one case of an operator has about 2,000 elements, whatever `largest` is
   int depth = 4;           ///< deepest stack of transforms
@@ -178,6 +181,8 @@ class Draw {
   double fitting(double v) const;
   bool repeat_earlier(Tensor& t, Domain domain) const;
   void put_ends(Tensor& t, uint32_t w, uint64_t seed) const;
+  void put_beside_ordinary(Tensor& t, uint32_t w, uint64_t seed) const;
+  void put_far(Tensor& t, uint32_t w, uint64_t seed) const;
   void name_part(std::string_view what);
   Tensor finished(Tensor t) { return ++tensors_, t; }
   Value dtype_argument(DType of, DTypeMask supported, bool always);

@@ -57,6 +57,22 @@ uint64_t end_bits(DType real, uint64_t h) {
   }
 }
 
+uint64_t special_bits(DType real, uint64_t h) {
+  const auto widths = bits_of(real);
+  const uint64_t top = (uint64_t{1} << widths.exponent) - 1, sign = h >> 8 & 1;
+  const uint64_t quiet = uint64_t{1} << (widths.fraction - 1);
+  const uint64_t plus = h % 5 < 2 ? 0 : h % 5 < 4 ? top << widths.fraction : top << widths.fraction | quiet;
+  return plus | sign << (widths.fraction + widths.exponent);
+}
+
+uint64_t far_bits(DType real, bool large, uint64_t h) {
+  const auto widths = bits_of(real);
+  const uint64_t top = (uint64_t{1} << widths.exponent) - 1, few = h >> 8 & 7, r = hash(h, 5);
+  const uint64_t fraction = r & ((uint64_t{1} << widths.fraction) - 1);
+  return (large ? top - 1 - few : 1 + few) << widths.fraction | fraction |
+         (h & 1) << (widths.fraction + widths.exponent);
+}
+
 int64_t end_integer(DType dtype, uint64_t h) {
   const int bits = 8 * int(itemsize(dtype));
   const uint64_t highest = ~uint64_t{0} >> (64 - bits + is_signed_integer(dtype));

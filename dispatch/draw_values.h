@@ -224,6 +224,10 @@ inline void store_integers(Tensor& t, int64_t begin, int64_t count, const int64_
 /// NaN of any bits (all set, signalling, negative), the largest and smallest numbers and what lies beside
 /// them, subnormal ones, those whose squares just overflow or vanish, and any other pattern of bits.
 uint64_t end_bits(DType real, uint64_t h);
+/// NaN, an infinity or a zero.
+uint64_t special_bits(DType real, uint64_t h);
+/// A number within 2^7 of the largest one, or of the smallest normal one.
+uint64_t far_bits(DType real, bool large, uint64_t h);
 /// The smallest and the largest integer of a dtype, what lies beside them, and powers of two in the middle.
 int64_t end_integer(DType dtype, uint64_t h);
 /// An integer that narrow integer dtypes cannot hold, and one that halves or f32 cannot.

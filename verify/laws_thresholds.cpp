@@ -53,22 +53,31 @@ std::string first_difference(const Op& op, const Tensors& got, const Tensors& wa
   return "";
 }
 
-/// Elements 1 and -1 in the place of all inexact ones, in the same layout: sums and products are exact.
-Values of_signs(const Case& c) {
+/// Elements 1 and -1 (unsigned: 1 and 0) in these places, in the same layout: sums and products are exact.
+Values of_signs(const Case& c, const std::vector<Case::Slot>& slots) {
   Tensors signs;
-  for (const Tensor& t : c.values(c.inexact())) {
+  for (const Tensor& t : c.values(slots)) {
     Tensor s = strided_copy(t);
     visit_dtype(s.dtype(), [&]<class Tag>(Tag) {
       using T = typename Tag::type;
       uint64_t i = signs.size();
       each_element(s, [&](int64_t offset) {
         i = i * 6364136223846793005u + 1442695040888963407u;
-        static_cast<T*>(s.raw_data())[offset] = T(i >> 40 & 1 ? 1.0f : -1.0f);
+        const bool one = i >> 40 & 1;
+        if constexpr (std::is_unsigned_v<T>) static_cast<T*>(s.raw_data())[offset] = T(one);
+        else static_cast<T*>(s.raw_data())[offset] = T(one ? 1.0f : -1.0f);
       });
     });
     signs.push_back(s);
   }
-  return c.with(c.inexact(), signs);
+  return c.with(slots, signs);
+}
+
+/// Whether `dtype=` makes inexact numbers of integers: large ones have no condition that law 1 knows.
+bool makes_inexact(const Case& c) {
+  const int named = c.op.schema.find("dtype");
+  const DType* const to = named < 0 ? nullptr : std::get_if<DType>(&c.args[size_t(named)]);
+  return to && is_inexact(*to) && !c.tensors().empty() && !is_inexact(c.at(c.tensors()[0]).dtype());
 }
 
 /// The reference in f128 for what is too large for its Jacobian: exact where results need no rounding, else
@@ -98,13 +107,14 @@ size_t most_parts(const Case& c) {
 
 /// NOTE: [lowered or usual] Equal bits, or, where a threshold changes the order of roundings, what law 1
 /// allows. The oracle would take a forward for each element of a large case: that is asked with elements of 1
-/// and -1, unless these may be refused.
+/// and -1, unless these may be refused, and so are integers that become inexact.
 Verdict thresholds_are_invisible(Case& c) {
   if (draws_anew(c)) return Verdict::discard();
   constexpr size_t kMostParts = 96;
   const bool rounds = rounds_by_thresholds(c.op);
-  const bool signs = rounds && most_parts(c) > kMostParts && !c.op.has(kValueErrors);
-  if (signs) c.args = of_signs(c);
+  const bool large = most_parts(c) > kMostParts && !c.op.has(kValueErrors), converts = makes_inexact(c);
+  const bool signs = rounds && (large || converts);
+  if (signs) c.args = of_signs(c, converts ? c.tensors() : c.inexact());
   const Tensors want = dense_copies(call_boxed(c.op, c.args)), got = with_lowered(c.op, c.args);
   std::string d = first_difference(c.op, got, want);
   if (d.empty()) return Verdict::pass();
@@ -143,9 +153,7 @@ Tensor long_line(Draw& d, DType dtype, bool small) {
 
 Verdict long_lines_as_reference(Case& c) {
   Values args = c.args;
-  const int named = c.op.schema.find("dtype");
-  const DType* const to = named < 0 ? nullptr : std::get_if<DType>(&args[size_t(named)]);
-  args[c.op.tensor_params[0]] = long_line(c.draw, c.at(c.tensors()[0]).dtype(), to && is_inexact(*to));
+  args[c.op.tensor_params[0]] = long_line(c.draw, c.at(c.tensors()[0]).dtype(), makes_inexact(c));
   for (size_t i = 0; i < args.size(); ++i)
     if (c.op.schema.params[i].role == ParamRole::Dim && !is_none(args[i])) {
       if (std::holds_alternative<Dims>(args[i])) args[i] = Dims{0};
@@ -175,7 +183,7 @@ void add_threshold_laws(std::vector<Law>& laws) {
                   "value",
                   "Lowered thresholds give the bits of the usual ones; where they change the order of "
                   "roundings, a result within the bound of law 1.",
-                  {},
+                  {.max_numel = 256},  // matrices of 8 and more a side: the lowered thresholds
                   false,
                   has_values,
                   thresholds_are_invisible});
