@@ -178,11 +178,20 @@ void Draw::put_ends(Tensor& t, uint32_t w, uint64_t seed) const {
         store_bits(t, i, part, end_bits(real, h));
 }
 
+/// What the first tensor of a case chooses most others follow: 0 to the power 0, a quotient of two large
+/// numbers.
+uint32_t Draw::special_choice(uint32_t w) {
+  constexpr uint32_t kChosen = 64;
+  const uint32_t own = w >> 24 & 63;
+  if (!special_) special_ = own | kChosen;
+  return w >> 30 == 3 ? own : special_ & 63;
+}
+
 /// NaN, infinities and zeros, in one of two to one of sixteen elements and most often in both parts of one,
 /// or numbers that are all near one end of the exponents' range.
 void Draw::put_beside_ordinary(Tensor& t, uint32_t w, uint64_t seed) const {
   const DType real = to_real(t.dtype());
-  const uint32_t apart = 2u << (w >> 29 & 3);
+  const uint32_t apart = 2u << (w & 3);
   for (int64_t i = 0; i < t.numel(); ++i)
     for (int part = 0; part < (is_complex(t.dtype()) ? 2 : 1); ++part) {
       const uint64_t h = hash(seed, uint64_t(i) + 16384), of_part = hash(h, uint64_t(part));
@@ -193,8 +202,7 @@ void Draw::put_far(Tensor& t, uint32_t w, uint64_t seed) const {
   const DType real = to_real(t.dtype());
   for (int64_t i = 0; i < t.numel(); ++i)
     for (int part = 0; part < (is_complex(t.dtype()) ? 2 : 1); ++part)
-      store_bits(t, i, part,
-                 far_bits(real, w >> 29 & 1, hash(seed, 2 * uint64_t(i) + uint64_t(part) + 32768)));
+      store_bits(t, i, part, far_bits(real, w & 1, hash(seed, 2 * uint64_t(i) + uint64_t(part) + 32768)));
 }
 
 /// Rank-0 operands of a wider dtype, beyond the range of f16; bf16 and f32 hold them.
@@ -216,8 +224,9 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   if (options_.exact && kind != Kind::Iota && kind < Kind::Equal) kind = Kind::Small;
   if (from(7) && domain != Domain::Distinct && (w >> 19 & 15) == 15 && repeat_earlier(t, domain)) return t;
   const bool at_ends = from(7) && options_.ends && domain != Domain::Distinct && w >> 15 & 1;
+  const uint32_t special = special_choice(w);
   const bool beside = from(11) && options_.ends && domain != Domain::Distinct && !at_ends &&
-                      is_inexact(dtype) && !(mixed_ && sizes.empty()) && w >> 28 & 1;
+                      is_inexact(dtype) && !(mixed_ && sizes.empty()) && (special & 3) != 3;
   if (beside) kind = Kind::Bell;
   if (at_ends && is_inexact(dtype) && w >> 23 & 1) domain = Domain::Any;
   if (domain == Domain::Distinct) {
@@ -262,8 +271,8 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     store_all(t, begin, count, re, im);
   }
   // Numbers beside a narrower dtype are converted to it: those have to fit.
-  if (beside && (w >> 24 & 3) != 3) return put_beside_ordinary(t, w, seed), t;
-  if (beside) return put_far(t, w, seed), t;
+  if (beside && (special >> 2 & 3) != 3) return put_beside_ordinary(t, special >> 4, seed), t;
+  if (beside) return put_far(t, special >> 4, seed), t;
   if (is_inexact(dtype) && !(mixed_ && sizes.empty()))
     if (at_ends || (from(7) && kind == Kind::Extreme && w >> 18 & 1)) return put_ends(t, w, seed), t;
   const bool beside_half = from(7) && mixed_ && sizes.empty() && in_play_ & kHalfTypes && !is_half(dtype);

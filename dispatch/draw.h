@@ -183,6 +183,7 @@ class Draw {
   void put_ends(Tensor& t, uint32_t w, uint64_t seed) const;
   void put_beside_ordinary(Tensor& t, uint32_t w, uint64_t seed) const;
   void put_far(Tensor& t, uint32_t w, uint64_t seed) const;
+  uint32_t special_choice(uint32_t w);
   void name_part(std::string_view what);
   Tensor finished(Tensor t) { return ++tensors_, t; }
   Value dtype_argument(DType of, DTypeMask supported, bool always);
@@ -199,7 +200,8 @@ class Draw {
   int64_t room_ = 0;    ///< elements that named sizes ask for
   bool has_dtype_ = false;
   DType dtype_ = DType::F64;
-  bool mixed_ = false;  ///< operands of this case differ in dtype
+  bool mixed_ = false;    ///< operands of this case differ in dtype
+  uint32_t special_ = 0;  ///< see special_choice()
   bool sharing_ = true;
   DTypeMask in_play_ = 0;     ///< dtypes of the operands of a mixed case
   DTypeMask named_type_ = 0;  ///< the dtype that an argument asks the operator to compute in

@@ -29,6 +29,8 @@ struct Law {
   bool oracle = false;  ///< evaluates in f128: slow
   bool (*applies)(const Op&);
   Verdict (*check)(Case&);
+  /// Times the share of another law, see NOTE: [rounds of a run]: for cheap laws about what is rare.
+  int share = 1;
 };
 
 /// All laws, by number. Each file of verify/laws_*.cpp contributes its list.

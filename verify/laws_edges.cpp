@@ -217,10 +217,13 @@ bool is_slope(f128 got, f128 want, double u, bool cancels) {
 
 Verdict slopes_as_listed(Case& c) {
   const Formulas& listed = *formulas_of(c.op);
-  for (size_t i = size_t(listed.operands); i < c.args.size(); ++i) {  // alpha, rounding_mode: not asked here
+  for (size_t i = size_t(listed.operands); i < c.args.size(); ++i) {  // alpha is not asked here
     const Scalar* const number = std::get_if<Scalar>(&c.args[i]);
     c.args[i] = number ? Value(Scalar(1)) : Value();
   }
+  const int mode = c.op.schema.find("rounding_mode");
+  const uint32_t steps = mode < 0 ? 0 : c.draw.below(3);  // a whole quotient does not move
+  if (steps) c.args[size_t(mode)] = std::string(steps == 1 ? "floor" : "trunc");
   const DType dtype = c.draw.flag() ? DType::F32 : DType::F64;
   const int64_t n = 1 + c.draw.below(5);
   Subject s;
@@ -247,7 +250,7 @@ Verdict slopes_as_listed(Case& c) {
     const Reals backward = flatten({pulled[size_t(k)]}), forward = flatten({pushed[0]});
     for (size_t i = 0; i < size_t(n); ++i) {
       f128 want[2] = {0, 0};
-      listed.slopes(points[0][i], points.back()[i], want);
+      if (!steps) listed.slopes(points[0][i], points.back()[i], want);
       for (const f128 got : {backward[i], forward[i]})
         if (!is_slope(got, rounded_to(want[k], dtype), u, c.op.name == "tanh"))
           return Verdict::fail(

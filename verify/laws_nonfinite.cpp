@@ -221,7 +221,8 @@ void add_nonfinite_laws(std::vector<Law>& laws) {
                   {.dtypes = kInexact, .nonfinite = true, .ends = true},
                   true,
                   has_reference,
-                  nonfinite_as_reference});
+                  nonfinite_as_reference,
+                  16});
 }
 
 }  // namespace lamella::verify

@@ -186,7 +186,8 @@ void add_threshold_laws(std::vector<Law>& laws) {
                   {.max_numel = 256},  // matrices of 8 and more a side: the lowered thresholds
                   false,
                   has_values,
-                  thresholds_are_invisible});
+                  thresholds_are_invisible,
+                  32});
   laws.push_back(
       {153,
        "long_lines_as_reference",

@@ -395,10 +395,22 @@ void spoil_value(Draw& d, const Batch& b) {
   });
 }
 
+/// One argument with a dim or two less, or one more.
+void spoil_rank(Case& c) {
+  if (c.tensors().empty()) return;
+  const Case::Slot& s = c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
+  Tensor t = c.at(s);
+  const uint32_t less = c.draw.below(3);
+  if (less == 0) t = unsqueeze(t, 0);
+  for (uint32_t k = 0; k < less && t.rank() > 0 && t.size(0) > 0; ++k) t = select(t, 0, 0);
+  entry(c.args, s) = t;
+}
+
 Verdict status_is_loops(Case& c) {
   const Slots& slots = c.tensors();
-  const uint32_t spoilt = c.draw.below(3);
+  const uint32_t spoilt = c.draw.below(c.draw.options().version >= 11 ? 4 : 3);
   if (spoilt == 1) spoil_type(c);
+  if (spoilt == 3) spoil_rank(c);
   const int64_t size = draw_lanes(c.draw);
   if (has_no_shape(c, size)) return Verdict::discard();
   const Batch b = draw_batch(c.draw, c.values(slots), draw_mapped(c.draw, slots.size()), size, may_rotate(c));

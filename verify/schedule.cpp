@@ -89,7 +89,8 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
 /// NOTE: [rounds of a run] First every pair gets its share: 32 cases of all processes together, or as many as
 /// 20 ms of processor time give, and at least 2. What fits in little time comes first, by what cases of the
 /// law have taken so far: a short run has asked the fast laws of all operators before the slow ones (of
-/// threads, of deep stacks) have their first case. A law that applies to few operators gets more of each.
+/// threads, of deep stacks) have their first case. A law that applies to few operators gets more of each, and
+/// so does one whose cases are cheap and mostly alike (Law::share).
 struct Worker::Round {
   uint64_t cases;
   double ms;    ///< that a pair may have taken by its end
@@ -103,14 +104,16 @@ struct LawCost {
   uint64_t cases = 0, pairs = 0, share = 1;
   double of_case() const { return cases ? ms / double(cases) : 0; }
 };
-/// Pairs of a law have together what those of the median law have, at most 32 times the share of one.
+/// Pairs of a law have together what those of the median law have, or what it asks for, at most 32 times the
+/// share of one.
 void give_shares(std::map<const Law*, LawCost>& costs) {
   std::vector<uint64_t> pairs;
   for (const auto& [law, cost] : costs) pairs.push_back(cost.pairs);
   if (pairs.empty()) return;
   std::ranges::nth_element(pairs, pairs.begin() + ptrdiff_t(pairs.size() / 2));
   const uint64_t median = pairs[pairs.size() / 2];
-  for (auto& [law, cost] : costs) cost.share = std::clamp<uint64_t>(median / cost.pairs, 1, 32);
+  for (auto& [law, cost] : costs)
+    cost.share = std::clamp<uint64_t>(median / cost.pairs * uint64_t(law->share), uint64_t(law->share), 32);
 }
 constexpr double kNoLimit = 1e9;
 }  // namespace
