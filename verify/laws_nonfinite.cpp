@@ -134,11 +134,12 @@ bool has_signal(const Case& c) {
 /// Whether a finite part is another number than the reference's: by more than 2^-6 of its size, which most
 /// are not, and by more than law 1 allows. Where that is a sixteenth of the size, 8 roundoffs of an argument
 /// turn the reference's own result (3^(1 + 1e138i)): differences end at its size and are no slope any more.
-bool is_far(std::optional<Oracle>& oracle, const Case& c, DType d, f128 gap, f128 size, size_t at) {
+bool is_far(std::optional<Oracle>& oracle, Bounds& bounds, const Case& c, DType d, f128 gap, f128 size,
+            size_t at) {
   if (gap <= size * 0x1p-6 + 64 * f128(smallest_number(d))) return false;
   if (c.op.shape != ShapeClass::Broadcast || may_overflow(c, d)) return false;
   if (!oracle) oracle.emplace(c, c.inexact());
-  const Bounds bounds = oracle->tolerances(oracle->value_bounds(unit_roundoff(d)), d);
+  if (bounds.empty()) bounds = oracle->tolerances(oracle->value_bounds(unit_roundoff(d)), d);
   return at < bounds.size() && bounds[at] < double(size) * 0x1p-4 && gap > 2 * f128(bounds[at]);
 }
 
@@ -158,6 +159,7 @@ std::string wrong_class(const Case& c, const Tensor& got, const Tensor& want, si
   const auto is_finite = [](f128 v) { return class_of(v) == Class::Finite; };
   const size_t step = mixes_parts(c, got) ? 2 : 1;
   std::optional<Oracle> oracle;
+  Bounds bounds;  // once for all elements: the oracle evaluates all of them for each
   for (size_t i = 0; i < g.size(); i += step) {
     const bool same = step == 1 ? class_of(g[i]) == class_of(rounded(i))
                                 : (is_finite(g[i]) && is_finite(g[i + 1])) ==
@@ -166,7 +168,8 @@ std::string wrong_class(const Case& c, const Tensor& got, const Tensor& want, si
       f128 size = 0, gap = 0;
       for (size_t k = i; k < i + step && is_finite(g[k]) && is_finite(rounded(k)); ++k)
         size = fmaxq(size, fabsq(wide[k])), gap = fmaxq(gap, fabsq(g[k] - rounded(k)));
-      if (is_far(oracle, c, d, gap, size, first + i)) return part_text(c, i, g[i], rounded(i), wide[i]);
+      if (is_far(oracle, bounds, c, d, gap, size, first + i))
+        return part_text(c, i, g[i], rounded(i), wide[i]);
       continue;
     }
     if (may_overflow(c, d)) return "";
