@@ -398,12 +398,12 @@ void spoil_value(Draw& d, const Batch& b) {
 /// One argument with a dim or two less, or one more.
 void spoil_rank(Case& c) {
   if (c.tensors().empty()) return;
-  const Case::Slot& s = c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
+  const Case::Slot s = c.tensors()[c.draw.below(uint32_t(c.tensors().size()))];
   Tensor t = c.at(s);
   const uint32_t less = c.draw.below(3);
   if (less == 0) t = unsqueeze(t, 0);
   for (uint32_t k = 0; k < less && t.rank() > 0 && t.size(0) > 0; ++k) t = select(t, 0, 0);
-  entry(c.args, s) = t;
+  put(c, s, t);
 }
 
 Verdict status_is_loops(Case& c) {

@@ -112,8 +112,10 @@ void give_shares(std::map<const Law*, LawCost>& costs) {
   if (pairs.empty()) return;
   std::ranges::nth_element(pairs, pairs.begin() + ptrdiff_t(pairs.size() / 2));
   const uint64_t median = pairs[pairs.size() / 2];
-  for (auto& [law, cost] : costs)
-    cost.share = std::clamp<uint64_t>(median / cost.pairs * uint64_t(law->share), uint64_t(law->share), 32);
+  for (auto& [law, cost] : costs) {
+    const uint64_t asked = uint64_t(std::clamp(law->share, 1, 32));  // a plug-in's law may say anything
+    cost.share = std::clamp<uint64_t>(median / cost.pairs * asked, asked, 32);
+  }
 }
 constexpr double kNoLimit = 1e9;
 }  // namespace
