@@ -46,7 +46,7 @@ struct DrawOptions {
   bool mixed = true;       ///< further operands may have another dtype, or share another's storage
   bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
   /// Half of the tensors hold numbers of the dtype's whole range, whatever their domain; of the rest, from
-  /// version 11 on, half have what is not finite among ordinary numbers, or numbers near one end of the
+  /// version 11 on, most have what is not finite among ordinary numbers, or numbers near one end of the
   /// range.
   bool ends = false;
   int64_t largest = 0;     ///< elements by NOTE: [named sizes]; 0: kMostNamed if max_numel is 32 or more
