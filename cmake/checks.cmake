@@ -46,6 +46,7 @@ if(TARGET lamella_program)
   foreach(plugin_and_line IN ITEMS "my_law:operators, 1 laws, seed 1: 0 failures"
                                    "my_type:operators, [0-9]+ laws, seed 1: 0 failures"
                                    "my_layout:operators, [0-9]+ laws, seed 1: 0 failures"
+                                   "my_backend_override:1 operators, [0-9]+ laws, seed 1: 0 failures"
                                    "my_operator:1 operators, [0-9]+ laws, seed 1: 0 failures"
                                    "my_operator_broken:breaks [jv][vj]p_equals_differences")
     string(REGEX MATCH "^([^:]+):(.*)$" matched "${plugin_and_line}")
@@ -54,11 +55,12 @@ if(TARGET lamella_program)
     set_tests_properties(plugin.${CMAKE_MATCH_1} PROPERTIES
       PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" PROCESSORS 2)
   endforeach()
-  add_test(NAME plugin.my_backend_override
-    COMMAND lamella_program verify --load $<TARGET_FILE:plugin_my_backend_override> --law matches_reference
-      --seed 1 --time 3)
-  set_tests_properties(plugin.my_backend_override PROPERTIES
-    PASS_REGULAR_EXPRESSION "1 operators, 1 laws, seed 1: 0 failures" PROCESSORS 2)
+  foreach(law IN ITEMS device_as_cpu device_under_transforms host_dies device_meets_host)
+    add_test(NAME plugin.my_device.${law}
+      COMMAND lamella_program verify --load $<TARGET_FILE:plugin_my_device> --law ${law} --seed 1 --time 5)
+    set_tests_properties(plugin.my_device.${law} PROPERTIES
+      PASS_REGULAR_EXPRESSION "operators, 1 laws, seed 1: 0 failures" PROCESSORS 2)
+  endforeach()
   add_test(NAME museum COMMAND lamella_program museum --check ${PROJECT_SOURCE_DIR}/docs/museum.md)
   set_tests_properties(museum PROPERTIES TIMEOUT 600)
   if(NOT LAMELLA_SANITIZE)

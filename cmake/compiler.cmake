@@ -13,10 +13,6 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL Clang)
   execute_process(COMMAND g++ -print-file-name=include OUTPUT_VARIABLE gcc_include
                   OUTPUT_STRIP_TRAILING_WHITESPACE)
   add_compile_options("SHELL:-idirafter ${gcc_include}" -Wno-unknown-pragmas -Wno-bitwise-instead-of-logical)
-  # Clang 14.0.6 dies of constructors that are consteval; what they check GCC checks.
-  if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 16)
-    add_compile_definitions(consteval=constexpr)
-  endif()
 endif()
 if(LAMELLA_SANITIZE)
   add_compile_options(-fsanitize=${LAMELLA_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)

@@ -52,15 +52,19 @@ Error::Error(ErrorCode code, Parts parts)
       code_(code),
       parts_(std::make_shared<const Parts>(std::move(parts))) {}
 
-Error Error::by(std::string_view op) const {
+Error Error::by(std::string_view op, std::string_view argument) const {
   Parts p = *parts_;
   p.op = op;
+  p.argument = argument;
   return {code_, std::move(p)};
 }
 
 Error Error::within(std::string_view op) const {
   Parts p = *parts_;
-  if (!p.op.empty()) p.text = p.op + ": " + p.text;
+  if (!p.op.empty()) {
+    p.text = p.op + ": " + p.text;
+    p.argument.clear();  // it is not one of this operator's
+  }
   p.op = op;
   return {code_, std::move(p)};
 }
@@ -87,9 +91,18 @@ std::string filled_from(const Wording& w, std::initializer_list<Shown> values, s
   return out += w.text.substr(at);
 }
 std::string part(const Wording& w, std::initializer_list<Shown> values, const Wording::Part& p) {
-  if (p.hole < 0) return std::string(w.text.substr(p.begin, p.length));
+  const std::string_view text = w.text.substr(p.begin, p.length);
+  if (p.hole < 0) return std::string(text);
   const Shown& v = values.begin()[p.hole];
-  return v.is_text ? v.text : "";
+  if (text.size() > 2) return std::string(text.substr(0, text.size() - 2)) + v.text;
+  return v.is_text ? v.text : v.argument;
+}
+/// What the text begins with, or else the first value that says it.
+std::string argument_of(const Wording& w, std::initializer_list<Shown> values) {
+  std::string name = part(w, values, w.argument);
+  for (const Shown& v : values)
+    if (name.empty()) name = v.argument;
+  return name;
 }
 }  // namespace
 
@@ -98,7 +111,7 @@ std::string filled(const Wording& w, std::initializer_list<Shown> values) {
 }
 
 void raise(ErrorCode code, const Wording& w, std::initializer_list<Shown> values) {
-  Error::Parts parts{part(w, values, w.op), part(w, values, w.argument), {}, {}};
+  Error::Parts parts{part(w, values, w.op), argument_of(w, values), {}, {}};
   const bool named = !parts.op.empty();
   parts.text = filled_from(w, values, named ? w.op.begin + w.op.length + 2 : 0, named && w.op.hole == 0);
   raise(code, std::move(parts));

@@ -47,10 +47,11 @@ std::string_view name(ErrorCode code);
 class Error : public std::runtime_error {
  public:
   struct Parts {
-    std::string op;        ///< the operator or function that refuses; "" where it is not known
-    std::string argument;  ///< its argument that the text is about; "" where it is about none, or several
-    std::string text;      ///< the sentence behind the colon
-    std::string levels;    ///< "\n  under: vmap#2 (size 8) of grad#1", or ""
+    std::string op;  ///< the operator or function that refuses; "" where it is not known
+    std::string
+        argument;      ///< its argument that the text is about, the first of several; "" where there is none
+    std::string text;  ///< the sentence behind the colon
+    std::string levels;  ///< "\n  under: vmap#2 (size 8) of grad#1", or ""
   };
   Error(ErrorCode code, const std::string& text) : Error(code, Parts{{}, {}, text, {}}) {}
   Error(ErrorCode code, Parts parts);
@@ -59,8 +60,9 @@ class Error : public std::runtime_error {
   const std::string& argument() const { return parts_->argument; }
   const std::string& text() const { return parts_->text; }
   const std::string& levels() const { return parts_->levels; }
-  /// The same refusal by another operator, which runs this one for its caller.
-  Error by(std::string_view op) const;
+  /// The same refusal by another operator, which runs this one for its caller, and of its own argument, if
+  /// any.
+  Error by(std::string_view op, std::string_view argument) const;
   /// The same, of what the operator had run: its own name, if it has one, stays in the text.
   Error within(std::string_view op) const;
   /// With more to say behind it.

@@ -9,7 +9,8 @@ namespace lamella {
 /// NOTE: [limits] Arrays on the stack and fields of 8 bits are as large as these constants say, so that each
 /// has one door where more is refused: `proptests/test_limits.cpp` goes through every door. Sizes from which
 /// something is merely done in another way are thresholds (core/thresholds.h).
-inline constexpr int kMaxDims = 64;                     ///< of a tensor
+inline constexpr int kMaxDims = 64;                     ///< of a tensor that calls take and give
+inline constexpr int kMaxFileDims = 255;                ///< of a tensor in a file: what a header can hold
 inline constexpr int64_t kMaxNumel = int64_t{1} << 58;  ///< elements of a tensor; also what strides reach
 inline constexpr int kMaxPlanOperands = 5;              ///< tensors that one loop goes through, results first
 inline constexpr size_t kMaxSchema = 4096;              ///< characters of a schema

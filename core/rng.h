@@ -8,7 +8,7 @@
 namespace lamella {
 
 /// Four 32-bit words from a 128-bit counter and a 64-bit key.
-inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint64_t key) {
+constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint64_t key) {
   uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = uint64_t(0xD2511F53u) * c[0], p1 = uint64_t(0xCD9E8D57u) * c[2];
@@ -21,7 +21,7 @@ inline std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint64_t key) {
 
 /// A new key from a key and a number; the counter's third word (1) keeps keys apart from samples, which use
 /// 0.
-inline uint64_t fold_in(uint64_t key, uint64_t data) {
+constexpr uint64_t fold_in(uint64_t key, uint64_t data) {
   const auto w = philox({uint32_t(data), uint32_t(data >> 32), 1u, 0u}, key);
   return uint64_t(w[0]) | uint64_t(w[1]) << 32;
 }

@@ -5,6 +5,7 @@
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/check.h"
+#include "lamella/core/device_hooks.h"
 #include "lamella/core/guard.h"
 #include "lamella/core/tensor.h"
 #include "lamella/core/thresholds.h"
@@ -73,6 +74,8 @@ StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void
 }
 
 StorageRef allocate_storage(size_t nbytes, Device device) {
+  if (!is_host(device)) [[unlikely]]
+    return detail::allocate_on(device, nbytes);
   // Trials and guards look right beside the elements, which then get a block of their own.
   if (kPooling && nbytes <= kLargestPooled && !detail::elements_apart) {
     Storage* const s = new_pooled<128>(nbytes);

@@ -45,7 +45,8 @@ namespace detail {
 inline thread_local constinit uint64_t birth_serial = 0;
 }  // namespace detail
 
-/// 64-byte aligned memory in a storage of its own. Error out_of_memory.
+/// 64-byte aligned memory in a storage of its own, from the device's hooks where it has some. Errors:
+/// out_of_memory, device for one without memory.
 StorageRef allocate_storage(size_t nbytes, Device device);
 /// Memory owned by someone else: deleter(context) runs when the last view dies; not when this call fails.
 StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void* context);

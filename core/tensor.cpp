@@ -5,6 +5,7 @@
 #include <cstring>
 #include <utility>
 
+#include "lamella/core/device_hooks.h"
 #include "lamella/core/family.h"
 #include "lamella/core/guard.h"
 #include "lamella/core/layout.h"
@@ -318,8 +319,7 @@ TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
   if (kPoisons && head_of(pools[kFull])) detail::poison(head_of(pools[kFull]), kBlock);
   const int64_t numel = checked_numel(sizes, "empty");
   const size_t nbytes = size_t(numel) * size_t(itemsize(dtype));
-  const bool small =
-      nbytes <= TensorImpl::kInlineBytes && device != Device::Meta && !detail::guards_elements();
+  const bool small = nbytes <= TensorImpl::kInlineBytes && is_host(device) && !detail::guards_elements();
   StorageRef large;
   if (!small && device != Device::Meta) large = allocate_storage(nbytes, device);
   TensorImpl* const impl = small ? take_block(kFull) : TensorImpl::create_bare();
@@ -429,7 +429,8 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, D
   LAMELLA_CHECK(dtype == base.dtype() || (is_complex(base.dtype()) && dtype == to_real(base.dtype())), DType,
                 "view: dtype = {} for {}; expected its own, or that of its real part", dtype, base);
   LAMELLA_CHECK(sizes.size() == strides.size(), Shape,
-                "view: got {} sizes and {} strides, expected as many of each", sizes.size(), strides.size());
+                "view: sizes has {} entries and strides {}, expected as many of each", sizes.size(),
+                strides.size());
   const int64_t numel = checked_numel(sizes, "view");
   __int128 last = offset;
   auto reach = last;
@@ -445,13 +446,13 @@ Tensor make_view(const Tensor& base, Ints sizes, Ints strides, int64_t offset, D
     const bool fits = numel == 0 ? offset <= room : last < room;
     LAMELLA_CHECK(
         offset >= 0 && fits, Storage,
-        "view: sizes {}, strides {} at offset {}; expected to stay within the storage of {} elements",
+        "view: sizes = {}, strides = {} at offset = {}; expected to stay within the storage of {} elements",
         Dims(sizes), Dims(strides), offset, room);
   }
   // Strides over one element or none lead nowhere, but views of this view multiply and add them.
   LAMELLA_CHECK(
       reach < kMaxNumel, Overflow,
-      "view: sizes {}, strides {} at offset {}; expected strides that reach less than 2^58 elements",
+      "view: sizes = {}, strides = {} at offset = {}; expected strides that reach less than 2^58 elements",
       Dims(sizes), Dims(strides), offset);
   const Tensor out = make_view_unchecked(base, sizes, strides, offset, dtype);
   Family::join(out, Family::of(base));
@@ -465,6 +466,10 @@ void* Tensor::checked_data(DType wanted) const {
       "data: {} has no memory of its own (it is wrapped by a transform, or meta); expected a plain tensor",
       *this);
   LAMELLA_CHECK(impl_->dtype == wanted, DType, "data: got {}, expected {}", *this, wanted);
+  LAMELLA_CHECK(is_host(impl_->device), Device,
+                "data: {} is on {}, whose memory the host cannot read; expected a tensor on cpu: to_device "
+                "copies it there",
+                *this, name(impl_->device));
   return impl_->data();
 }
 

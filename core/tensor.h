@@ -116,17 +116,18 @@ class Tensor {
   /// Whether both tensors are views of one storage (of plain tensors).
   bool shares_storage(const Tensor& o) const { return impl_->storage && impl_->storage == o.impl_->storage; }
 
-  /// First element. Error level when a transform wraps the tensor: its values are not visible.
+  /// First element. Errors: level when a transform wraps the tensor (its values are not visible), device when
+  /// the host cannot read its memory.
   template <class T> T* data() const { return static_cast<T*>(checked_data(dtype_of<T>)); }
   void* raw_data() const { return impl_->data(); }
   View view_of() const {
     return {impl_->storage ? impl_->data() : nullptr, impl_->dtype, impl_->rank, impl_->sizes(),
             impl_->strides()};
   }
-  /// The single element of a plain tensor with numel 1, converted to T.
+  /// The single element of a plain tensor with numel 1, converted to T. Waits for its device.
   template <class T> T item() const { return item_scalar().template to<T>(); }
   Scalar item_scalar() const;
-  /// All elements in row-major order, converted to double (real part).
+  /// All elements in row-major order, converted to double (real part). Waits for their device.
   std::vector<double> to_vector() const;
 
 #include "lamella/core/tensor_methods.inc"

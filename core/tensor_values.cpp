@@ -1,6 +1,7 @@
 // Tensors as values: reading elements, making small tensors from numbers, printing.
 #include <charconv>
 
+#include "lamella/core/device_hooks.h"
 #include "lamella/core/layout.h"
 
 namespace lamella {
@@ -59,7 +60,7 @@ Scalar Tensor::item_scalar() const {
   LAMELLA_CHECK(impl_->storage, Level,
                 "item: the value of {} is not visible here: a transform wraps it; expected a plain tensor",
                 *this);
-  return load(*this, 0);
+  return load(on_host(*this), 0);
 }
 
 std::vector<double> Tensor::to_vector() const {
@@ -67,7 +68,8 @@ std::vector<double> Tensor::to_vector() const {
                 "to_vector: the values of {} are not visible here; expected a plain tensor that has some",
                 *this);
   std::vector<double> values;
-  each_offset(*this, [&](int64_t offset) { values.push_back(load(*this, offset).to_double()); });
+  const Tensor here = on_host(*this);
+  each_offset(here, [&](int64_t offset) { values.push_back(load(here, offset).to_double()); });
   return values;
 }
 
@@ -84,7 +86,9 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
   if (device == Device::Meta) return t;
   visit_dtype(dtype, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    *static_cast<T*>(t.raw_data()) = value.to<T>();
+    const T number = value.to<T>();
+    if (is_host(device)) *static_cast<T*>(t.raw_data()) = number;
+    else copy_bytes(t.raw_data(), device, &number, Device::CPU, sizeof number);
   });
   return t;
 }
@@ -92,7 +96,7 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
 Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype) {
   Tensor t = make_tensor(sizes, dtype);
   LAMELLA_CHECK(t.numel() == int64_t(values.size()), Shape,
-                "tensor_of: got {} values for {}, expected one for each element", values.size(), t);
+                "tensor_of: values has {} entries for {}, expected one for each element", values.size(), t);
   visit_dtype(dtype, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     T* out = static_cast<T*>(t.raw_data());
@@ -122,8 +126,11 @@ std::string str(const Tensor& t) {
   if (t.impl()->layout) out << t.impl()->layout->str();
   if (!t.impl()->storage) return out.str();
   if (t.device() != Device::CPU) out << " on " << name(t.device());
-  out << ' ';
-  print_values(out, t, 0, 0);
+  try {
+    const Tensor here = on_host(t);
+    out << ' ';
+    print_values(out, here, 0, 0);
+  } catch (const Error&) {}  // no memory to copy them to
   return out.str();
 }
 

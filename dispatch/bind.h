@@ -7,5 +7,7 @@ namespace lamella {
 
 /// Error schema when `formula` names something that is neither an argument nor a result of `op`.
 BoundFormula bind(const Op& op, const Formula& formula);
+/// All formulas of one direction.
+std::vector<BoundFormula> bind(const Op& op, const Rules& rules);
 
 }  // namespace lamella

@@ -20,6 +20,12 @@ void call_observed(Frame& frame, KeySet keys) {
   observer->on_result(frame);
 }
 
+void call_on_device(Frame& frame) {
+  const int key = int(device_of_call(frame));  // whatever is masked
+  if (dispatch_state.observer) return call_observed(frame, KeySet::of(key));
+  frame.op->cells[key](frame, key);
+}
+
 KeySet keys_of_lists(const Frame& frame) {
   uint64_t bits = 0;
   for_each_tensor(frame, [&](const Tensor& t, int, int) { bits |= t.keys(); });
@@ -71,6 +77,11 @@ void coerce(const Op& op, const Param& p, Value& v) {
     case ParamKind::String: fits = std::holds_alternative<std::string>(v); break;
     case ParamKind::Function:
       if (const FunctionRef* f = std::get_if<FunctionRef>(&v)) fits = *f && **f;
+      break;
+    case ParamKind::Device:
+      if (const auto* text = std::get_if<std::string>(&v))
+        if (const std::optional<Device> d = device_named(*text)) v = *d;
+      fits = std::holds_alternative<Device>(v);
       break;
   }
   LAMELLA_CHECK(fits, Schema, "{}: argument \"{}\" got {}, expected {}", op.name, p.name, str(v), str(p));

@@ -10,7 +10,8 @@ namespace detail {
 extern std::atomic<const OpTable*> published_table;
 const OpTable& first_table();
 void call_observed(Frame& frame, KeySet keys);
-[[noreturn]] void no_keys(Frame& frame);
+/// Of a call whose arguments have none: device=, else the default device's.
+[[gnu::noinline]] void call_on_device(Frame& frame);
 KeySet keys_of_lists(const Frame& frame);
 }  // namespace detail
 
@@ -45,6 +46,12 @@ template <class... Ts> [[gnu::always_inline]] inline KeySet keys_of_all(const Ts
   return KeySet((uint64_t{0} | ... | key_bits(tensors)));
 }
 
+/// Where an operator without tensor arguments makes its results.
+inline Device device_of_call(const Frame& frame) {
+  const int at = frame.op->device_param;
+  return at >= 0 && frame.args[at] ? frame.arg<Device>(at) : dispatch_state().default_device;
+}
+
 /// Dispatches `frame` given the keys of its arguments. In line wherever operators are called: a call of its
 /// own would cost as much as the rest.
 [[gnu::always_inline]] inline void call_with_keys(Frame& frame, KeySet keys) {
@@ -54,7 +61,7 @@ template <class... Ts> [[gnu::always_inline]] inline KeySet keys_of_all(const Ts
   if (op.properties & (kRandom | kAmbient)) bits |= state.ambient;
   bits &= ~state.exclude;
   if (bits == 0) [[unlikely]]
-    bits = KeySet::of(Device::CPU).bits;  // operators without tensor arguments
+    return detail::call_on_device(frame);  // operators without tensor arguments
   if (state.observer) [[unlikely]]
     return detail::call_observed(frame, KeySet(bits));
   const int key = KeySet(bits).highest();
@@ -91,6 +98,23 @@ template <size_t N> [[gnu::always_inline]] inline Tensor call_one(const OpHandle
   Tensor result;
   Frame frame{&op, args, &result};
   call_with_keys(frame, keys);
+  return result;
+}
+
+/// Likewise of operators without tensors. Nothing masks a device's key.
+template <size_t N> [[gnu::always_inline]] inline Tensor make_one(const OpHandle& handle,
+                                                                  const void* const (&args)[N],
+                                                                  const std::optional<Device>& device) {
+  const Op& op = *handle;
+  const DispatchState& state = detail::dispatch_state;
+  Tensor result;
+  Frame frame{&op, args, &result};
+  const int key = int(state.default_device);
+  const uint64_t seen =
+      state.ambient | reinterpret_cast<uintptr_t>(state.observer);  // modes are ambient, too
+  if (seen | uint64_t(device.has_value())) [[unlikely]]
+    call_with_keys(frame, KeySet::of(int(device.value_or(Device(key)))));
+  else op.cells[key](frame, key);
   return result;
 }
 

@@ -2,6 +2,7 @@
 #include "lamella/dispatch/cells.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
@@ -12,6 +13,7 @@ namespace {
 
 ClassHooks class_hooks;
 Cell autograd_cell = nullptr, autograd_function_cell = nullptr;
+std::atomic<Cell> override_watch{nullptr};
 
 Transform& transform_at(const Frame& frame, int key) {
   Transform* const transform = dispatch_state().levels[key - kFirstLevelKey].transform;
@@ -28,17 +30,18 @@ void level_cell_with_functions(Frame& frame, int key) {
 /// sees them, and would speak of the operators that they call.
 void defined_composite_cell(Frame& frame, int) {
   bool usual = frame.op->simple;
-  for (const uint8_t i : frame.op->tensor_params)
-    usual = usual && frame.args[i] && frame.arg<Tensor>(i).defined();
-  if (!usual) [[unlikely]]
-    check_defined(frame);
-  try {
-    frame.op->composite(frame);
-  } catch (const Error& e) {
-    // Not before: a mode may move what the body hands it.
-    if (e.code() == ErrorCode::Device) check_one_device(frame);
-    throw;
+  Device first = Device::CPU;
+  for (const uint8_t i : frame.op->tensor_params) {
+    const TensorImpl* const t = usual && frame.args[i] ? frame.arg<Tensor>(i).impl() : nullptr;
+    usual = t && (i == frame.op->tensor_params[0] || t->device == first);
+    if (t) first = t->device;
   }
+  if (!usual) [[unlikely]] {
+    check_defined(frame);
+    const DispatchState& state = dispatch_state();
+    if (!(state.modes & ~state.exclude)) check_one_device(frame);  // a mode may move what the body hands it
+  }
+  frame.op->composite(frame);
 }
 /// Likewise where all tensors are on the CPU, as its key says, and arguments `i` are those that must be
 /// there.
@@ -71,7 +74,21 @@ void autograd_function_thunk(Frame& frame, int key) {
   call(frame);
 }
 
+/// A cell that somebody brought for a device is spared what the library's own cells do of themselves.
+void entered_cell(Frame& frame, int key) {
+  if (class_hooks.enter && !class_hooks.enter(frame, key)) return;
+  const Cell watch = frame.op->composite ? override_watch.load(std::memory_order_acquire) : nullptr;
+  if (watch) [[unlikely]]
+    return watch(frame, key);
+  frame.op->column(key)->now().cell(frame, key);
+}
+
 void missing_cell(Frame& frame, int key) {
+  const int at = frame.op->device_param;
+  LAMELLA_CHECK(
+      at < 0 || frame.none(at) || int(frame.arg<Device>(at)) != key, NoKernel,
+      "{}: device = {} has no kernel of it; expected cpu, reference, meta or a device that a plug-in serves",
+      frame.op->name, key_name(key));
   std::string args;
   for (const Value& v : own(frame)) args += (args.empty() ? "" : ", ") + str(v);
   fail(ErrorCode::NoKernel, "{}: no kernel for key {} with arguments ({})", frame.op->name,
@@ -95,7 +112,9 @@ Serving explicit_cell(const Op& op, int key) {
   const Column* const column = op.column(key);
   if (!column) return {};
   const Alternative& now = column->now();
-  if (now.cell) return {op.form == OpForm::Functional ? now.cell : class_cell(op), Served::Explicit};
+  if (now.cell && op.form != OpForm::Functional) return {class_cell(op), Served::Explicit};
+  const bool brought = kBackendKeys.has(key) && !now.asks_itself;
+  if (now.cell) return {brought ? entered_cell : now.cell, Served::Explicit};
   if (now.kernel && column->chosen > 0) return {class_cell(op), Served::Explicit};
   return {};
 }
@@ -113,7 +132,7 @@ Serving of_class(const Op& op, int key, const KeyDefaults& defaults) {
     return defined ? Serving{class_hooks.backend, Served::Class} : Serving{};
   }
   if (!(op.composite || op.view || op.kernel.cpu || op.launch)) return {};
-  bool runs = op.view || op.composite || op.kernel.on(device);
+  bool runs = op.view || op.composite || op.has(kAnyDevice) || op.kernel.on(device);
   if (device == Device::CPU) runs = true;
   if (device == Device::Reference) runs = runs || !op.kernel.cpu;
   if (device == Device::Meta) {
@@ -138,8 +157,8 @@ Serving decomposed(const Op& op, int key) {
   return s;
 }
 
-Serving serving(const Op& op, int key, const KeyDefaults& defaults) {
-  if (const Serving s = explicit_cell(op, key); s.cell) return s;
+/// The others.
+Serving beneath(const Op& op, int key, const KeyDefaults& defaults) {
   if (const Serving s = of_class(op, key, defaults); s.cell) return s;
   if (const Serving s = decomposed(op, key); s.cell) return s;
   if (op.body) return {body_cell, Served::Decompose};
@@ -147,22 +166,50 @@ Serving serving(const Op& op, int key, const KeyDefaults& defaults) {
   return {missing_cell, Served::Hole};
 }
 
+bool is_composite(const Op& op) { return op.form == OpForm::Functional && op.composite; }
+
+Cell beneath_at_autograd(const Op& op) {
+  if (is_composite(op)) return decomposed(op, kAutogradKey).cell;
+  return op.body ? autograd_function_thunk : autograd_thunk;
+}
+
+/// Of a row without rules for types.
+Cell recording_cell(const Op& op, int key) {
+  const Column* const column = op.column(key);
+  if (column && column->now().cell) return column->now().cell;
+  if (key == kAutogradKey) return beneath_at_autograd(op);
+  return is_composite(op) ? composite_level_cell : op.body ? level_cell_with_functions : level_cell;
+}
+
+/// What records calls, at a level or the base, takes the formulas of the highest type among the arguments.
+void cell_by_type(Frame& frame, int key) {
+  const KeySet keys = keys_of(frame);
+  const auto& rules = frame.op->rules_of_types;
+  const auto of = std::ranges::find_if(rules, [&](const RulesOfType& r) { return keys.has(r.key); });
+  if (of == rules.end()) return recording_cell(*frame.op, key)(frame, key);
+  Frame same{of->row.get(), frame.args, frame.results, frame.list};
+  recording_cell(*same.op, key)(same, key);
+}
+
 }  // namespace
 
 void fill_cells(Op& op, const KeyDefaults& defaults) {
+  for (Column& c : op.columns)
+    c.beneath = c.key == kAutogradKey ? beneath_at_autograd(op) : beneath(op, c.key, defaults).cell;
   for (int key = 0; key < kAutogradKey; ++key) {
-    const Serving s = serving(op, key, defaults);
+    Serving s = explicit_cell(op, key);
+    if (!s.cell) s = beneath(op, key, defaults);
     op.cells[key] = s.cell;
     op.served[key] = s.by;
   }
-  const bool composite = op.form == OpForm::Functional && op.composite;
-  const Column* const at_autograd = op.column(kAutogradKey);
-  op.cells[kAutogradKey] = at_autograd && at_autograd->now().cell ? at_autograd->now().cell
-                           : composite                            ? decomposed(op, kAutogradKey).cell
-                           : op.body                              ? autograd_function_thunk
-                                                                  : autograd_thunk;
-  const Cell level = composite ? composite_level_cell : op.body ? level_cell_with_functions : level_cell;
-  for (int key = kFirstLevelKey; key < kKeyCount; ++key) op.cells[key] = level;
+  for (int key = kAutogradKey; key < kKeyCount; ++key)
+    op.cells[key] = op.rules_of_types.empty() ? recording_cell(op, key) : cell_by_type;
+}
+
+void call_built_in(Frame& frame, int key) {
+  const Column* const column = frame.op->column(key);
+  LAMELLA_ASSERT(column && column->beneath);
+  column->beneath(frame, key);
 }
 
 void empty_cells(Op& op) {
@@ -179,6 +226,8 @@ std::string_view name(Served s) {
   static constexpr std::string_view kNames[] = {"explicit", "class", "decompose", "fallback", "hole"};
   return kNames[int(s)];
 }
+
+void watch_overrides(Cell watch) { override_watch.store(watch, std::memory_order_release); }
 
 void set_class_hooks(const ClassHooks& hooks) { class_hooks = hooks; }
 const ClassHooks& installed_class_hooks() { return class_hooks; }

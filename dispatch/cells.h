@@ -8,10 +8,12 @@ namespace lamella {
 /// What serves operators that say nothing of a key themselves; part of a table's value.
 struct KeyDefaults {
   Cell fallback[kAutogradKey] = {};
+  std::string_view fallback_from[kAutogradKey] = {};  ///< who registered them
   struct OfClass {
     ShapeClass shape;
     int key;
     Cell cell;
+    std::string_view from;
   };
   std::vector<OfClass> classes;
 };
@@ -27,9 +29,18 @@ bool is_claimed(Device device);  ///< REQUIRES: the table's lock
 void fit_columns(Op& op);
 /// Fills `cells` and `served` of a row whose other fields are final.
 void fill_cells(Op& op, const KeyDefaults& defaults);
+/// Makes the rows of `rules_of_types` anew, of this row.
+void fit_rules(Op& op, const KeyDefaults& defaults);
 /// Of a row that serves no key any more.
 void empty_cells(Op& op);
-/// Hands the call on to the next key of its arguments, as if they had not this one.
+/// For cells: what would run if the operator had none of its own for this key, its class's kernel or a
+/// composite's body. REQUIRES: it has.
+void call_built_in(Frame& frame, int key);
+/// For tests that compare the two: runs in the place of every cell that somebody brought for a composite on a
+/// device; null: no more.
+void watch_overrides(Cell watch);
+/// Hands the call on to the next key of its arguments, as if they had not this one. As a fallback: the key
+/// lets every operator through.
 void fall_through(Frame& frame, int key);
 
 }  // namespace lamella

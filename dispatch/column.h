@@ -16,6 +16,20 @@ using InferFn = void (*)(const Frame&, Inferred&);
 /// What runs when a call of an operator reaches a key.
 using Cell = void (*)(Frame&, int key);
 
+/// What the oracle's row of a kernel states of dtypes, apart from shape functions: verify holds them to it
+/// where no list of its own names the operator.
+struct StatedTypes {
+  enum class Result : uint8_t {
+    Unsaid,
+    Promoted,  ///< of all tensors
+    Floating,  ///< likewise, but integers and bool become the default dtype
+    First,     ///< that of the first tensor
+    Bool
+  };
+  Result result = Result::Unsaid;
+  bool takes_bool = true, takes_complex = true;  ///< what is not taken is refused
+};
+
 /// The kernels of an operator by the device whose memory they read and write: what the class's cell launches.
 struct Kernels {
   KernelFn cpu = nullptr;
@@ -31,7 +45,11 @@ struct Kernels {
   InferFn line_rule = nullptr;
   /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
   bool (*line_ok)(const Frame&) = nullptr;
-  std::string_view name = {};  ///< as in the list of kernels; thresholds are declared by it
+  /// Dtypes (a bit each) that a shape function of the row's own takes for all tensors: of others it is not
+  /// asked.
+  uint32_t line_dtypes = 0;
+  std::string_view name = {};  ///< by which its thresholds are declared
+  StatedTypes stated = {};
 
   /// Null where there is none; Device::Meta has no elements to run on.
   KernelFn on(Device device) const {
@@ -68,11 +86,13 @@ struct Alternative {
   Cell cell = nullptr;
   KernelFn kernel = nullptr;
   std::string_view from = {};  ///< who registered it (ScopedOrigin); OpTable::set says it
+  bool asks_itself = false;    ///< the cell needs no look at arguments in front of it: it has none, or looks
 };
 struct Column {
   int key = 0;
   std::vector<Alternative> alternatives;
   size_t chosen = 0;
+  Cell beneath = nullptr;  ///< what runs where the operator has no cell of its own for `key`
   const Alternative& now() const { return alternatives[chosen]; }
 };
 /// By which line of NOTE: [columns] a key is served.

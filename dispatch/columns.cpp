@@ -1,7 +1,9 @@
 // Registering for single keys: alternatives of a column, cells of classes, fallbacks.
 #include <algorithm>
 
+#include "lamella/dispatch/bind.h"
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/validate.h"
 
 namespace lamella {
 
@@ -81,6 +83,17 @@ void take_kernels(Op& op) {
 
 }  // namespace
 
+void fit_rules(Op& op, const KeyDefaults& defaults) {
+  for (RulesOfType& rules : op.rules_of_types) {
+    auto row = std::make_shared<Op>(op);
+    row->jvp = rules.row->jvp, row->vjp = rules.row->vjp;
+    row->no_jvp = rules.row->no_jvp, row->no_vjp = rules.row->no_vjp;
+    row->rules_of_types.clear();
+    fill_cells(*row, defaults);
+    rules.row = std::move(row);
+  }
+}
+
 void fit_columns(Op& op) {
   op.library = std::make_shared<const Kernels>(op.kernel);
   take_kernels(op);
@@ -100,11 +113,13 @@ void OpTable::renew(uint32_t id, const std::function<void(Op&)>& edit) {
   edit(*base);
   take_kernels(*base);
   fill_cells(*base, defaults_);
+  fit_rules(*base, defaults_);
   for (const Op*& other : rows_) {
     if (other->form == OpForm::Functional || other->base->id != id) continue;
     auto* const form = new Op(*other);
     form->base = base.get();
     form->columns = base->columns;
+    form->rules_of_types.clear();  // it runs its base
     form->kernel = base->kernel;
     if (find(other->name) == other) fill_cells(*form, defaults_);  // else a form that is gone
     put(other, form);
@@ -152,6 +167,35 @@ void OpTable::choose(std::string_view name, int key, std::string_view alternativ
   });
 }
 
+void OpTable::set_rules(std::string_view name, int key, const Rules& jvp, const Rules& vjp) {
+  LAMELLA_CHECK(key >= kFirstTypeKey && key < kAutogradKey, Schema,
+                "OpTable::set_rules: key = {}, expected {} to {}: a type", key, kFirstTypeKey,
+                kAutogradKey - 1);
+  publish_changed([&](OpTable& next) {
+    const Op* const op = next.find(name);
+    LAMELLA_CHECK(op, UnknownOperator,
+                  "OpTable::set_rules: there is no operator \"{}\"; expected one that `lamella ops` lists",
+                  name);
+    LAMELLA_CHECK(op->form == OpForm::Functional && !op->composite && !op->body, Schema,
+                  "OpTable::set_rules: {} is {}; expected an operator that has derivative rules", name,
+                  op->form != OpForm::Functional ? "a form"
+                  : op->body                     ? "one of functions"
+                                                 : "a composite");
+    for (const RulesOfType& r : op->rules_of_types)
+      LAMELLA_CHECK(r.key != key, Schema,
+                    "{}: {} sets its rules for {}, and {} has set them; expected one of them", name,
+                    detail::origin_str(detail::origin_now()), key_name(key), detail::origin_str(r.from));
+    auto row = std::make_shared<Op>(*op);
+    row->jvp = bind(*op, jvp), row->vjp = bind(*op, vjp);
+    row->no_jvp = jvp.absent, row->no_vjp = vjp.absent;
+    validate(*row, false);
+    next.renew(op->id, [&](Op& base) {
+      base.rules_of_types.push_back({key, std::move(row), detail::origin_now()});
+      std::ranges::sort(base.rules_of_types, std::greater(), &RulesOfType::key);
+    });
+  });
+}
+
 void OpTable::refill() {
   for (uint32_t id = 0; id < rows_.size(); ++id)
     if (rows_[id]->form == OpForm::Functional) renew(id, [](Op&) {});
@@ -160,9 +204,13 @@ void OpTable::refill() {
 void OpTable::set_fallback(int key, Cell cell) {
   check_key("OpTable::set_fallback", key, kAutogradKey);
   publish_changed([&](OpTable& next) {
-    LAMELLA_CHECK(!next.defaults_.fallback[key] || !cell, Schema,
-                  "OpTable::set_fallback: {} has a fallback already, expected one", key_name(key));
+    LAMELLA_CHECK(
+        !next.defaults_.fallback[key] || !cell, Schema,
+        "OpTable::set_fallback: {} sets the fallback of {}, and {} has set it; expected one of them",
+        detail::origin_str(detail::origin_now()), Argument{"key", key_name(key)},
+        detail::origin_str(next.defaults_.fallback_from[key]));
     next.defaults_.fallback[key] = cell;
+    next.defaults_.fallback_from[key] = detail::origin_now();
     next.refill();
   });
 }
@@ -171,10 +219,13 @@ void OpTable::set_class(ShapeClass shape, int key, Cell cell) {
   check_key("OpTable::set_class", key, kAutogradKey);
   publish_changed([&](OpTable& next) {
     for (const KeyDefaults::OfClass& c : next.defaults_.classes)
-      LAMELLA_CHECK(c.key != key || c.shape != shape, Schema,
-                    "OpTable::set_class: {} has a cell for class {} already, expected one", key_name(key),
-                    lamella::name(shape));
-    next.defaults_.classes.push_back({shape, key, cell});
+      LAMELLA_CHECK(
+          c.key != key || c.shape != shape, Schema,
+          "OpTable::set_class: {} sets the cell of {} for class {}, and {} has set it; expected one "
+          "of them",
+          detail::origin_str(detail::origin_now()), Argument{"key", key_name(key)}, lamella::name(shape),
+          detail::origin_str(c.from));
+    next.defaults_.classes.push_back({shape, key, cell, detail::origin_now()});
     next.refill();
   });
 }

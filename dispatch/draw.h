@@ -117,6 +117,13 @@ class Draw {
     if (!is_none(named)) out.push_back(named);
     return out;
   }
+  /// `v`, and one time in four, from version 11 on, a device of the host at place `at`.
+  Values with_device(Values v, size_t at) {
+    if (!from(11) || !one_in(4)) return v;
+    while (v.size() < at) v.emplace_back();
+    v.emplace_back(flag() ? Device::Reference : Device::CPU);
+    return v;
+  }
   /// Those of `supported` that an argument may name: inexact ones that the law wants, any integer, bool. All
   /// when that leaves none.
   DTypeMask nameable(DTypeMask supported) const {

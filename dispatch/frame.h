@@ -17,9 +17,9 @@ inline const Tensor& undefined_tensor() {
 }
 
 /// NOTE: [frames] args[i] points at the caller's value of parameter i: Tensor, TensorSpan, int64_t, Ints,
-/// double, bool, Scalar, DType, std::string or FunctionRef by the parameter's kind; null means None. Nothing
-/// is copied and no count is touched: whatever outlives the call (tape, trace) takes its own handles. Calls
-/// always have full arity: defaults are filled before.
+/// double, bool, Scalar, DType, std::string, FunctionRef or Device by the parameter's kind; null means None.
+/// Nothing is copied and no count is touched: whatever outlives the call (tape, trace) takes its own handles.
+/// Calls always have full arity: defaults are filled before.
 struct Frame {
   const Op* op;
   const void* const* args;

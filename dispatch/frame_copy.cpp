@@ -22,12 +22,14 @@ void check_defined(const Frame& frame) {
 
 void check_one_device(const Frame& frame) {
   const Tensor* first = nullptr;
+  int first_at = 0;
+  const auto arg = [&](int i) { return frame.op->schema.params[size_t(i)].name; };
   for_each_tensor(frame, [&](const Tensor& t, int i, int) {
     if (!t.defined()) return;
-    if (!first) first = &t;
+    if (!first) first = &t, first_at = i;
     LAMELLA_CHECK(t.device() == first->device(), Device,
-                  "{}: {} is on {}, expected {} as the tensors before it", frame.op->base->name,
-                  frame.op->schema.params[size_t(i)].name, name(t.device()), name(first->device()));
+                  "{}: {} is on {}, and {} is on {}; expected one device: to_device moves a tensor",
+                  frame.op->base->name, arg(i), name(t.device()), arg(first_at), name(first->device()));
   });
 }
 
@@ -66,6 +68,8 @@ void FrameCopy::set(int param, Dims v) {
   Dims& kept = rare().dims[param] = std::move(v);
   args_[param] = &(rare().ints[param] = Ints(kept));
 }
+
+void FrameCopy::set(int param, Device v) { args_[param] = &(rare().devices[param] = v); }
 
 void FrameCopy::set(int param, FunctionRef v) { args_[param] = &(rare().functions[param] = std::move(v)); }
 

@@ -22,6 +22,7 @@ template <class F> decltype(auto) visit_kind(ParamKind kind, F&& f) {
     case ParamKind::DType: return f(std::type_identity<DType>{});
     case ParamKind::String: return f(std::type_identity<std::string>{});
     case ParamKind::Function: return f(std::type_identity<FunctionRef>{});
+    case ParamKind::Device: return f(std::type_identity<Device>{});
   }
   __builtin_unreachable();
 }
@@ -45,7 +46,7 @@ template <class F> void for_each_tensor(const Frame& frame, F&& f) {
 
 /// Raises undefined for the first tensor argument that is None or an undefined tensor and may not be.
 [[gnu::cold]] void check_defined(const Frame& frame);
-/// Raises device for the first tensor argument that is on another device than those before it.
+/// Raises device for the first tensor argument that is on another device than the first one, naming both.
 [[gnu::cold]] void check_one_device(const Frame& frame);
 
 /// NOTE: [frames with replaced arguments] Starts as the frame's own pointers; what is set lives here. Up to
@@ -66,6 +67,7 @@ class FrameCopy {
   void set(int param, Dims v);
   void set(int param, int64_t v);
   void set(int param, FunctionRef v);
+  void set(int param, Device v);
   /// Leaves the argument out: None.
   void clear(int param) { args_[param] = nullptr; }
 
@@ -81,6 +83,7 @@ class FrameCopy {
     Dims dims[kMaxArity];
     Ints ints[kMaxArity];
     FunctionRef functions[kMaxArity];
+    Device devices[kMaxArity];
   };
 
   Tensor* inline_tensors() { return reinterpret_cast<Tensor*>(bytes_); }

@@ -44,6 +44,8 @@ struct Inferred {
   std::vector<Shape> outs;     ///< one per result
   DType compute = DType::F32;  ///< dtype the kernel works in
   Dims ints;                   ///< attributes for the kernel: normalised dims, flags
+  /// Said by definitions of composites, which leave it to the composite to raise.
+  std::optional<ErrorCode> refused = {};
 };
 
 /// Sizes, strides and offset: what a view operator reads and changes, besides the dtype of real and imaginary
@@ -82,6 +84,9 @@ enum Property : uint32_t {
                         ///< move elements)
   kUnspecified = 1u << 10,  ///< the elements of the result are whatever they are
   kAmbient = 1u << 11,      ///< seen by ambient levels (vmap) that no argument carries
+  kAnyDevice = 1u << 12,    ///< its launch asks the devices' hooks: the class serves it on every device
+  kCrosses = 1u << 13,      ///< takes tensors of several devices: those behind the first come to it
+  kNamesDevice = 1u << 14,  ///< has a Device parameter; the table says it
   kSymmetricInput =
       1u << 8  ///< the first argument lives in the symmetric (Hermitian) matrices: so do its tangents
 };
@@ -160,7 +165,7 @@ enum class OpForm : uint8_t { Functional, InPlace, Out };
 
 /// A formula bound to its operator: names resolved to positions.
 struct BoundSave {
-  enum Kind : uint8_t { Argument, Result, SizesOf, DTypeOf, MetaOf } kind;
+  enum Kind : uint8_t { Argument, Result, SizesOf, DTypeOf, MetaOf, DeviceOf } kind;
   uint8_t index;
 };
 struct BoundFormula {
@@ -170,6 +175,15 @@ struct BoundFormula {
   Tensors (*many)(const RuleArgs&);
   Tensor (*hidden)(const RuleArgs&) = nullptr;  ///< vjp: elements the input has no part in
   bool linear = false;                          ///< jvp: apply the operator itself to the tangent
+};
+
+struct Op;
+/// The row that stands in the place of another for calls with an argument of a type: it has derivative rules
+/// of its own (OpTable::set_rules), and is that row otherwise.
+struct RulesOfType {
+  int key;  ///< the type's
+  std::shared_ptr<const Op> row;
+  std::string_view from;  ///< who registered them
 };
 
 /// One row of the operator table. Immutable once published; a mutant is a copy with something replaced.
@@ -198,15 +212,17 @@ struct Op {
   uint8_t arity = 0;                   ///< parameters
   bool simple = true;                  ///< every tensor parameter is a plain Tensor, and none is a function
   bool takes_functions = false;        ///< NOTE: [callables] in dispatch/state.h
+  int8_t device_param = -1;            ///< position of its Device parameter; -1: it has none
   /// Pointwise operators without a rule of their own whose first 1 to 3 parameters are their tensors: how
   /// many; else 0. Short ways for small tensors ask for it.
   uint8_t straight = 0;
   AtKinks at_kinks = AtKinks::Unstated;
-  std::string_view origin;      ///< who defined it: "" the library, else a plug-in's file. Lives for good.
-  std::vector<Column> columns;  ///< alternatives that were registered for single keys, and
-  std::shared_ptr<const Kernels> library;  ///< the kernels before that
-  Cell cells[kKeyCount] = {};              ///< total: holes hold the cell that explains them
-  Served served[kAutogradKey] = {};        ///< of keys below base autograd: by what
+  std::string_view origin;  ///< who defined it: "" the library, else a plug-in's file. Lives for good.
+  std::vector<RulesOfType> rules_of_types;  ///< the highest key first
+  std::vector<Column> columns;              ///< alternatives that were registered for single keys, and
+  std::shared_ptr<const Kernels> library;   ///< the kernels before that
+  Cell cells[kKeyCount] = {};               ///< total: holes hold the cell that explains them
+  Served served[kAutogradKey] = {};         ///< of keys below base autograd: by what
 
   bool has(Property p) const { return properties & p; }
   bool is_view() const { return view != nullptr; }

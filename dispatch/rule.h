@@ -6,6 +6,7 @@
 #include <tuple>
 #include <type_traits>
 
+#include "lamella/core/wording.h"
 #include "lamella/dispatch/frame.h"
 #include "lamella/dispatch/schema.h"
 
@@ -58,7 +59,8 @@ template <class T> decltype(auto) from_frame(const void* p) {
   if constexpr (std::is_same_v<T, Tensor>) {
     return p ? *static_cast<const Tensor*>(p) : undefined_tensor();
   } else if constexpr (std::is_same_v<T, std::optional<int64_t>> || std::is_same_v<T, std::optional<Ints>> ||
-                       std::is_same_v<T, std::optional<double>> || std::is_same_v<T, std::optional<DType>>) {
+                       std::is_same_v<T, std::optional<double>> || std::is_same_v<T, std::optional<DType>> ||
+                       std::is_same_v<T, std::optional<Device>>) {
     using V = typename T::value_type;
     return p ? T(*static_cast<const V*>(p)) : T();
   } else if constexpr (std::is_same_v<T, std::string_view>) {
@@ -69,7 +71,7 @@ template <class T> decltype(auto) from_frame(const void* p) {
 }
 
 /// The kinds whose values from_frame reads as a T.
-template <class T> consteval Takes takes() {
+template <class T> LAMELLA_CONSTEVAL Takes takes() {
   constexpr auto is = []<class... U>(std::type_identity<U>...) { return (std::is_same_v<T, U> || ...); };
   constexpr auto any = []<class U>(std::type_identity<U>) {
     return std::is_same_v<T, U> || std::is_same_v<T, std::optional<U>>;
@@ -77,7 +79,8 @@ template <class T> consteval Takes takes() {
   constexpr bool none =
       !std::is_same_v<T, TensorSpan> && !std::is_same_v<T, Ints> &&
       !is(std::type_identity<int64_t>{}, std::type_identity<double>{}, std::type_identity<bool>{},
-          std::type_identity<Scalar>{}, std::type_identity<DType>{}, std::type_identity<FunctionRef>{});
+          std::type_identity<Scalar>{}, std::type_identity<DType>{}, std::type_identity<FunctionRef>{},
+          std::type_identity<Device>{});
   if constexpr (std::is_same_v<T, Tensor>) return {ParamKind::Tensor, none};
   else if constexpr (std::is_same_v<T, TensorSpan>) return {ParamKind::TensorList, none};
   else if constexpr (any(std::type_identity<int64_t>{})) return {ParamKind::Int, none};
@@ -86,11 +89,13 @@ template <class T> consteval Takes takes() {
   else if constexpr (std::is_same_v<T, bool>) return {ParamKind::Bool, none};
   else if constexpr (std::is_same_v<T, Scalar>) return {ParamKind::Scalar, none};
   else if constexpr (any(std::type_identity<DType>{})) return {ParamKind::DType, none};
+  else if constexpr (any(std::type_identity<Device>{})) return {ParamKind::Device, none};
   else if constexpr (std::is_same_v<T, std::string_view>) return {ParamKind::String, none};
   else {
     static_assert(std::is_same_v<T, FunctionRef>,
-                  "a formula takes Tensor, TensorSpan, int64_t, Ints, double, bool, Scalar, DType, "
-                  "std::string_view or FunctionRef, or std::optional of int64_t, Ints, double or DType");
+                  "a formula takes Tensor, TensorSpan, int64_t, Ints, double, bool, Scalar, DType, Device, "
+                  "std::string_view or FunctionRef, or std::optional of int64_t, Ints, double, DType or "
+                  "Device");
     return {ParamKind::Function, none};
   }
 }

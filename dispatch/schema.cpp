@@ -65,7 +65,7 @@ constexpr TypeName kTypes[] = {
     {"float", ParamKind::Float, ParamRole::Plain},   {"bool", ParamKind::Bool, ParamRole::Plain},
     {"Scalar", ParamKind::Scalar, ParamRole::Plain}, {"DType", ParamKind::DType, ParamRole::Plain},
     {"str", ParamKind::String, ParamRole::Plain},    {"Function", ParamKind::Function, ParamRole::Plain},
-    {"Rule", ParamKind::Function, ParamRole::Rule}};
+    {"Rule", ParamKind::Function, ParamRole::Rule},  {"Device", ParamKind::Device, ParamRole::Plain}};
 
 void parse_type(Scanner& in, Param& p) {
   const std::string base = in.identifier();
@@ -228,6 +228,7 @@ std::string str(const Value& v) {
     std::string operator()(DType d) const { return std::string(name(d)); }
     std::string operator()(const std::string& s) const { return "\"" + s + "\""; }
     std::string operator()(const FunctionRef&) const { return "a function"; }
+    std::string operator()(Device d) const { return std::string(name(d)); }
   };
   return std::visit(Printer{}, v);
 }

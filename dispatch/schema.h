@@ -18,7 +18,8 @@ enum class ParamKind : uint8_t {
   Scalar,
   DType,
   String,
-  Function
+  Function,
+  Device
 };
 
 /// What a number means to shape classes: a Dim names a logical dimension (batch rules shift it), a Size is a

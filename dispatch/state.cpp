@@ -134,8 +134,15 @@ void Transform::call_with_functions(Frame& frame, int key) {
 DispatchState::Captured DispatchState::capture() {
   const DispatchState& s = dispatch_state();
   const bool inference = detail::birth_serial & kInferenceBirth;
-  return {s.exclude, s.modes,         s.ambient, s.table,
-          s.depth,   s.default_dtype, inference, {s.levels, s.levels + s.depth}};
+  return {.exclude = s.exclude,
+          .modes = s.modes,
+          .ambient = s.ambient,
+          .table = s.table,
+          .depth = s.depth,
+          .default_dtype = s.default_dtype,
+          .default_device = s.default_device,
+          .inference = inference,
+          .levels = {s.levels, s.levels + s.depth}};
 }
 
 namespace {
@@ -146,6 +153,7 @@ void apply(const DispatchState::Captured& c) {
   s.ambient = c.ambient;
   s.table = c.table;
   s.default_dtype = c.default_dtype;
+  s.default_device = c.default_device;
   for (int i = 0; i < std::max(s.depth, c.depth); ++i)
     s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
   s.depth = c.depth;

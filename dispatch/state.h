@@ -68,6 +68,7 @@ struct DispatchState {
   int32_t captured_depth = 0;  ///< levels that are another thread's, through a captured state
   int32_t depth = 0;           ///< live levels
   DType default_dtype = DType::F32;
+  Device default_device = Device::CPU;  ///< see DefaultDevice
   LevelSlot levels[kMaxLevels];
 
   /// A copy of what a worker thread needs to act on behalf of this one.
@@ -76,6 +77,7 @@ struct DispatchState {
     const OpTable* table;
     int32_t depth;
     DType default_dtype;
+    Device default_device;
     bool inference;
     std::vector<LevelSlot> levels;
   };
@@ -86,6 +88,20 @@ namespace detail {
 inline thread_local constinit DispatchState dispatch_state{};
 }
 inline DispatchState& dispatch_state() { return detail::dispatch_state; }
+
+/// Where operators without tensors make their results when they are given no device=, for a scope. The
+/// innermost one counts; a captured state carries it.
+class DefaultDevice {
+ public:
+  explicit DefaultDevice(Device device) : saved_(dispatch_state().default_device) {
+    dispatch_state().default_device = device;
+  }
+  ~DefaultDevice() { dispatch_state().default_device = saved_; }
+  DefaultDevice(const DefaultDevice&) = delete;
+
+ private:
+  Device saved_;
+};
 
 /// Applies a captured state to this thread for a scope.
 class ScopedState {

@@ -33,25 +33,15 @@ std::vector<ClaimedKey>& claimed() {
   return all;
 }
 
-std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
-  std::vector<BoundFormula> out;
-  for (const Formula& f : rules.formulas) out.push_back(lamella::bind(op, f));
-  for (const std::string_view input : rules.linear) {
-    BoundFormula b{op.schema.find(input), {}, nullptr, nullptr, nullptr, true};
-    LAMELLA_CHECK(b.input >= 0, Schema, "{}: declared linear in \"{}\", which is no argument", op.name,
-                  input);
-    out.push_back(std::move(b));
-  }
-  return out;
-}
-
 void index_params(Op& op) {
   op.tensor_params.clear();
   op.arity = uint8_t(op.schema.params.size());
   op.simple = true;
   op.takes_functions = false;
+  op.device_param = -1;
   for (size_t i = 0; i < op.schema.params.size(); ++i) {
     const ParamKind kind = op.schema.params[i].kind;
+    if (kind == ParamKind::Device) op.device_param = int8_t(i), op.properties |= kNamesDevice;
     if (kind == ParamKind::Function) op.takes_functions = true;
     if (kind == ParamKind::TensorList || kind == ParamKind::Function) op.simple = false;
     if (kind == ParamKind::Tensor || kind == ParamKind::TensorList) op.tensor_params.push_back(uint8_t(i));
@@ -288,6 +278,16 @@ void OpTable::add_column(Device device, std::string_view name) {
         name, detail::origin_str(detail::current_origin), lamella::name(device), detail::origin_str(c.origin),
         lamella::name(c.device), c.name);
   detail::claimed().push_back({device, name, detail::current_origin});
+}
+
+void OpTable::add_device(Device device, const DeviceHooks& hooks) {
+  LAMELLA_CHECK(
+      hooks.allocate && hooks.free && hooks.copy_to && hooks.copy_from && hooks.copy_within, Schema,
+      "add_device: hooks of {} lack allocate, free, copy_to, copy_from or copy_within; expected all "
+      "five",
+      lamella::name(device));
+  add_column(device, lamella::name(device));
+  detail::set_device_hooks(device, hooks);
 }
 
 std::vector<ClaimedKey> claimed_keys() {

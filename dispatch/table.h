@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "lamella/core/device_hooks.h"
 #include "lamella/dispatch/cells.h"
 
 namespace lamella {
@@ -41,6 +42,9 @@ class OpTable {
   /// Names a backend key: the column of kernels that a plug-in brings. Errors schema: not a key of users, or
   /// one that has a name already (then both origins are named).
   static void add_column(Device device, std::string_view name);
+  /// Names a backend key likewise and gives its device memory, for good: see NOTE: [devices]. Errors schema
+  /// besides: hooks without allocate, free or one of the copies.
+  static void add_device(Device device, const DeviceHooks& hooks);
   /// NOTE: [columns] Adds an alternative to an operator's column for a key below kLevelKeys and makes it what
   /// calls run. The first alternative of a column is what the library has there, under the name "built_in".
   /// In-place and out= forms write what it gives. Thread-safe, as `add`. Errors: unknown_operator; schema for
@@ -52,6 +56,11 @@ class OpTable {
   /// Makes another alternative of a column what calls run. Errors: unknown_operator, schema (listing the
   /// names).
   static void choose(std::string_view op, int key, std::string_view alternative);
+  /// Derivative rules for calls that have an argument of the type `key`, at whatever depth of levels: of a
+  /// sparse operand the gradient may be sparse, say. Formulas name arguments as OpDef's do, and are written
+  /// in operators, so they nest. Errors: unknown_operator; schema for a form or a composite, a key that is no
+  /// type's, rules that the type has there already, and formulas that `add` would refuse.
+  static void set_rules(std::string_view op, int key, const Rules& jvp, const Rules& vjp);
   /// What serves every operator that has nothing else for `key`; null: an error does. Error schema for a key
   /// that is no device's or type's, or has one already.
   static void set_fallback(int key, Cell cell);
@@ -104,6 +113,9 @@ struct ClassHooks {
   Cell out = nullptr;       ///< backend cell of name_out forms
   Cell view = nullptr;      ///< backend cell of view operators
   Cell kernel = nullptr;    ///< of composites that have a kernel: infer, allocate, launch
+  /// Before a cell that somebody brought for a device: raises what its own cells would of arguments that are
+  /// not there, or none of its business; false when base autograd had to take the call instead.
+  bool (*enter)(Frame&, int key) = nullptr;
   /// Finds out which straight runs of a new operator its shape function allows.
   void (*probe_lines)(Op&) = nullptr;
   /// Whether the row's shape function is one of the classes', which give one result each.

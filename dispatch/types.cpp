@@ -80,8 +80,12 @@ int add_tensor_type(TensorType type) {
   LAMELLA_CHECK(type.handle || type.to_strided, Schema,
                 "add_tensor_type: \"{}\" has neither handle nor to_strided; expected one at least",
                 type.name);
-  LAMELLA_CHECK(find_tensor_type(type.name) < 0 && !type.name.empty(), Schema,
-                "add_tensor_type: there is a type \"{}\" already; expected another name", type.name);
+  LAMELLA_CHECK(!type.name.empty(), Schema, "add_tensor_type: the type has no name; expected one");
+  const TensorType* const theirs = tensor_type(find_tensor_type(type.name));
+  LAMELLA_CHECK(!theirs, Schema,
+                "add_tensor_type: {} adds \"{}\", and {} has a type of this name; expected another one",
+                detail::origin_str(detail::origin_now()), type.name, detail::origin_str(theirs->from));
+  type.from = detail::origin_now();
   LAMELLA_CHECK(type.derives_from < 0 || tensor_type(type.derives_from), Schema,
                 "add_tensor_type: \"{}\" derives from key {}, which no type has", type.name,
                 type.derives_from);

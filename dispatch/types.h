@@ -17,6 +17,8 @@ namespace lamella {
 ///   asked,
 ///   2. `to_strided`: the arguments are made ordinary tensors, and the operator runs on those; counted,
 ///   3. an error that names the types that declined.
+/// Composites are taken apart before a fallback is asked. Where a type wants other derivatives than those of
+/// the operators (the gradient of a sparse operand is sparse), it has rules of its own: OpTable::set_rules.
 struct TensorType {
   std::string name;
   bool (*handle)(Frame& frame, int key) = nullptr;
@@ -25,11 +27,12 @@ struct TensorType {
   Tensor (*to_strided)(const Tensor& t) = nullptr;
   /// The other way, for to_layout; null: there is none.
   Tensor (*from_strided)(const Tensor& t) = nullptr;
-  int derives_from = -1;  ///< key of another type
+  int derives_from = -1;       ///< key of another type
+  std::string_view from = {};  ///< who registered it (ScopedOrigin); add_tensor_type says it
 };
 
-/// The key of a new type. Thread-safe. Errors schema: a name that exists, neither `handle` nor `to_strided`,
-/// a type to derive from that there is not, no key left.
+/// The key of a new type. Thread-safe. Errors schema: a name that exists (then both origins are named),
+/// neither `handle` nor `to_strided`, a type to derive from that there is not, no key left.
 int add_tensor_type(TensorType type);
 /// Null when no type has the key.
 const TensorType* tensor_type(int key);

@@ -104,13 +104,15 @@ BoundSave bind_save(const Op& op, std::string_view text) {
   if (text.ends_with(".sizes")) kind = BoundSave::SizesOf;
   if (text.ends_with(".dtype")) kind = BoundSave::DTypeOf;
   if (text.ends_with(".meta")) kind = BoundSave::MetaOf;
+  if (text.ends_with(".device")) kind = BoundSave::DeviceOf;
   const int index = op.schema.find(kind == BoundSave::Argument ? text : text.substr(0, text.rfind('.')));
   LAMELLA_CHECK(index >= 0, Schema, "{}: a rule saves \"{}\", which is neither an argument nor a result",
                 op.name, text);
   const ParamKind of = op.schema.params[size_t(index)].kind;
   const ParamKind wanted = kind == BoundSave::MetaOf ? ParamKind::TensorList : ParamKind::Tensor;
   LAMELLA_CHECK(of == wanted || kind == BoundSave::Argument, Schema,
-                "{}: a rule saves \"{}\"; expected .meta of lists of tensors, .sizes and .dtype of tensors",
+                "{}: a rule saves \"{}\"; expected .meta of lists of tensors, .sizes, .dtype and .device of "
+                "tensors",
                 op.name, text);
   return {kind, uint8_t(index)};
 }
@@ -123,6 +125,7 @@ Takes kept(const Op& op, const BoundSave& s) {
     case BoundSave::SizesOf: return {ParamKind::Ints, false};
     case BoundSave::DTypeOf: return {ParamKind::DType, false};
     case BoundSave::MetaOf: return {ParamKind::TensorList, false};
+    case BoundSave::DeviceOf: return {ParamKind::Device, false};
     case BoundSave::Argument: break;
   }
   const Param& p = op.schema.params[s.index];
@@ -163,6 +166,18 @@ BoundFormula bind(const Op& op, const Formula& f) {
                 "{}: the rule for \"{}\" saves {} .sizes, expected at most {}", op.name, f.input,
                 count(BoundSave::SizesOf), kMaxSavedSizes);
   return b;
+}
+
+std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
+  std::vector<BoundFormula> out;
+  for (const Formula& f : rules.formulas) out.push_back(bind(op, f));
+  for (const std::string_view input : rules.linear) {
+    BoundFormula b{op.schema.find(input), {}, nullptr, nullptr, nullptr, true};
+    LAMELLA_CHECK(b.input >= 0, Schema, "{}: declared linear in \"{}\", which is no argument", op.name,
+                  input);
+    out.push_back(std::move(b));
+  }
+  return out;
 }
 
 void validate(const Op& op, bool gives_one) {

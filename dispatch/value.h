@@ -17,7 +17,7 @@ using Function = std::function<Tensors(const Tensors&)>;
 using FunctionRef = std::shared_ptr<const Function>;
 
 using Value = std::variant<std::monostate, Tensor, Tensors, int64_t, Dims, double, bool, Scalar, DType,
-                           std::string, FunctionRef>;
+                           std::string, FunctionRef, Device>;
 using Values = std::vector<Value>;
 
 inline bool is_none(const Value& v) { return std::holds_alternative<std::monostate>(v); }

@@ -1,11 +1,6 @@
 // A plug-in that adds a type of tensors: quantities with a unit of metres and seconds. 3 m times 2 s is 6 m
 // s, and 1 m plus 1 s is an error, in plain calls, under vmap, jvp and grad, and in backward.
-#include "lamella/dispatch/frame_copy.h"
-#include "lamella/dispatch/plugin.h"
-#include "lamella/dispatch/types.h"
-#include "lamella/ops/functions.h"
-#include "lamella/transforms/grad.h"
-#include "lamella/transforms/vmap.h"
+#include "lamella/plugin.h"
 #include "lamella/verify/law.h"
 
 namespace {
@@ -84,8 +79,16 @@ verify::Verdict units_multiply(verify::Case&) {
   }
   const Tensor lanes = vmap([](const Tensor& x) { return x * x; })(metres);
   if (unit_of(lanes) != Unit{2, 0}) return expect(false, "a lane's unit is lost");
-  const Tensor slope = grad([](const Tensor& x) { return sum(x * x); })(metres);
-  return expect(number_of(slope).to_vector() == std::vector<double>{6, 10}, "the slope of x^2 is not 2 x");
+  const Tensor slope = grad([](const Tensor&x) { return sum(x * x); })(metres), leaf = requires_grad(metres);
+  backward(sum(leaf * leaf));
+  for (const Tensor& g : {slope, grad_of(leaf)})
+    if (number_of(g).to_vector() != std::vector<double>{6, 10} || unit_of(g) != Unit{1, 0})
+      return expect(false, "the slope of x^2 is not 2 x");
+  const Function square = [](const Tensors& xs) { return Tensors{xs[0] * xs[0]}; };
+  const Tensor along = jvp(square, {metres}, {metres}).tangents[0];
+  const bool is_right =
+      number_of(along).to_vector() == std::vector<double>{18, 50} && unit_of(along) == Unit{2, 0};
+  return expect(is_right, "x^2 along x is not 2 x^2");
 }
 }  // namespace
 

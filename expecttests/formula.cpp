@@ -18,6 +18,7 @@ std::string value_text(const Frame& f, int i) {
     case ParamKind::Bool: return str(Value(f.arg<bool>(i)));
     case ParamKind::Scalar: return f.arg<Scalar>(i).str();
     case ParamKind::DType: return std::string(name(f.arg<DType>(i)));
+    case ParamKind::Device: return std::string(name(f.arg<Device>(i)));
     case ParamKind::String: return f.arg<std::string>(i);
     default: return "";
   }

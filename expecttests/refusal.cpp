@@ -1,7 +1,10 @@
 // Refusals: the snapshot of everything a refused call must leave alone.
 #include "refusal.h"
 
+#include <algorithm>
 #include <cstring>
+
+#include "without_argument.h"
 
 namespace lamella::expect {
 namespace {
@@ -68,7 +71,8 @@ struct Snapshot {
     if (now.exclude != state.exclude || now.modes != state.modes || now.ambient != state.ambient)
       out += " masks;";
     if (now.table != state.table || now.observer != state.observer) out += " table or observer;";
-    if (now.default_dtype != state.default_dtype) out += " settings;";
+    if (now.default_dtype != state.default_dtype || now.default_device != state.default_device)
+      out += " settings;";
     for (int k = 0; k < kMaxLevels; ++k)
       if (now.levels[k].transform != state.levels[k].transform) out += format(" level {};", k);
     if (lamella::detail::birth_serial != birth) out += " birth serial;";
@@ -80,13 +84,33 @@ struct Snapshot {
   }
 };
 
-std::string text_of(const std::function<void()>& call, const Tensors& watched, std::string_view where) {
+/// An Error's argument is one of the operator's, if it is the one that is called, and missing where a reason
+/// says so, only.
+void expect_argument(const Error& e, const Op* called) {
+  const std::string text = e.op().empty() ? e.text() : e.op() + ": " + e.text();
+  const auto is_meant = [&](const Param& p) { return p.name == e.argument(); };
+  if (e.argument().empty()) {
+    const auto& known = texts_without_argument();
+    const bool has_reason = std::ranges::any_of(known, [&](const auto& w) { return fits(w.text, text); });
+    EXPECT_TRUE(has_reason) << "its argument is not named, without a reason in without_argument.cpp: "
+                            << text;
+  } else if (called && e.op() == called->base->name) {
+    EXPECT_TRUE(e.argument() == "out" || std::ranges::any_of(called->schema.params, is_meant))
+        << "is no argument of the operator: \"" << e.argument() << "\" of " << text;
+  }
+}
+
+std::string text_of(const std::function<void()>& call, const Tensors& watched, std::string_view where,
+                    const Op* called = nullptr) {
   const Snapshot before(watched);
   std::string text = "accepted";
   try {
     call();
     ADD_FAILURE() << "accepted " << where;
-  } catch (const Error& e) { text = format("[{}] {}", name(e.code()), e.what()); }
+  } catch (const Error& e) {
+    expect_argument(e, called);
+    text = format("[{}] {}", name(e.code()), e.what());
+  }
   EXPECT_EQ(before.changes(), "") << "changed by the refusal " << where << ": " << text;
   return text;
 }
@@ -121,11 +145,11 @@ void expect_same_under_transforms(const Op& op, const Values& args, const Named&
   Tensors lanes;
   for (const Tensor& t : tensors) lanes.push_back(stack(Tensors{t, t}, 0));
   const auto mapped = [&] { vmap(f, VmapOptions{{0}, {0}, Randomness::Same, 2})(lanes); };
-  EXPECT_EQ(text_of(mapped, lanes, "under vmap"), text + "\n  under: vmap#1 (size 2)");
+  EXPECT_EQ(text_of(mapped, lanes, "under vmap", &op), text + "\n  under: vmap#1 (size 2)");
   for (const Tensor& t : tensors)
     if (!is_inexact(t.dtype())) return;
-  EXPECT_EQ(text_of([&] { vjp(f, tensors); }, tensors, "under vjp"), text + "\n  under: grad#1");
-  EXPECT_EQ(text_of([&] { jvp(f, tensors, tensors); }, tensors, "under jvp"), text + "\n  under: jvp#1");
+  EXPECT_EQ(text_of([&] { vjp(f, tensors); }, tensors, "under vjp", &op), text + "\n  under: grad#1");
+  EXPECT_EQ(text_of([&] { jvp(f, tensors, tensors); }, tensors, "under jvp", &op), text + "\n  under: jvp#1");
 }
 
 const Op& row(std::string_view name) { return *OpHandle(name); }
@@ -137,7 +161,7 @@ std::string refused(const std::function<void()>& call, const Tensors& watched) {
 
 std::string refused_plainly(std::string_view name, const Values& args, const Named& named) {
   const Op& op = row(name);
-  const std::string text = text_of([&] { call(op, args, named); }, tensors_of(args), "");
+  const std::string text = text_of([&] { call(op, args, named); }, tensors_of(args), "", &op);
   expect_helpful(op, text);
   return text;
 }

@@ -7,8 +7,10 @@
 #include "lamella/verify/inline_text.h"
 
 #include "expect.h"
+#include "without_argument.h"
 
 namespace {
+using namespace lamella;
 using namespace lamella::verify;
 namespace fs = std::filesystem;
 
@@ -91,6 +93,18 @@ TEST(Coverage, EveryConstraintHasItsText) {
     }
   EXPECT_EQ(missing, "");
   EXPECT_GT(constraints, 100);
+}
+
+TEST(Coverage, EachReasonForNamingNoArgumentIsNeeded) {
+  const std::string expected = all_expected();
+  std::vector<std::string> lines;
+  for (size_t at = 0, end; (end = expected.find('\n', at)) != std::string::npos; at = end + 1) {
+    const size_t text = std::min(expected.find("] ", at) + 2, end);
+    lines.push_back(expected.substr(text, end - text));
+  }
+  for (const expect::WithoutArgument& w : expect::texts_without_argument())
+    EXPECT_TRUE(std::ranges::any_of(lines, [&](const auto& line) { return expect::fits(w.text, line); }))
+        << "no refusal has this text: " << w.text;
 }
 
 TEST(Coverage, SeesAMessageThatHasNoText) {

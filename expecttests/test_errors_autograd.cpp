@@ -34,18 +34,18 @@ TEST(AutogradErrors, WritesThatCannotBeFollowed) {
 TEST(AutogradErrors, Leaves) {
   const Tensor x = clone(x23()), leaf = leaf_of(x23()), y = leaf * leaf, part = select(x, 0, 0);
   EXPECT_INLINE(refused([] { requires_grad_(Tensor()); }), R"(
-      [undefined] requires_grad_: the tensor is undefined; expected a defined one)");
+      [undefined] requires_grad_: x is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(refused([&] { requires_grad_(y); }, {leaf}), R"(
-      [value] requires_grad_: f64[2,3] carries derivatives of other tensors; expected a plain tensor: \
-      detach it first)");
+      [value] requires_grad_: x is f64[2,3] and carries derivatives of other tensors; expected a plain \
+      tensor: detach it first)");
   EXPECT_INLINE(refused([&] { requires_grad_(part); }, {x}), R"(
-      [value] requires_grad_: f64[3] is a view, or has views, that would not follow; expected a tensor \
+      [value] requires_grad_: x is f64[3], a view, or has views, that would not follow; expected a tensor \
       without: call requires_grad before viewing)");
   EXPECT_INLINE(refused([] { version_of(Tensor()); }), R"(
-      [level] version_of: the tensor has no memory of its own; expected a plain tensor)");
+      [level] version_of: x has no memory of its own; expected a plain tensor)");
   EXPECT_INLINE(refused([&] { grad_of(y); }, {leaf}), R"(
-      [usage] grad_of: f64[2,3] has no gradient of its own; expected a leaf that requires grad, or a \
-      tensor given to retain_grad)");
+      [usage] grad_of: x is f64[2,3], which has no gradient of its own; expected a leaf that requires \
+      grad, or a tensor given to retain_grad)");
 }
 
 TEST(AutogradErrors, Roots) {
@@ -58,9 +58,10 @@ TEST(AutogradErrors, Roots) {
                 R"(
       [shape] backward: got 1 cotangents for 2 roots; expected as many, or none)");
   EXPECT_INLINE(refused([&] { backward(Tensors{Tensor()}); }), R"(
-      [undefined] backward: the root is an undefined tensor; expected a defined one)");
+      [undefined] backward: root is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(refused([&] { autograd::grad({y}, {x}); }, {x}), R"(
-      [not_differentiable] autograd::grad: input f64[2,3] does not require grad; expected one that does)");
+      [not_differentiable] autograd::grad: inputs is f64[2,3], which does not require grad; expected one \
+      that does)");
   const Tensor other = leaf_of(x23());
   EXPECT_INLINE(refused([&] { autograd::grad({y}, {other}); }, {leaf}), R"(
       [not_differentiable] autograd::grad: no output depends on input 0: f64[2,3]; expected one that \
@@ -70,11 +71,12 @@ TEST(AutogradErrors, Roots) {
 TEST(AutogradErrors, Hooks) {
   const Tensor x = clone(x23()), leaf = leaf_of(x23()), y = leaf * leaf, z = sum(y);
   EXPECT_INLINE(refused([&] { add_hook(x, [](const Tensor& g) { return g; }); }, {x}), R"(
-      [not_differentiable] add_hook: f64[2,3] does not require grad; expected a tensor that does)");
+      [not_differentiable] add_hook: x is f64[2,3], which does not require grad; expected a tensor that \
+      does)");
   EXPECT_INLINE(refused([&] { add_accumulated_hook(y, [](const Tensor&) {}); }, {leaf}), R"(
-      [usage] add_accumulated_hook: f64[2,3] is no leaf; expected one that requires grad)");
+      [usage] add_accumulated_hook: leaf is f64[2,3], no leaf; expected one that requires grad)");
   EXPECT_INLINE(refused([&] { add_node_hook(leaf, {}); }, {leaf}), R"(
-      [usage] add_node_hook: f64[2,3] is a leaf; expected the result of an operator)");
+      [usage] add_node_hook: x is f64[2,3], a leaf; expected the result of an operator)");
   HookHandle shape = add_hook(y, [](const Tensor&) { return of({2}); });
   EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
       [shape] backward: a hook of a tensor returned f64[2], expected f64[2,3], or nothing)");
@@ -93,7 +95,7 @@ TEST(AutogradErrors, InferenceTensors) {
     c = clone(x23());
   }
   EXPECT_INLINE(refused([] { is_inference(Tensor()); }), R"(
-      [undefined] is_inference: the tensor is undefined; expected a defined one)");
+      [undefined] is_inference: x is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(refused([&] { mul(leaf, c); }, {leaf, c}), R"(
       [value] mul: f64[2,3] was made in inference mode and would be saved for backward; expected a clone \
       of it made outside)");
@@ -101,7 +103,7 @@ TEST(AutogradErrors, InferenceTensors) {
       [value] add: a is f64[2,3], made in inference mode, and would get derivatives; expected a clone of \
       it made outside)");
   EXPECT_INLINE(refused([&] { requires_grad(c); }, {c}), R"(
-      [value] requires_grad: f64[2,3] was made in inference mode; expected one that was not: clone it \
+      [value] requires_grad: x is f64[2,3], made in inference mode; expected one that was not: clone it \
       outside)");
 }
 
@@ -171,14 +173,14 @@ TEST(StridedErrors, Parts) {
                     },
                     {x}),
                 R"(
-      [shape] strided_copy: got 1 sizes and 2 strides, expected as many of each)");
+      [shape] strided_copy: size has 1 entries and stride 2, expected as many of each)");
   EXPECT_INLINE(refused([&] { strided_copy(x, {2}, {-1}, 0, DType::F64); }, {x}), R"(
       [shape] strided_copy: size = [2], stride = [-1]; expected no negative)");
   EXPECT_INLINE(refused([&] { strided_copy(x, {4}, {2}, 0, DType::F64); }, {x}), R"(
       [storage] strided_copy: size = [4], stride = [2], offset = 0 for x: f64[2,3]; expected to stay \
       within its 6 elements)");
   EXPECT_INLINE(refused([&] { strided_copy(x, {2}, {1}, 0, DType::I64); }, {x}), R"(
-      [dtype] strided_copy: a part of i64 for x: f64[2,3]; expected its dtype or a real one)");
+      [dtype] strided_copy: dtype = i64 for a part of x: f64[2,3]; expected its dtype or a real one)");
 }
 
 }  // namespace

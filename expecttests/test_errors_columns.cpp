@@ -1,4 +1,7 @@
 // Columns and types: which line of NOTE: [columns] serves a call, and what is refused where none does.
+#include <cstring>
+
+#include "lamella/core/device_hooks.h"
 #include "lamella/dispatch/cells.h"
 #include "lamella/dispatch/types.h"
 #include "lamella/ops/layout.h"
@@ -102,8 +105,49 @@ TEST_F(Columns, WhatIsRefused) {
       [schema] add: cpu has no alternative "b"; expected one of built_in, a)");
 }
 
+TEST_F(Columns, RulesThatAreRefused) {
+  const auto set = [](std::string_view op, int key, std::string_view input = "a") {
+    OpTable::set_rules(op, key, linear_in({"a", "b"}), {wrt(input, [](Tensor dy) { return dy; })});
+  };
+  EXPECT_INLINE(refused([&] { set("mul", 5); }), R"(
+      [schema] OpTable::set_rules: key = 5, expected 6 to 14: a type)");
+  EXPECT_INLINE(refused([&] { set("nosuch", kFirstTypeKey); }), R"(
+      [unknown_operator] OpTable::set_rules: there is no operator "nosuch"; expected one that `lamella \
+      ops` lists)");
+  EXPECT_INLINE(refused([&] { set("mul_", kFirstTypeKey); }), R"(
+      [schema] OpTable::set_rules: mul_ is a form; expected an operator that has derivative rules)");
+  EXPECT_INLINE(refused([&] { set("matmul", kFirstTypeKey); }), R"(
+      [schema] OpTable::set_rules: matmul is a composite; expected an operator that has derivative rules)");
+  EXPECT_INLINE(refused([&] { set("mul", kFirstTypeKey, "c"); }), R"(
+      [schema] mul: a rule is given for "c", which is no argument)");
+  set("mul", kFirstTypeKey);
+  EXPECT_INLINE(refused([&] { set("mul", kFirstTypeKey); }), R"(
+      [schema] mul: the library sets its rules for key6, and the library has set them; expected one of \
+      them)");
+}
+
+TEST_F(Columns, WhatServesAllOperatorsIsSetOnce) {
+  OpTable::set_fallback(14, of_composite);
+  EXPECT_INLINE(refused([] { OpTable::set_fallback(14, of_composite); }), R"(
+      [schema] OpTable::set_fallback: the library sets the fallback of key14, and the library has set it; \
+      expected one of them)");
+  OpTable::set_class(ShapeClass::Reduce, 14, of_composite);
+  EXPECT_INLINE(refused([] { OpTable::set_class(ShapeClass::Reduce, 14, of_composite); }), R"(
+      [schema] OpTable::set_class: the library sets the cell of key14 for class reduce, and the library has \
+      set it; expected one of them)");
+}
+
+/// A device whose memory the host could read.
+constexpr auto copy_on_host = [](void* to, const void* from, size_t n) { std::memcpy(to, from, n); };
+constexpr DeviceHooks kHostMemory{
+    .allocate = [](size_t n) { return std::aligned_alloc(64, (n + 63) / 64 * 64); },
+    .free = [](void* p, size_t) { std::free(p); },
+    .copy_to = copy_on_host,
+    .copy_from = copy_on_host,
+    .copy_within = copy_on_host};
+
 TEST_F(Columns, AKernelThatALaunchLacksIsNamed) {
-  OpTable::add_column(Device::User0, "a_test");
+  OpTable::add_device(Device::User0, kHostMemory);
   OpTable::set("clamp", int(Device::User0), {"mine", nullptr, twice});
   const Tensor x = make_tensor(Dims{2}, DType::F64, Device::User0);
   EXPECT_INLINE(refused([&] { clamp(x, x, x); }), R"(
@@ -115,7 +159,7 @@ TEST_F(Columns, AKernelThatALaunchLacksIsNamed) {
 
 TEST_F(Columns, Layouts) {
   EXPECT_INLINE(refused([] { layout_of(Tensor()); }), R"(
-      [undefined] layout_of: the tensor is undefined; expected a defined one)");
+      [undefined] layout_of: x is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(refused([] { to_layout(ones({2}), "nosuch"); }), R"(
       [value] to_layout: layout = "nosuch", expected one of strided)");
   EXPECT_EQ(layout_of(ones({2})), "strided");
@@ -143,7 +187,10 @@ TEST(Types, ThoseThatDeclineAreNamed) {
   EXPECT_INLINE(str(b), R"(f64[2] of nothing)");
   EXPECT_EQ(layout_of(b), "second");
   EXPECT_INLINE(refused([&] { add_tensor_type({.name = "first", .handle = declines}); }), R"(
-      [schema] add_tensor_type: there is a type "first" already; expected another name)");
+      [schema] add_tensor_type: the library adds "first", and the library has a type of this name; \
+      expected another one)");
+  EXPECT_INLINE(refused([&] { add_tensor_type({.name = "", .handle = declines}); }), R"(
+      [schema] add_tensor_type: the type has no name; expected one)");
   EXPECT_INLINE(refused([&] { add_tensor_type({.name = "third"}); }), R"(
       [schema] add_tensor_type: "third" has neither handle nor to_strided; expected one at least)");
   const Tensor leaf = requires_grad(a);

@@ -43,7 +43,7 @@ TEST(WriteErrors, Out) {
   EXPECT_INLINE(refused_plainly("add_out", {expand(of({1}), {3}), of({3}), of({3})}), R"(
       [overlap] add: out is f64[3] with strides [0]; expected elements that share no memory: clone it \
       before writing)");
-  EXPECT_INLINE(refused_plainly("add_out", {to_device(x23(), "reference"), x23(), x23()}), R"(
+  EXPECT_INLINE(refused_plainly("add_out", {to_device(x23(), Device::Reference), x23(), x23()}), R"(
       [device] add: a is on cpu, expected reference as out)");
 }
 
@@ -65,33 +65,40 @@ TEST(WriteErrors, SharedMemory) {
 }
 
 TEST(DeviceErrors, Mixed) {
-  EXPECT_INLINE(refused("add", {x23(), to_device(x23(), "reference")}), R"(
-      [device] add: b is on reference, expected cpu as the tensors before it)");
-  EXPECT_INLINE(refused("cat", {Tensors{x23(), to_device(x23(), "reference")}}), R"(
-      [device] cat: tensors is on reference, expected cpu as the tensors before it)");
+  EXPECT_INLINE(refused("add", {x23(), to_device(x23(), Device::Reference)}), R"(
+      [device] add: b is on reference, and a is on cpu; expected one device: to_device moves a tensor)");
+  EXPECT_INLINE(refused("cat", {Tensors{x23(), to_device(x23(), Device::Reference)}}), R"(
+      [device] cat: tensors is on reference, and tensors is on cpu; expected one device: to_device \
+      moves a tensor)");
   EXPECT_INLINE(refused("to_device", {x23(), std::string("gpu")}), R"(
-      [device] to_device: device = "gpu", expected "cpu", "reference" or "meta")");
-  EXPECT_INLINE(refused("where", {of({2, 3}, DType::Bool), to_device(x23(), "reference"), x23()}), R"(
-      [device] where: x is on reference, expected cpu as the tensors before it)");
+      [schema] to_device: argument "device" got "gpu", expected Device device)");
+  EXPECT_INLINE(refused("zeros_like", {x23()}, {{"device", Device::CUDA}}), R"(
+      [no_kernel] zeros_like: device = cuda has no kernel of it; expected cpu, reference, meta or a \
+      device that a plug-in serves)");
+  EXPECT_INLINE(refused("empty", {Dims{2}}, {{"device", Device::CUDA}}), R"(
+      [device] empty: device = cuda has no memory: nothing has claimed it by add_device; expected cpu, \
+      reference, meta or a claimed one)");
+  EXPECT_INLINE(refused_plainly("zeros_out", {x23(), Dims{2, 3}, {}, Device::Reference}), R"(
+      [device] zeros: out is on cpu, and device = reference; expected one device)");
+  EXPECT_INLINE(refused("where", {of({2, 3}, DType::Bool), to_device(x23(), Device::Reference), x23()}), R"(
+      [device] where: x is on reference, and condition is on cpu; expected one device: to_device moves \
+      a tensor)");
 }
 
 TEST(DeviceErrors, OfTheTarget) {
-  const Tensor far = to_device(x23(), "reference");
+  const Tensor far = to_device(x23(), Device::Reference);
   EXPECT_INLINE(refused_plainly("add_out", {x23(), far, far}), R"(
       [device] add: out is on cpu, expected reference as the arguments)");
 }
 
-TEST(DeviceErrors, PlainTensorsMove) {
-  EXPECT_INLINE(refused_plainly("to_device", {requires_grad(clone(x23())), std::string("reference")}), R"(
-      [no_kernel] to_device: x: f64[2,3] is wrapped by a transform or requires grad; expected a plain \
-      tensor)");
-  EXPECT_INLINE(refused_plainly("to_device", {to_device(x23(), "meta"), std::string("cpu")}), R"(
-      [value] to_device: x: f64[2,3] is on meta; expected a tensor that has values)");
+TEST(DeviceErrors, MetaDoesNotMove) {
+  EXPECT_INLINE(refused_plainly("to_device", {to_device(x23(), Device::Meta), std::string("cpu")}), R"(
+      [value] to_device: x: f64[2,3] is on meta, and device = cpu; expected a tensor that has values)");
 }
 
 /// The oracle's dtype has no kernels outside its column.
 TEST(DeviceErrors, InternalDTypes) {
-  const Tensor wide = to(to_device(x23(), "reference"), DType::F128);
+  const Tensor wide = to(to_device(x23(), Device::Reference), DType::F128);
   EXPECT_INLINE(refused_plainly("to_device", {wide, std::string("cpu")}), R"(
       [dtype] to_device: x is f128[2,3], a dtype of the reference column only; expected a public one)");
   EXPECT_INLINE(refused_plainly("neg", {make_tensor(Dims{2}, DType::F128)}), R"(
@@ -103,7 +110,7 @@ TEST(DeviceErrors, InternalDTypes) {
 }
 
 TEST(DeviceErrors, MetaHasNoValues) {
-  EXPECT_INLINE(refused("nonzero", {to_device(x23(), "meta")}), R"(
+  EXPECT_INLINE(refused("nonzero", {to_device(x23(), Device::Meta)}), R"(
     [no_kernel] nonzero: the shape of the result depends on the values of x: f64[2,3], which are not \
     visible here (meta or under vmap); expected a tensor whose values are)");
 }
@@ -151,21 +158,21 @@ TEST(MemoryErrors, ResultsTooLargeToHold) {
 
 TEST(MemoryErrors, Views) {
   EXPECT_INLINE(refused([] { make_view(x23(), IntArg{2}, IntArg{}, 0); }, {x23()}), R"(
-      [shape] view: got 1 sizes and 0 strides, expected as many of each)");
+      [shape] view: sizes has 1 entries and strides 0, expected as many of each)");
   EXPECT_INLINE(refused([] { make_view(x23(), IntArg{1}, IntArg{1}, INT64_MAX); }, {x23()}), R"(
-      [storage] view: sizes [1], strides [1] at offset 9223372036854775807; expected to stay within the \
-      storage of 6 elements)");
+      [storage] view: sizes = [1], strides = [1] at offset = 9223372036854775807; expected to stay within \
+      the storage of 6 elements)");
   EXPECT_INLINE(refused([] { make_view(x23(), IntArg{1}, IntArg{1}, -1); }, {x23()}), R"(
-      [storage] view: sizes [1], strides [1] at offset -1; expected to stay within the storage of 6 \
+      [storage] view: sizes = [1], strides = [1] at offset = -1; expected to stay within the storage of 6 \
       elements)");
   EXPECT_INLINE(refused([] { make_view(x23(), IntArg{2}, IntArg{-1}, 3); }, {x23()}), R"(
       [shape] view: stride = -1 is negative for dim 0; expected >= 0)");
   EXPECT_INLINE(refused([] { make_view(x23(), IntArg{7}, IntArg{1}, 0); }, {x23()}), R"(
-      [storage] view: sizes [7], strides [1] at offset 0; expected to stay within the storage of 6 \
+      [storage] view: sizes = [7], strides = [1] at offset = 0; expected to stay within the storage of 6 \
       elements)");
   EXPECT_INLINE(refused([] { make_view(x23(), IntArg{3}, IntArg{INT64_MAX / 2}, 0); }, {x23()}), R"(
-      [storage] view: sizes [3], strides [4611686018427387903] at offset 0; expected to stay within the \
-      storage of 6 elements)");
+      [storage] view: sizes = [3], strides = [4611686018427387903] at offset = 0; expected to stay within \
+      the storage of 6 elements)");
   EXPECT_INLINE(refused([] { make_view(x23(), IntArg{-1}, IntArg{1}, 0); }, {x23()}), R"(
       [shape] view: size = [-1] has a negative entry; expected sizes >= 0)");
 }
@@ -175,7 +182,7 @@ TEST(MemoryErrors, Values) {
                   tensor_of({2, 2}, {1, 2, 3});
                 }),
                 R"(
-      [shape] tensor_of: got 3 values for f32[2,2], expected one for each element)");
+      [shape] tensor_of: values has 3 entries for f32[2,2], expected one for each element)");
   EXPECT_INLINE(refused([] { (void)x23().item<double>(); }, {x23()}), R"(
       [shape] item: got f64[2,3], expected a tensor with one element)");
   EXPECT_INLINE(refused([] { Tensor().item<double>(); }), R"(
@@ -183,10 +190,10 @@ TEST(MemoryErrors, Values) {
   EXPECT_INLINE(refused([] { Tensor().data<float>(); }), R"(
       [undefined] data: the tensor is undefined; expected a defined one)");
   EXPECT_INLINE(refused([] { x23().data<float>(); }, {x23()}), R"([dtype] data: got f64[2,3], expected f32)");
-  EXPECT_INLINE(refused([] { to_device(x23(), "meta").data<double>(); }), R"(
+  EXPECT_INLINE(refused([] { to_device(x23(), Device::Meta).data<double>(); }), R"(
       [level] data: f64[2,3] has no memory of its own (it is wrapped by a transform, or meta); expected \
       a plain tensor)");
-  EXPECT_INLINE(refused([] { to_device(x23(), "meta").to_vector(); }), R"(
+  EXPECT_INLINE(refused([] { to_device(x23(), Device::Meta).to_vector(); }), R"(
       [level] to_vector: the values of f64[2,3] are not visible here; expected a plain tensor that has \
       some)");
   EXPECT_INLINE(refused([] { Accessor<double, 1> at{x23()}; }, {x23()}), R"(

@@ -101,16 +101,16 @@ TEST(RowErrors, ErrorsKnowTheirParts) {
       code dim_out_of_range | op cumsum | argument dim | text dim = 3 is out of range for x: f64[3]; \
       expected -1 <= dim < 1 | levels   under: vmap#1 (size 2))");
   EXPECT_INLINE(parts([] { x23() + of({5}); }), R"(
-      code broadcast | op add | argument  | text sizes do not broadcast at dim -1: got a: f64[2,3], b: \
+      code broadcast | op add | argument a | text sizes do not broadcast at dim -1: got a: f64[2,3], b: \
       f64[5]; expected equal sizes or 1 | levels )");
   EXPECT_INLINE(parts([] { zeros_like(Tensor()); }), R"(
       code undefined | op zeros_like | argument x | text argument "x" is an undefined tensor; expected a \
       defined one | levels )");
   EXPECT_INLINE(parts([] { div(ints({1}, {1}), ints({1}, {0}), "floor"); }), R"(
-      code value | op div | argument  | text b holds 0 and the division is in i64; expected b != 0 | \
+      code value | op div | argument b | text b holds 0 and the division is in i64; expected b != 0 | \
       levels )");
   const Error e(ErrorCode::Value, {"inner", "x", "x is odd", "\n  under: vmap#1"});
-  EXPECT_INLINE(e.by("outer").what(), "outer: x is odd\n  under: vmap#1");
+  EXPECT_INLINE(e.by("outer", "x").what(), "outer: x is odd\n  under: vmap#1");
   EXPECT_INLINE(e.within("outer").what(), "outer: inner: x is odd\n  under: vmap#1");
   EXPECT_INLINE(e.noted(" (so it is)").what(), "inner: x is odd\n  under: vmap#1 (so it is)");
 }

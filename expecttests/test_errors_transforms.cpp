@@ -166,6 +166,10 @@ TEST(LevelErrors, ValuesAreNotVisible) {
       [level] to_vector: the values of f64[3] are not visible here; expected a plain tensor that has \
       some
         under: vmap#1 (size 2))");
+  const auto view = [](const Tensors& v) { return Tensors{make_view(v[0], IntArg{1}, IntArg{1}, 0)}; };
+  EXPECT_INLINE(mapped(view, {}, {x23()}), R"(
+      [storage] view: f64[3] has no storage; expected a plain tensor
+        under: vmap#1 (size 2))");
 }
 
 TEST(LevelErrors, WrappersThatEscaped) {
@@ -333,29 +337,29 @@ TEST(GradErrors, Cotangents) {
 TEST(BackwardErrors, Tapes) {
   const Tensor x = x23(), leaf = requires_grad(clone(x)), y = leaf * leaf;
   EXPECT_INLINE(refused([&] { requires_grad(ints({1}, {1})); }), R"(
-      [dtype] requires_grad: got i64[1], expected floating point or complex)");
+      [dtype] requires_grad: x is i64[1], expected floating point or complex)");
   EXPECT_INLINE(refused([&] { backward(x); }, {x}), R"(
-      [not_differentiable] backward: f64[2,3] does not require grad; expected a result of something \
-      that does)");
+      [not_differentiable] backward: root is f64[2,3], which does not require grad; expected a result of \
+      something that does)");
   EXPECT_INLINE(refused([&] { backward(y); }, {leaf}), R"(
-      [shape] backward: got f64[2,3], expected one element, or a cotangent)");
+      [shape] backward: root is f64[2,3], expected one element, or a cotangent)");
   EXPECT_INLINE(refused([&] { backward(y, of({3})); }, {leaf}), R"(
-      [shape] backward: the cotangent is f64[3], expected f64[2,3])");
+      [shape] backward: cotangent is f64[3], expected f64[2,3])");
   EXPECT_INLINE(refused([&] { grad_of(x); }, {x}), R"(
-      [usage] grad_of: f64[2,3] has no gradient of its own; expected a leaf that requires grad, or a \
-      tensor given to retain_grad)");
+      [usage] grad_of: x is f64[2,3], which has no gradient of its own; expected a leaf that requires \
+      grad, or a tensor given to retain_grad)");
   EXPECT_INLINE(refused([&] { clear_grad(y); }, {leaf}), R"(
-      [usage] clear_grad: f64[2,3] has no gradient of its own; expected a leaf that requires grad, or a \
-      tensor given to retain_grad)");
+      [usage] clear_grad: x is f64[2,3], which has no gradient of its own; expected a leaf that requires \
+      grad, or a tensor given to retain_grad)");
   EXPECT_INLINE(refused([&] { leaf.mul_(x); }, {leaf}), R"(
       [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it, \
       or under NoGrad)");
   EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return requires_grad(t); }))(x); }),
                 R"(
-      [level] requires_grad: f64[3] is wrapped by a transform; expected a plain tensor
+      [level] requires_grad: x is f64[3], wrapped by a transform; expected a plain tensor
         under: vmap#1 (size 2))");
   EXPECT_INLINE(refused([&] { requires_grad(Tensor()); }), R"(
-      [undefined] requires_grad: the tensor is undefined; expected a defined one)");
+      [undefined] requires_grad: x is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(refused([&] { detach(Tensor()); }), R"(
       [undefined] detach: argument "x" is an undefined tensor; expected a defined one)");
   const Tensor inner = leaf * 2, z = sum(inner * inner);

@@ -114,7 +114,7 @@ TEST(TreeErrors, TreesThatDoNotFit) {
   EXPECT_INLINE(refused([&] { tree_map(add, std::optional(x23()), std::optional<Tensor>()); }), R"(
       [shape] tree: tree has size 0, expected 1 as the tree beside it)");
   EXPECT_INLINE(refused([&] { tree_unflatten({x23()}, params()); }), R"(
-      [shape] tree_unflatten: got 1 tensors, expected 5)");
+      [shape] tree_unflatten: got 1 leaves, expected 5)");
   EXPECT_INLINE(refused([&] { jvp(loss, std::tuple(params(), x23()), std::tuple(params(), of({3}))); }), R"(
       [shape] jvp: tangents[1] is f64[3], expected f64[2,3])");
 }

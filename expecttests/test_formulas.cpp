@@ -131,6 +131,9 @@ TEST(Formulas, Broadcast) {
       to
         jvp x: to(t, dtype)
         vjp x: ct
+      to_device (linear)
+        jvp x: to_device(t, device)
+        vjp x: ct
       )");
 }
 TEST(Formulas, Reduce) {

@@ -41,6 +41,7 @@ TEST(Refusals, EachTraceIsSeen) {
       {"memory", [&] { kept.push_back(of({100})); }},
       {"masks", [] { dispatch_state().exclude |= 1; }},
       {"settings", [] { dispatch_state().default_dtype = DType::F64; }},
+      {"settings", [] { dispatch_state().default_device = Device::Reference; }},
   };
   for (const auto& [trace, bug] : planted) {
     const DispatchState saved = dispatch_state();

@@ -123,7 +123,6 @@ TEST(Trace, RandomNumbersAskEveryLevel) {
       rand   exclude {}  include {vmap#1}   -> vmap#1
         next_key   exclude {vmap#1}  include {vmap#1}   -> cpu
         arange   exclude {vmap#1}  include {}   -> cpu
-        to  x: i64[2] {cpu}   exclude {vmap#1}  include {}   -> cpu
         unsqueeze  x: u64[] {cpu}   exclude {vmap#1}  include {}   -> cpu
         fold_in  key: u64[1] {cpu}  data: u64[2] {cpu}   exclude {vmap#1}  include {}   -> cpu
         rand  key: u64[2] {cpu}   exclude {vmap#1}  include {vmap#1}   -> cpu

@@ -30,6 +30,7 @@ Value draw_of_kind(Bytes& b, uint32_t kind, const TensorSource& tensor) {
     case 6: return b.byte() % 2 ? Scalar(double(b.integer()) / 4) : Scalar(b.integer());
     case 7: return DType(b.below(kDTypeCount));
     case 8: return draw_string(b);
+    case 10: return Device(b.below(6));
     default: return {};
   }
 }
@@ -38,7 +39,7 @@ Value draw_of_kind(Bytes& b, uint32_t kind, const TensorSource& tensor) {
 Value draw_value(Bytes& b, const Schema& schema, size_t i, const TensorSource& tensor) {
   const uint32_t any = b.byte();
   if (any < 224 && i < schema.params.size()) return draw_of_kind(b, uint32_t(schema.params[i].kind), tensor);
-  return draw_of_kind(b, any % 10, tensor);
+  return draw_of_kind(b, any % 11, tensor);
 }
 
 }  // namespace lamella::fuzz

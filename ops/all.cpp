@@ -26,6 +26,7 @@ static void define_all() {
   define_factory();
   define_random();
   define_copy();
+  define_devices();
   define_norm();
   define_layout();
 }

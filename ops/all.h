@@ -25,6 +25,7 @@ void define_index();
 void define_factory();
 void define_random();
 void define_copy();
+void define_devices();
 void define_norm();
 void define_layout();
 }  // namespace ops

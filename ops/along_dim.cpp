@@ -56,7 +56,7 @@ void define_softmax() {
       {.schema = "softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::AlongDim,
        .infer = infer_softmax,
-       .kernel = kernel(kernels::softmax),
+       .kernel = kernel("softmax"),
        .launch = launch_softmax,
        .jvp = {wrt("x", saves("result", "dim"),
                    [](Tensor t, Tensor y, int64_t dim) { return softmax_derivative(t, y, dim); })},
@@ -70,7 +70,7 @@ void define_softmax() {
   OpTable::add({.schema = "log_softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor",
                 .shape = ShapeClass::AlongDim,
                 .infer = infer_softmax,
-                .kernel = kernel(kernels::log_softmax),
+                .kernel = kernel("log_softmax"),
                 .launch = launch_softmax,
                 .jvp = {wrt("x", saves("result", "dim"),
                             [](Tensor t, Tensor y, int64_t dim) {
@@ -96,7 +96,7 @@ void define_along_dim() {
       {.schema = "sort(Tensor x, Dim dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)",
        .shape = ShapeClass::AlongDim,
        .infer = infer_sort,
-       .kernel = kernel(kernels::sort),
+       .kernel = kernel("sort"),
        .jvp = {wrt("x", saves("result1", "dim"),
                    [](Tensor t, Tensor order, int64_t dim) {
                      return Tensors{gather(t, dim, order), Tensor()};
@@ -119,7 +119,7 @@ void define_along_dim() {
   OpTable::add({.schema = "flip(Tensor x, Dim[] dims) -> Tensor",
                 .shape = ShapeClass::AlongDim,
                 .infer = infer_flip,
-                .kernel = kernel(kernels::flip),
+                .kernel = kernel("flip"),
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return flip(dy, dims); })},
                 .properties = kLinear | kNoInPlace,

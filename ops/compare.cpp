@@ -17,7 +17,7 @@ struct Comparison {
   std::string_view schema;
   ShapeClass shape;
   InferFn infer;
-  const kernels::Kernel& kernel;
+  std::string_view kernel;
   uint32_t properties;
   Promises promises = {};
   SampleFn samples;
@@ -28,7 +28,7 @@ void define(const Comparison& c) {
   OpTable::add({.schema = c.schema,
                 .shape = c.shape,
                 .infer = c.infer,
-                .kernel = kernel(c.kernel),
+                .kernel = kernel(c.kernel, kRealTypes | kBoolType),
                 .jvp = not_differentiable(kPiecewise),
                 .vjp = not_differentiable(kPiecewise),
                 .properties = c.properties,
@@ -46,7 +46,7 @@ void define_compare() {
   define({.schema = "eq(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,
-          .kernel = kernels::eq,
+          .kernel = "eq",
           .properties = kDiscontinuous | kNoInPlace,
           .promises = {.symmetric = true},
           .samples = any_two,
@@ -54,7 +54,7 @@ void define_compare() {
   define({.schema = "ne(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,
-          .kernel = kernels::ne,
+          .kernel = "ne",
           .properties = kDiscontinuous | kNoInPlace,
           .promises = {.symmetric = true},
           .samples = any_two,
@@ -62,35 +62,35 @@ void define_compare() {
   define({.schema = "lt(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_order,
-          .kernel = kernels::lt,
+          .kernel = "lt",
           .properties = kDiscontinuous | kNoInPlace,
           .samples = real_two,
           .doc = "a < b after promotion, as bool. Error dtype for complex numbers."});
   define({.schema = "le(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_order,
-          .kernel = kernels::le,
+          .kernel = "le",
           .properties = kDiscontinuous | kNoInPlace,
           .samples = real_two,
           .doc = "a <= b after promotion, as bool. Error dtype for complex numbers."});
   define({.schema = "gt(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_order,
-          .kernel = kernels::gt,
+          .kernel = "gt",
           .properties = kDiscontinuous | kNoInPlace,
           .samples = real_two,
           .doc = "a > b after promotion, as bool. Error dtype for complex numbers."});
   define({.schema = "ge(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_order,
-          .kernel = kernels::ge,
+          .kernel = "ge",
           .properties = kDiscontinuous | kNoInPlace,
           .samples = real_two,
           .doc = "a >= b after promotion, as bool. Error dtype for complex numbers."});
   define({.schema = "logical_and(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,
-          .kernel = kernels::logical_and,
+          .kernel = "logical_and",
           .properties = kDiscontinuous | kNoInPlace,
           .promises = {.symmetric = true},
           .samples = any_two,
@@ -98,7 +98,7 @@ void define_compare() {
   define({.schema = "logical_or(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,
-          .kernel = kernels::logical_or,
+          .kernel = "logical_or",
           .properties = kDiscontinuous | kNoInPlace,
           .promises = {.symmetric = true},
           .samples = any_two,
@@ -106,14 +106,14 @@ void define_compare() {
   define({.schema = "logical_not(Tensor x) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,
-          .kernel = kernels::logical_not,
+          .kernel = "logical_not",
           .properties = kDiscontinuous | kNoInPlace,
           .samples = any_one,
           .doc = "x == 0, as bool."});
   define({.schema = "isnan(Tensor x) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,
-          .kernel = kernels::isnan,
+          .kernel = "isnan",
           .properties = kDiscontinuous | kNoInPlace,
           .samples = any_one,
           .doc = "Whether x is NaN, as bool; a complex number is when either part is. False for integers and "

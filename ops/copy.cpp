@@ -52,37 +52,6 @@ void infer_to(const Frame& f, Inferred& out) {
   out.outs.push_back({f.tensor(0).sizes(), out.compute});
 }
 
-Device parse_device(const Frame& f, const std::string& text) {
-  for (const Device d : {Device::CPU, Device::Reference, Device::Meta})
-    if (text == name(d)) return d;
-  fail(ErrorCode::Device, "{}: device = \"{}\", expected \"cpu\", \"reference\" or \"meta\"", op_name(f),
-       text);
-}
-
-/// Crosses columns, so no column's cell can run it: plain tensors only, straight to the copy kernel.
-void move_to_device(Frame& f) {
-  const Tensor& x = f.tensor(0);
-  const Device to = parse_device(f, f.arg<std::string>(1));
-  if (x.device() == to) {
-    f.results[0] = x;
-    return;
-  }
-  LAMELLA_CHECK(!(KeySet(x.keys()).bits & ~kBackendKeys.bits), NoKernel,
-                "{}: x: {} is wrapped by a transform or requires grad; expected a plain tensor", op_name(f),
-                x);
-  LAMELLA_CHECK(x.device() != Device::Meta, Value, "{}: x: {} is on meta; expected a tensor that has values",
-                op_name(f), x);
-  LAMELLA_CHECK(to == Device::Reference || !is_internal(x.dtype()), DType,
-                "{}: x is {}, a dtype of the reference column only; expected a public one", op_name(f), x);
-  const Tensor out = make_tensor(x.sizes(), x.dtype(), to);
-  if (to != Device::Meta) {
-    const View result = out.view_of(), source = x.view_of();
-    run_kernel(f, kernels::copy.on(is_internal(x.dtype()) ? Device::Reference : Device::CPU),
-               {{&result, 1}, {&source, 1}, x.dtype()});
-  }
-  f.results[0] = out;
-}
-
 void make_contiguous(Frame& f) {
   const Tensor& x = f.tensor(0);
   f.results[0] = x.is_contiguous() ? x : clone(x);
@@ -131,7 +100,7 @@ void define_cuts() {
   OpTable::add({.schema = "with_values(Tensor self, Tensor src) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_copy,
-                .kernel = kernel(kernels::copy),
+                .kernel = kernel("copy"),
                 .launch = launch_copy,
                 .jvp = {wrt("self", [](Tensor t) { return t; })},
                 .vjp = {wrt("self", [](Tensor dy) { return dy; })},
@@ -148,7 +117,7 @@ void define_copy() {
   OpTable::add({.schema = "clone(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_same,
-                .kernel = kernel(kernels::copy),
+                .kernel = kernel("copy"),
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", [](Tensor dy) { return dy; })},
                 .properties = kLinear | kNoInPlace | kNoOut,
@@ -159,11 +128,12 @@ void define_copy() {
       {.schema = "copy(Tensor self, Tensor src) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_copy,
-       .kernel = kernel(kernels::copy),
+       .kernel = kernel("copy"),
        .launch = launch_copy,
-       .jvp = {wrt("src", [](Tensor t) { return t; })},
-       .vjp = {wrt("src", [](Tensor dy) { return dy; })},
+       .jvp = {wrt("src", saves("self.device"), on_device)},
+       .vjp = {wrt("src", saves("src.device"), on_device)},
        .batch = batch_copy,
+       .properties = kCrosses,
        .promises = {.once = true},
        .samples = copy_samples,
        .doc =
@@ -174,7 +144,7 @@ void define_copy() {
       {.schema = "fill(Tensor x, Scalar value) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_fill,
-       .kernel = kernel(kernels::fill),
+       .kernel = kernel("fill"),
        .launch = launch_fill,
        .jvp = {wrt("x", [](Tensor t) { return zeros_like(t); })},
        .vjp = {wrt("x", [](Tensor dy) { return zeros_like(dy); })},
@@ -183,33 +153,18 @@ void define_copy() {
        .doc =
            "value in x's shape and dtype, rounded once; the derivative is zero. fill_ overwrites x. Errors: "
            "dtype for a complex number in a real x, overflow for one that x's dtype does not hold."});
-  OpTable::add({.schema = "to(Tensor x, DType dtype) -> Tensor",
+  OpTable::add({.schema = "to(Tensor x, DType dtype, *, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_to,
-                .kernel = kernel(kernels::copy),
+                .kernel = kernel("copy"),
                 .jvp = linear_in({"x"}),
-                .vjp = {wrt("x", [](Tensor dy) { return dy; })},
-                .properties = kNoInPlace | kNoOut,
+                .vjp = {wrt("x", saves("x.device"), on_device)},
+                .properties = kCrosses | kNoInPlace | kNoOut,
                 .promises = {.once = true},
                 .samples = to_samples,
-                .doc = "A copy of x in another dtype, rounded once; a real dtype drops the imaginary part. "
-                       "No derivative through "
-                       "integers and bool."});
-  OpTable::add({.schema = "to_device(Tensor x, str device) -> Tensor(a)",
-                .shape = ShapeClass::Composite,
-                .composite = move_to_device,
-                .jvp = by_composition(),
-                .vjp = by_composition(),
-                .properties = kTestOnly,
-                .samples =
-                    [](Draw& d) {
-                      Values v = unary(d, kAllTypes);
-                      v.push_back(std::string(d.flag() ? "reference" : "cpu"));
-                      return v;
-                    },
-                .doc = "x on \"cpu\", \"reference\" or \"meta\": x itself when it is there. Errors: device "
-                       "for other names, "
-                       "no_kernel under a transform, value for a meta tensor, which has no elements."});
+                .doc =
+                    "A copy of x in another dtype, rounded once, on x's device unless one is given; a real "
+                    "dtype drops the imaginary part. No derivative through integers and bool."});
   OpTable::add(
       {.schema = "contiguous(Tensor x) -> Tensor(a)",
        .shape = ShapeClass::Composite,

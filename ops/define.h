@@ -10,8 +10,9 @@
 
 namespace lamella::ops {
 
-/// A kernels/ entry as an operator names it. `line_ok`: see Kernels.
-Kernels kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&) = nullptr);
+/// A kernel of kernels/ by its name. `line_ok` and `takes`: see Kernels, `line_ok` and `line_dtypes`.
+Kernels kernel(std::string_view name, bool (*line_ok)(const Frame&) = nullptr, DTypeMask takes = 0);
+inline Kernels kernel(std::string_view name, DTypeMask takes) { return kernel(name, nullptr, takes); }
 
 /// Both directions of a pointwise operator from one expression: jvp = t * d, vjp = dy * conj(d).
 struct Derivative {
@@ -57,6 +58,10 @@ inline Values binary(Draw& d, DTypeMask types, Domain a = Domain::Any, Domain b 
   return two_tensors(d, t, d.partner(t, types), a, b);
 }
 
+/// For rules: what lies elsewhere comes to `device`, as cotangents do to the device of the primal.
+inline constexpr auto on_device = [](Tensor t, Device device) {
+  return t.device() == device ? t : to_device(t, device);
+};
 inline Tensor in_dtype(const Tensor& x, DType d) { return x.dtype() == d ? x : to(x, d); }
 
 /// NOTE: [dtype=] Elements are converted to `dtype` before they are accumulated. Kernels do so as they read,

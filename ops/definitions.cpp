@@ -10,31 +10,31 @@ namespace lamella::ops::definition {
 
 namespace {
 /// Composites say what is wrong, and are asked for it (structured.cpp); here it is enough that it is.
-void require(const Frame& f, bool holds, ErrorCode otherwise) {
-  if (!holds) fail(otherwise, "{}: the definition refuses these arguments", op_name(f));
+bool holds(Inferred& out, bool condition, ErrorCode otherwise) {
+  if (!condition && !out.refused) out.refused = otherwise;
+  return condition;
 }
 
-/// The dim counted from the front.
-int64_t from_front(const Frame& f, int64_t dim, int64_t rank) {
+/// The dim counted from the front; 0 if it is refused.
+int64_t from_front(Inferred& out, int64_t dim, int64_t rank) {
   rank = std::max<int64_t>(rank, 1);
-  require(f, dim >= -rank && dim < rank, ErrorCode::DimOutOfRange);
-  return (dim + rank) % rank;
+  return holds(out, dim >= -rank && dim < rank, ErrorCode::DimOutOfRange) ? (dim + rank) % rank : 0;
 }
 
-/// The product of sizes, of which no empty one hides that the others are too large.
-int64_t elements(const Frame& f, Ints sizes) {
-  require(f, sizes.size() <= size_t(kMaxDims), ErrorCode::Shape);
+/// The product of sizes, of which no empty one hides that the others are too large; 0 if it is refused.
+int64_t elements(Inferred& out, Ints sizes) {
+  if (!holds(out, sizes.size() <= size_t(kMaxDims), ErrorCode::Shape)) return 0;
   __int128 span = 1, count = 1;
   for (const int64_t s : sizes) {
     span *= s > 1 ? s : 1;
-    require(f, span <= kMaxNumel, ErrorCode::Overflow);
+    if (!holds(out, span <= kMaxNumel, ErrorCode::Overflow)) return 0;
     count *= s;
   }
   return int64_t(count);
 }
 
-void one_result(const Frame& f, Inferred& out, const Dims& sizes, DType dtype) {
-  elements(f, sizes);
+void one_result(Inferred& out, const Dims& sizes, DType dtype) {
+  elements(out, sizes);
   out.compute = dtype;
   out.outs.push_back({sizes, dtype});
 }
@@ -50,30 +50,30 @@ void run_plainly(const Launch& l, TensorSpan ins, Ints ints, std::span<const Sca
 
 void shape_of_same(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
-  one_result(f, out, x.sizes(), x.dtype());
+  one_result(out, x.sizes(), x.dtype());
 }
 
 void shape_of_real(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
-  one_result(f, out, x.sizes(), to_real(x.dtype()));
+  one_result(out, x.sizes(), to_real(x.dtype()));
 }
 
 void shape_of_reshape(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   Dims sizes(f.ints(1)), known;
   for (const int64_t s : sizes) {
-    require(f, s >= -1, ErrorCode::Shape);
+    if (!holds(out, s >= -1, ErrorCode::Shape)) return;
     if (s >= 0) known.push_back(s);
   }
-  require(f, sizes.size() - known.size() <= 1, ErrorCode::Shape);
-  const int64_t given = elements(f, known);
+  if (!holds(out, sizes.size() - known.size() <= 1, ErrorCode::Shape)) return;
+  const int64_t given = elements(out, known);
   for (int64_t& s : sizes)
     if (s == -1) {
-      require(f, given > 0 && x.numel() % given == 0, ErrorCode::Shape);
+      if (!holds(out, given > 0 && x.numel() % given == 0, ErrorCode::Shape)) return;
       s = x.numel() / given;
     }
-  require(f, sizes.size() > known.size() || given == x.numel(), ErrorCode::Shape);
-  one_result(f, out, sizes, x.dtype());
+  if (!holds(out, sizes.size() > known.size() || given == x.numel(), ErrorCode::Shape)) return;
+  one_result(out, sizes, x.dtype());
 }
 
 void run_copy(const Launch& l) { run_plainly(l, {&l.frame.tensor(0), 1}, Dims{0}); }
@@ -83,18 +83,18 @@ void run_conjugate(const Launch& l) {
 
 void shape_of_stack(const Frame& f, Inferred& out) {
   const TensorSpan tensors = f.tensors(0);
-  require(f, !tensors.empty(), ErrorCode::Value);
+  if (!holds(out, !tensors.empty(), ErrorCode::Value)) return;
   const Tensor& first = tensors[0];
-  const int64_t dim = from_front(f, f.arg<int64_t>(1), first.rank() + 1);
-  require(f, first.rank() < 64, ErrorCode::Shape);
+  const int64_t dim = from_front(out, f.arg<int64_t>(1), first.rank() + 1);
+  if (!holds(out, first.rank() < kMaxDims, ErrorCode::Shape)) return;
   DType dtype = first.dtype();  // all have one rank: none promotes as a scalar beside others
   for (const Tensor& t : tensors) {
-    require(f, Dims(t.sizes()) == Dims(first.sizes()), ErrorCode::Shape);
+    if (!holds(out, Dims(t.sizes()) == Dims(first.sizes()), ErrorCode::Shape)) return;
     dtype = promote(dtype, t.dtype());
   }
   Dims sizes(first.sizes());
   sizes.insert(int(dim), int64_t(tensors.size()));
-  one_result(f, out, sizes, dtype);
+  one_result(out, sizes, dtype);
   out.ints = {dim};
 }
 void run_stack(const Launch& l) { run_plainly(l, l.frame.tensors(0), l.inferred.ints); }
@@ -113,15 +113,17 @@ void shape_of_parts(const Frame& f, Inferred& out, int64_t dim, const std::vecto
     at += n;
   }
 }
-int64_t split_dim(const Frame& f) {
-  require(f, f.tensor(0).rank() > 0, ErrorCode::Shape);
-  return from_front(f, f.arg<int64_t>(2), f.tensor(0).rank());
+int64_t split_dim(const Frame& f, Inferred& out) {
+  if (!holds(out, f.tensor(0).rank() > 0, ErrorCode::Shape)) return 0;
+  return from_front(out, f.arg<int64_t>(2), f.tensor(0).rank());
 }
 }  // namespace
 
 void shape_of_split(const Frame& f, Inferred& out) {
-  const int64_t dim = split_dim(f), size = f.tensor(0).size(int(dim)), most = f.arg<int64_t>(1);
-  require(f, most > 0 || (most == 0 && size == 0), ErrorCode::Value);
+  const int64_t dim = split_dim(f, out);
+  if (out.refused) return;
+  const int64_t size = f.tensor(0).size(int(dim)), most = f.arg<int64_t>(1);
+  if (!holds(out, most > 0 || (most == 0 && size == 0), ErrorCode::Value)) return;
   std::vector<int64_t> lengths;
   int64_t rest = size;
   for (; rest > most; rest -= most) lengths.push_back(most);
@@ -130,28 +132,29 @@ void shape_of_split(const Frame& f, Inferred& out) {
 }
 
 void shape_of_split_with_sizes(const Frame& f, Inferred& out) {
-  const int64_t dim = split_dim(f);
+  const int64_t dim = split_dim(f, out);
+  if (out.refused) return;
   const Ints lengths = f.ints(1);
   __int128 sum = 0;
   for (const int64_t n : lengths) {
-    require(f, n >= 0, ErrorCode::Value);
+    if (!holds(out, n >= 0, ErrorCode::Value)) return;
     sum += n;
   }
-  require(f, sum == f.tensor(0).size(int(dim)), ErrorCode::Value);
+  if (!holds(out, sum == f.tensor(0).size(int(dim)), ErrorCode::Value)) return;
   shape_of_parts(f, out, dim, {lengths.begin(), lengths.end()});
 }
 
 void shape_of_mean(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   const DType dtype = f.none(3) ? x.dtype() : f.arg<DType>(3);
-  require(f, is_inexact(dtype), ErrorCode::DType);
+  if (!holds(out, is_inexact(dtype), ErrorCode::DType)) return;
   const bool all = f.none(1) || f.ints(1).empty(), keep = f.arg<bool>(2);
   Dims reduced(x.rank(), all), sizes;
   if (!all) {
     std::vector<int64_t> named;
     for (const int64_t d : f.ints(1)) {
-      named.push_back(from_front(f, d, x.rank()));
-      require(f, std::ranges::count(named, named.back()) == 1, ErrorCode::Shape);
+      named.push_back(from_front(out, d, x.rank()));
+      if (!holds(out, std::ranges::count(named, named.back()) == 1, ErrorCode::Shape)) return;
       if (x.rank() > 0) reduced[int(named.back())] = 1;
     }
   }
@@ -159,43 +162,45 @@ void shape_of_mean(const Frame& f, Inferred& out) {
     if (!reduced[d]) sizes.push_back(x.size(d));
     else if (keep) sizes.push_back(1);
   }
-  one_result(f, out, sizes, dtype);
+  one_result(out, sizes, dtype);
   out.ints = reduced;
 }
 
 void shape_of_sum_to_size(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   const Ints size = f.ints(1);
-  require(f, size.size() <= size_t(x.rank()), ErrorCode::Shape);
+  if (!holds(out, size.size() <= size_t(x.rank()), ErrorCode::Shape)) return;
   bool sums = size.empty() || size.size() < size_t(x.rank());
   for (size_t d = 1; d <= size.size(); ++d) {
     const int64_t from = x.size(-int(d)), to = size[size.size() - d];
-    require(f, to == from || to == 1, ErrorCode::Shape);
+    if (!holds(out, to == from || to == 1, ErrorCode::Shape)) return;
     sums |= to != from;
   }
   // Where nothing is summed the result is x as it is; else it has the dtype of sums.
   const bool counts = sums && !is_inexact(x.dtype());
-  one_result(f, out, size, counts ? DType::I64 : x.dtype());
+  one_result(out, size, counts ? DType::I64 : x.dtype());
 }
 
 void shape_of_layer_norm(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   const Dims shape(f.ints(1));
-  require(f, is_floating(x.dtype()), ErrorCode::DType);
-  require(f, !shape.empty() && shape.size() <= x.rank(), ErrorCode::Shape);
-  for (int d = 1; d <= shape.size(); ++d) require(f, x.size(-d) == shape[shape.size() - d], ErrorCode::Shape);
-  require(f, std::isfinite(f.arg<double>(4)), ErrorCode::Value);
+  if (!holds(out, is_floating(x.dtype()), ErrorCode::DType)) return;
+  if (!holds(out, !shape.empty() && shape.size() <= x.rank(), ErrorCode::Shape)) return;
+  for (int d = 1; d <= shape.size(); ++d)
+    if (!holds(out, x.size(-d) == shape[shape.size() - d], ErrorCode::Shape)) return;
+  if (!holds(out, std::isfinite(f.arg<double>(4)), ErrorCode::Value)) return;
   for (const int i : {2, 3})
     if (f.tensor(i).defined()) {
-      require(f, Dims(f.tensor(i).sizes()) == shape, ErrorCode::Shape);
-      require(f, is_floating(f.tensor(i).dtype()), ErrorCode::DType);
+      if (!holds(out, Dims(f.tensor(i).sizes()) == shape, ErrorCode::Shape)) return;
+      if (!holds(out, is_floating(f.tensor(i).dtype()), ErrorCode::DType)) return;
     }
-  one_result(f, out, x.sizes(), x.dtype());
+  one_result(out, x.sizes(), x.dtype());
 }
 
 /// Statistics have x's dtype; of half dtypes beside a wider weight, that in which they were computed.
 void shape_of_native_layer_norm(const Frame& f, Inferred& out) {
   shape_of_layer_norm(f, out);
+  if (out.refused) return;
   const Tensor &x = f.tensor(0), &weight = f.tensor(2);
   const bool wide = is_half(x.dtype()) && weight.defined() && !is_half(weight.dtype());
   Dims sizes(x.sizes());
@@ -216,35 +221,35 @@ void run_layer_norm(const Launch& l) {
 
 void shape_of_matmul(const Frame& f, Inferred& out) {
   const Tensor &a = f.tensor(0), &b = f.tensor(1);
-  require(f, a.dtype() == b.dtype() && a.dtype() != DType::Bool, ErrorCode::DType);
-  require(f, a.rank() > 0 && b.rank() > 0, ErrorCode::Shape);
-  require(f, a.size(-1) == b.size(b.rank() == 1 ? -1 : -2), ErrorCode::Shape);
+  if (!holds(out, a.dtype() == b.dtype() && a.dtype() != DType::Bool, ErrorCode::DType)) return;
+  if (!holds(out, a.rank() > 0 && b.rank() > 0, ErrorCode::Shape)) return;
+  if (!holds(out, a.size(-1) == b.size(b.rank() == 1 ? -1 : -2), ErrorCode::Shape)) return;
   Dims sizes;
   for (int d = std::max(a.rank(), b.rank()); d > 2; --d) {
     const int64_t s = d <= a.rank() ? a.size(-d) : 1, t = d <= b.rank() ? b.size(-d) : 1;
-    require(f, s == t || s == 1 || t == 1, ErrorCode::Broadcast);
+    if (!holds(out, s == t || s == 1 || t == 1, ErrorCode::Broadcast)) return;
     sizes.push_back(s == 1 ? t : s);
   }
   if (a.rank() > 1) sizes.push_back(a.size(-2));
   if (b.rank() > 1) sizes.push_back(b.size(-1));
-  one_result(f, out, sizes, a.dtype());
+  one_result(out, sizes, a.dtype());
 }
 
 void shape_of_cholesky(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
-  require(f, x.rank() >= 2 && x.size(-1) == x.size(-2), ErrorCode::Shape);
-  require(f, is_inexact(x.dtype()) && !is_half(x.dtype()), ErrorCode::DType);
-  one_result(f, out, x.sizes(), x.dtype());
+  if (!holds(out, x.rank() >= 2 && x.size(-1) == x.size(-2), ErrorCode::Shape)) return;
+  if (!holds(out, is_inexact(x.dtype()) && !is_half(x.dtype()), ErrorCode::DType)) return;
+  one_result(out, x.sizes(), x.dtype());
   out.ints = {f.arg<bool>(1)};
 }
 
 void shape_of_split_key(const Frame& f, Inferred& out) {
   const Tensor& key = f.tensor(0);
-  require(f, key.dtype() == DType::U64, ErrorCode::DType);
-  require(f, f.arg<int64_t>(1) >= 0, ErrorCode::Value);
+  if (!holds(out, key.dtype() == DType::U64, ErrorCode::DType)) return;
+  if (!holds(out, f.arg<int64_t>(1) >= 0, ErrorCode::Value)) return;
   Dims sizes(key.sizes());
   sizes.push_back(f.arg<int64_t>(1));
-  one_result(f, out, sizes, DType::U64);
+  one_result(out, sizes, DType::U64);
 }
 
 }  // namespace lamella::ops::definition

@@ -1,8 +1,8 @@
 // Tensors made from a shape and a number.
 #include <cmath>
-#include <cstring>
 #include <memory>
 
+#include "lamella/core/device_hooks.h"
 #include "lamella/ops/batch.h"
 #include "lamella/ops/constant.h"
 #include "lamella/ops/define.h"
@@ -67,8 +67,9 @@ void fill_with(const Launch& l, const Scalar& value) {
 void launch_zeros(const Launch& l) { fill_with(l, 0); }
 void launch_ones(const Launch& l) { fill_with(l, 1); }
 void launch_value(const Launch& l) {
-  const int at = l.frame.op->schema.find("value");
-  fill_with(l, l.frame.arg<Scalar>(at >= 0 ? at : param(l.frame, "fill_value")));
+  int at = 1;  // the one number behind a tensor or a size, whatever its name
+  while (l.frame.op->schema.params[size_t(at)].kind != ParamKind::Scalar) ++at;
+  fill_with(l, l.frame.arg<Scalar>(at));
 }
 [[noreturn]] void refuse_internal(DType dtype) {
   fail(ErrorCode::DType, "empty: dtype = {} exists in the reference column only; expected a public one",
@@ -76,22 +77,30 @@ void launch_value(const Launch& l) {
 }
 /// Bytes that are neither 0 nor 1 may not even be read as bool, so these elements are false.
 void clear_bools(const Tensor& t) {
-  if (t.dtype() == DType::Bool && t.numel() > 0) std::memset(t.raw_data(), 0, size_t(t.numel()));
+  if (t.dtype() != DType::Bool || t.numel() == 0 || t.device() == Device::Meta) return;
+  const std::vector<char> zeros(size_t(t.numel()));
+  copy_bytes(t.raw_data(), t.device(), zeros.data(), Device::CPU, zeros.size());
 }
 
 [[gnu::noinline]] void run_empty_specially(Frame& f, DType dtype) {
-  if (is_internal(dtype)) refuse_internal(dtype);
-  clear_bools(*std::construct_at(f.results, make_tensor(f.ints(0), dtype)));
+  const Device device = device_of_call(f);
+  if (is_internal(dtype) && device != Device::Reference) refuse_internal(dtype);
+  clear_bools(*std::construct_at(f.results, make_tensor(f.ints(0), dtype, device)));
 }
 
 /// Nothing to infer or launch: the shortest way to an allocation. The slot of a result is empty before a
 /// call.
-void run_empty(Frame& f) {
-  const DType dtype = f.none(1) ? dispatch_state().default_dtype : f.arg<DType>(1);
+inline void run_empty_on(Frame& f, Device device) {
+  DType dtype = dispatch_state().default_dtype;
+  if (!f.none(1)) [[unlikely]]
+    dtype = f.arg<DType>(1);
   if (dtype == DType::Bool || is_internal(dtype)) [[unlikely]]
     return run_empty_specially(f, dtype);
-  std::construct_at(f.results, make_tensor(f.ints(0), dtype));
+  std::construct_at(f.results, make_tensor(f.ints(0), dtype, device));
 }
+void run_empty(Frame& f) { run_empty_on(f, device_of_call(f)); }
+/// The key says where.
+void empty_on_cpu(Frame& f, int) { run_empty_on(f, Device::CPU); }
 
 void launch_empty(const Launch& l) { clear_bools(l.outs[0]); }
 
@@ -183,10 +192,12 @@ void launch_eye(const Launch& l) {
   run(l, {&ones, 1}, {}, {}, {&one, 1});
 }
 
+/// And device=, which comes behind it.
 Values with_dtype(Draw& d, Values v) {
   const DType t = d.dtype(kAllTypes);
+  const size_t at = v.size() + 1;
   if (d.flag()) v.push_back(t);
-  return v;
+  return d.with_device(std::move(v), at);
 }
 
 Values sized_samples(Draw& d) {
@@ -225,7 +236,7 @@ Values full_like_samples(Draw& d) {
 Values full_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
   Values v = with_dtype(d, {d.shape(), number_of(d, t)});
-  if (v.size() > 2) return v;  // else the number says the dtype, which may be narrower
+  if (v.size() > 2 && !is_none(v[2])) return v;  // else the number says the dtype, which may be narrower
   Scalar& value = std::get<Scalar>(v[1]);
   value = value.stored(dtype_of_number(value));
   return v;
@@ -246,7 +257,7 @@ Values arange_samples(Draw& d) {
   const int64_t n = d.range(0, 6);
   if (const int64_t last = d.anywhere(0, n); t == DType::I64 && std::abs(last / 2) > INT64_MAX / 4) {
     const int64_t step = last > 0 ? 3 : -3;  // up to an end of i64, or down to the other one
-    return {Scalar(last - n * step), Scalar(last), Scalar(step)};
+    return d.with_device({Scalar(last - n * step), Scalar(last), Scalar(step)}, 4);
   }
   if (d.options().version >= 10 && !d.options().exact && !d.options().tame && n > 0 && d.one_in(3)) {
     if (is_floating(t))  // steps that are rounded, and pile up where they are added
@@ -254,7 +265,7 @@ Values arange_samples(Draw& d) {
     constexpr int64_t kBeyondDoubles = (int64_t{1} << 53) + 1;
     if (t == DType::I64) return {Scalar(kBeyondDoubles), Scalar(kBeyondDoubles + 3 * n), Scalar(3)};
   }
-  if (d.flag()) return {Scalar(n), {}, {}, t};
+  if (d.flag()) return d.with_device({Scalar(n), {}, {}, t}, 4);
   const bool down = !(is_integer(t) && !is_signed_integer(t)) && d.flag();
   const int64_t start = down ? 3 : d.range(0, 3), step = (down ? -1 : 1) * d.range(1, 3),
                 end = start + n * step;
@@ -263,60 +274,66 @@ Values arange_samples(Draw& d) {
   if (is_floating(t) && d.flag()) v = {Scalar(double(start) + 0.5), Scalar(double(start) + 0.5 + last)};
   v.push_back(Scalar(step));
   if (t != DType::I64 || d.flag()) v.push_back(t);
-  return v;
+  return d.with_device(std::move(v), 4);
 }
 
 Values eye_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
   const int64_t n = d.range(0, 4);
-  if (d.flag()) return {n, {}, t};
-  return {n, d.range(0, 5), t};
+  if (d.flag()) return d.with_device({n, {}, t}, 3);
+  const int64_t m = d.range(0, 5);
+  return d.with_device({n, m, t}, 3);
 }
 
 void define_sized() {
-  OpTable::add({.schema = "zeros(Size size, *, DType? dtype=None) -> Tensor",
+  OpTable::add({.schema = "zeros(Size size, *, DType? dtype=None, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Factory,
                 .infer = infer_sized,
-                .kernel = kernel(kernels::fill),
+                .kernel = kernel("fill"),
                 .launch = launch_zeros,
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .samples = sized_samples,
-                .doc = "Zeros of the given shape on the CPU; the default dtype unless one is given."});
-  OpTable::add({.schema = "ones(Size size, *, DType? dtype=None) -> Tensor",
+                .doc = "Zeros of the given shape; the default dtype and device unless one is given."});
+  OpTable::add({.schema = "ones(Size size, *, DType? dtype=None, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Factory,
                 .infer = infer_sized,
-                .kernel = kernel(kernels::fill),
+                .kernel = kernel("fill"),
                 .launch = launch_ones,
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .samples = sized_samples,
-                .doc = "Ones of the given shape on the CPU; the default dtype unless one is given."});
-  OpTable::add({.schema = "empty(Size size, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Factory,
-                .infer = infer_sized,  // see NOTE: [definitions of composites]
-                .composite = run_empty,
-                .jvp = by_composition(),
-                .vjp = by_composition(),
-                .properties = kNoOut | kUnspecified,
-                .samples = empty_samples,
-                .doc = "A tensor on the CPU whose elements are unspecified; of bool, false."});
-  OpTable::add({.schema = "full(Size size, Scalar fill_value, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Factory,
-                .infer = infer_full,
-                .kernel = kernel(kernels::fill),
-                .launch = launch_value,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .samples = full_samples,
-                .doc = "One number everywhere, on the CPU. Without a dtype: bool, i64, the default dtype or "
-                       "its complex form, "
-                       "as the number is. Error dtype for a complex number in a real dtype."});
+                .doc = "Ones of the given shape; the default dtype and device unless one is given."});
   OpTable::add(
-      {.schema = "arange(Scalar start, Scalar? end=None, Scalar? step=None, *, DType? dtype=None) -> Tensor",
+      {.schema = "empty(Size size, *, DType? dtype=None, Device? device=None) -> Tensor",
+       .shape = ShapeClass::Factory,
+       .infer = infer_sized,  // see NOTE: [definitions of composites]
+       .composite = run_empty,
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .properties = kNoOut | kUnspecified,
+       .samples = empty_samples,
+       .doc = "A tensor whose elements are unspecified; of bool, false. The default device unless one is "
+              "given."});
+  OpTable::add(
+      {.schema = "full(Size size, Scalar fill_value, *, DType? dtype=None, Device? device=None) -> Tensor",
+       .shape = ShapeClass::Factory,
+       .infer = infer_full,
+       .kernel = kernel("fill"),
+       .launch = launch_value,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .samples = full_samples,
+       .doc = "One number everywhere, on the default device unless one is given. Without a dtype: bool, i64, "
+              "the default dtype or "
+              "its complex form, "
+              "as the number is. Error dtype for a complex number in a real dtype."});
+  OpTable::add(
+      {.schema = "arange(Scalar start, Scalar? end=None, Scalar? step=None, *, DType? dtype=None, Device? "
+                 "device=None) -> Tensor",
        .shape = ShapeClass::Factory,
        .infer = infer_arange,
-       .kernel = kernel(kernels::arange),
+       .kernel = kernel("arange"),
        .launch = launch_arange,
        .jvp = not_differentiable(kConstant),
        .vjp = not_differentiable(kConstant),
@@ -324,10 +341,10 @@ void define_sized() {
        .doc = "start, start + step, ... before end; a single number is the end. i64 when all are integers, "
               "else the "
               "default dtype. Errors value: step 0 or of the wrong sign, bounds that are not finite."});
-  OpTable::add({.schema = "eye(int n, int? m=None, *, DType? dtype=None) -> Tensor",
+  OpTable::add({.schema = "eye(int n, int? m=None, *, DType? dtype=None, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Factory,
                 .infer = infer_eye,
-                .kernel = kernel(kernels::fill),
+                .kernel = kernel("fill"),
                 .launch = launch_eye,
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
@@ -336,82 +353,87 @@ void define_sized() {
 }
 
 void define_like() {
-  OpTable::add({.schema = "zeros_like(Tensor x, *, DType? dtype=None) -> Tensor",
+  OpTable::add({.schema = "zeros_like(Tensor x, *, DType? dtype=None, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_like,
-                .kernel = kernel(kernels::fill),
+                .kernel = kernel("fill"),
                 .launch = launch_zeros,
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .properties = kNoInPlace | kNoOut,
                 .samples = like_samples,
-                .doc = "Zeros of x's shape, device and (unless given) dtype."});
-  OpTable::add({.schema = "ones_like(Tensor x, *, DType? dtype=None) -> Tensor",
+                .doc = "Zeros of x's shape and, unless given, dtype and device."});
+  OpTable::add({.schema = "ones_like(Tensor x, *, DType? dtype=None, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_like,
-                .kernel = kernel(kernels::fill),
+                .kernel = kernel("fill"),
                 .launch = launch_ones,
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .properties = kNoInPlace | kNoOut,
                 .samples = like_samples,
-                .doc = "Ones of x's shape, device and (unless given) dtype."});
+                .doc = "Ones of x's shape and, unless given, dtype and device."});
   OpTable::add(
-      {.schema = "empty_like(Tensor x, *, DType? dtype=None) -> Tensor",
+      {.schema = "empty_like(Tensor x, *, DType? dtype=None, Device? device=None) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_like,
        .launch = launch_empty,
        .jvp = not_differentiable(kConstant),
        .vjp = not_differentiable(kConstant),
-       .properties = kNoInPlace | kNoOut | kUnspecified,
+       .properties = kNoInPlace | kNoOut | kUnspecified | kAnyDevice,
        .samples = empty_like_samples,
-       .doc = "Unspecified elements (of bool: false) in x's shape, device and (unless given) dtype."});
-  OpTable::add({.schema = "full_like(Tensor x, Scalar value, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_full_like,
-                .kernel = kernel(kernels::fill),
-                .launch = launch_value,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .properties = kNoInPlace | kNoOut,
-                .promises = {.once = true},
-                .samples = full_like_samples,
-                .doc = "One number everywhere in x's shape, device and (unless given) dtype. Error dtype for "
-                       "a complex number in "
-                       "a real dtype."});
+       .doc = "Unspecified elements (of bool: false) in x's shape and, unless given, dtype and device."});
+  OpTable::add(
+      {.schema = "full_like(Tensor x, Scalar value, *, DType? dtype=None, Device? device=None) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_full_like,
+       .kernel = kernel("fill"),
+       .launch = launch_value,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .properties = kNoInPlace | kNoOut,
+       .promises = {.once = true},
+       .samples = full_like_samples,
+       .doc = "One number everywhere in x's shape and, unless given, dtype and device. Error dtype for "
+              "a complex number in "
+              "a real dtype."});
 }
 
 void define_new() {
-  OpTable::add({.schema = "new_zeros(Tensor x, Size size, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Factory,
-                .infer = infer_new,
-                .kernel = kernel(kernels::fill),
-                .launch = launch_zeros,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .batch = batch_new,
-                .properties = kNoInPlace | kNoOut,
-                .samples = new_samples,
-                .doc = "Zeros of the given shape with x's device and (unless given) dtype."});
-  OpTable::add({.schema = "new_full(Tensor x, Size size, Scalar value, *, DType? dtype=None) -> Tensor",
-                .shape = ShapeClass::Factory,
-                .infer = infer_new_full,
-                .kernel = kernel(kernels::fill),
-                .launch = launch_value,
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .batch = batch_new,
-                .properties = kNoInPlace | kNoOut,
-                .promises = {.once = true},
-                .samples = new_full_samples,
-                .doc = "One number everywhere in the given shape, with x's device and (unless given) dtype. "
-                       "Error dtype for a "
-                       "complex number in a real dtype."});
+  OpTable::add(
+      {.schema = "new_zeros(Tensor x, Size size, *, DType? dtype=None, Device? device=None) -> Tensor",
+       .shape = ShapeClass::Factory,
+       .infer = infer_new,
+       .kernel = kernel("fill"),
+       .launch = launch_zeros,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .batch = batch_new,
+       .properties = kNoInPlace | kNoOut,
+       .samples = new_samples,
+       .doc = "Zeros of the given shape with x's dtype and device, unless given."});
+  OpTable::add(
+      {.schema =
+           "new_full(Tensor x, Size size, Scalar value, *, DType? dtype=None, Device? device=None) -> Tensor",
+       .shape = ShapeClass::Factory,
+       .infer = infer_new_full,
+       .kernel = kernel("fill"),
+       .launch = launch_value,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .batch = batch_new,
+       .properties = kNoInPlace | kNoOut,
+       .promises = {.once = true},
+       .samples = new_full_samples,
+       .doc = "One number everywhere in the given shape, with x's dtype and device, unless given. "
+              "Error dtype for a "
+              "complex number in a real dtype."});
 }
 }  // namespace
 
 void define_factory() {
   define_sized();
+  OpTable::set("empty", int(Device::CPU), {.name = "at_once", .cell = empty_on_cpu, .asks_itself = true});
   define_like();
   define_new();
 }

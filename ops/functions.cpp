@@ -87,15 +87,15 @@ const Tensor& amin_out(const Tensor& out, const Tensor& x, IntArg dim, bool keep
   return out;
 }
 
-Tensor arange(const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
+Tensor arange(const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("arange");
-  const void* const args[] = {&start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
-  return call_one(handle, args, keys_of_all());
+  const void* const args[] = {&start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
+  return make_one(handle, args, device);
 }
 
-const Tensor& arange_out(const Tensor& out, const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype) {
+const Tensor& arange_out(const Tensor& out, const Scalar& start, std::optional<Scalar> end, std::optional<Scalar> step, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("arange_out");
-  const void* const args[] = {&out, &start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, &start, end ? &*end : nullptr, step ? &*step : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out));
@@ -399,15 +399,15 @@ const Tensor& div_out(const Tensor& out, const Tensor& a, const Tensor& b, const
   return out;
 }
 
-Tensor empty(IntArg size, std::optional<DType> dtype) {
+Tensor empty(IntArg size, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("empty");
-  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
-  return call_one(handle, args, keys_of_all());
+  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr, device ? &*device : nullptr};
+  return make_one(handle, args, device);
 }
 
-Tensor empty_like(const Tensor& x, std::optional<DType> dtype) {
+Tensor empty_like(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("empty_like");
-  const void* const args[] = {&x, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&x, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 
@@ -456,15 +456,15 @@ Tensor expand(const Tensor& x, IntArg size) {
   return call_one(handle, args, keys_of_all(x));
 }
 
-Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype) {
+Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("eye");
-  const void* const args[] = {&n, m ? &*m : nullptr, dtype ? &*dtype : nullptr};
-  return call_one(handle, args, keys_of_all());
+  const void* const args[] = {&n, m ? &*m : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
+  return make_one(handle, args, device);
 }
 
-const Tensor& eye_out(const Tensor& out, int64_t n, std::optional<int64_t> m, std::optional<DType> dtype) {
+const Tensor& eye_out(const Tensor& out, int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("eye_out");
-  const void* const args[] = {&out, &n, m ? &*m : nullptr, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, &n, m ? &*m : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out));
@@ -534,21 +534,21 @@ const Tensor& fold_in_out(const Tensor& out, const Tensor& key, const Tensor& da
   return out;
 }
 
-Tensor full(IntArg size, const Scalar& fill_value, std::optional<DType> dtype) {
+Tensor full(IntArg size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("full");
-  const void* const args[] = {static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr};
-  return call_one(handle, args, keys_of_all());
+  const void* const args[] = {static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
+  return make_one(handle, args, device);
 }
 
-Tensor full_like(const Tensor& x, const Scalar& value, std::optional<DType> dtype) {
+Tensor full_like(const Tensor& x, const Scalar& value, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("full_like");
-  const void* const args[] = {&x, &value, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&x, &value, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 
-const Tensor& full_out(const Tensor& out, IntArg size, const Scalar& fill_value, std::optional<DType> dtype) {
+const Tensor& full_out(const Tensor& out, IntArg size, const Scalar& fill_value, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("full_out");
-  const void* const args[] = {&out, static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), &fill_value, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out));
@@ -999,22 +999,22 @@ const Tensor& neg_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
-Tensor new_full(const Tensor& x, IntArg size, const Scalar& value, std::optional<DType> dtype) {
+Tensor new_full(const Tensor& x, IntArg size, const Scalar& value, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("new_full");
-  const void* const args[] = {&x, static_cast<const Ints*>(&size), &value, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&x, static_cast<const Ints*>(&size), &value, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 
-Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype) {
+Tensor new_zeros(const Tensor& x, IntArg size, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("new_zeros");
-  const void* const args[] = {&x, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  const void* const args[] = {&x, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 
-Tensor next_key() {
+Tensor next_key(std::optional<Device> device) {
   static constinit const OpHandle handle("next_key");
-  const void* const args[] = {nullptr};
-  return call_one(handle, args, keys_of_all());
+  const void* const args[] = {device ? &*device : nullptr};
+  return make_one(handle, args, device);
 }
 
 Tensor nonzero(const Tensor& x) {
@@ -1032,21 +1032,21 @@ const Tensor& nonzero_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
-Tensor ones(IntArg size, std::optional<DType> dtype) {
+Tensor ones(IntArg size, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("ones");
-  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
-  return call_one(handle, args, keys_of_all());
+  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr, device ? &*device : nullptr};
+  return make_one(handle, args, device);
 }
 
-Tensor ones_like(const Tensor& x, std::optional<DType> dtype) {
+Tensor ones_like(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("ones_like");
-  const void* const args[] = {&x, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&x, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 
-const Tensor& ones_out(const Tensor& out, IntArg size, std::optional<DType> dtype) {
+const Tensor& ones_out(const Tensor& out, IntArg size, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("ones_out");
-  const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out));
@@ -1098,30 +1098,30 @@ const Tensor& prod_out(const Tensor& out, const Tensor& x, std::optional<IntArg>
   return out;
 }
 
-Tensor rand(IntArg size, const Tensor& key, std::optional<DType> dtype) {
+Tensor rand(IntArg size, const Tensor& key, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("rand");
-  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(key));
 }
 
-const Tensor& rand_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
+const Tensor& rand_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("rand_out");
-  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out, key));
   return out;
 }
 
-Tensor randn(IntArg size, const Tensor& key, std::optional<DType> dtype) {
+Tensor randn(IntArg size, const Tensor& key, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("randn");
-  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  const void* const args[] = {static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(key));
 }
 
-const Tensor& randn_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype) {
+const Tensor& randn_out(const Tensor& out, IntArg size, const Tensor& key, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("randn_out");
-  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), key.defined() ? &key : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out, key));
@@ -1476,13 +1476,13 @@ const Tensor& tanh_out(const Tensor& out, const Tensor& x) {
   return out;
 }
 
-Tensor to(const Tensor& x, DType dtype) {
+Tensor to(const Tensor& x, DType dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("to");
-  const void* const args[] = {&x, &dtype};
+  const void* const args[] = {&x, &dtype, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 
-Tensor to_device(const Tensor& x, const std::string& device) {
+Tensor to_device(const Tensor& x, Device device) {
   static constinit const OpHandle handle("to_device");
   const void* const args[] = {&x, &device};
   return call_one(handle, args, keys_of_all(x));
@@ -1596,21 +1596,21 @@ const Tensor& with_values_(const Tensor& self, const Tensor& src) {
   return self;
 }
 
-Tensor zeros(IntArg size, std::optional<DType> dtype) {
+Tensor zeros(IntArg size, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("zeros");
-  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
-  return call_one(handle, args, keys_of_all());
+  const void* const args[] = {static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr, device ? &*device : nullptr};
+  return make_one(handle, args, device);
 }
 
-Tensor zeros_like(const Tensor& x, std::optional<DType> dtype) {
+Tensor zeros_like(const Tensor& x, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("zeros_like");
-  const void* const args[] = {&x, dtype ? &*dtype : nullptr};
+  const void* const args[] = {&x, dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   return call_one(handle, args, keys_of_all(x));
 }
 
-const Tensor& zeros_out(const Tensor& out, IntArg size, std::optional<DType> dtype) {
+const Tensor& zeros_out(const Tensor& out, IntArg size, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("zeros_out");
-  const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr};
+  const void* const args[] = {&out, static_cast<const Ints*>(&size), dtype ? &*dtype : nullptr, device ? &*device : nullptr};
   Tensor result;
   Frame frame{&*handle, args, &result};
   call_with_keys(frame, keys_of_all(out));

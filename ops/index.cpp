@@ -199,12 +199,13 @@ void batch_index_add(BatchCall& b) {
 void infer_nonzero(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   LAMELLA_CHECK(x.impl()->storage, NoKernel,
-                "{}: the shape of the result depends on the values of x: {}, which are not visible here "
+                "{}: the shape of the result depends on the values of {}: {}, which are not visible here "
                 "(meta or under vmap); expected a tensor whose values are",
-                op_name(f), x);
+                op_name(f), Argument{"x"}, x);
   const Tensor count = make_tensor({}, DType::I64, x.device());
+  static const kernels::Kernel& count_nonzero = kernels::named("count_nonzero");
   const View in = x.view_of(), result = count.view_of();
-  run_kernel(f, kernels::count_nonzero.on(x.device()), {{&result, 1}, {&in, 1}, x.dtype()});
+  run_kernel(f, count_nonzero.on(x.device()), {{&result, 1}, {&in, 1}, x.dtype()});
   out.compute = x.dtype();
   out.outs.push_back({Dims{count.item<int64_t>(), x.rank()}, DType::I64});
 }
@@ -266,7 +267,7 @@ void define_by_element() {
       {.schema = "gather(Tensor x, Dim dim, Tensor index) -> Tensor",
        .shape = ShapeClass::Index,
        .infer = infer_gather,
-       .kernel = kernel(kernels::gather),
+       .kernel = kernel("gather"),
        .launch = launch_gather,
        .jvp = linear_in({"x"}),
        .vjp = {wrt("x", saves("x.sizes", "dim", "index"),
@@ -282,7 +283,7 @@ void define_by_element() {
   OpTable::add({.schema = "scatter_add(Tensor x, Dim dim, Tensor index, Tensor src) -> Tensor",
                 .shape = ShapeClass::Index,
                 .infer = infer_scatter_add,
-                .kernel = kernel(kernels::scatter_add),
+                .kernel = kernel("scatter_add"),
                 .launch = launch_scatter_add,
                 .jvp = {wrt("x", [](Tensor t) { return t; }),
                         wrt("src", saves("x.sizes", "dim", "index"),
@@ -308,7 +309,7 @@ void define_index() {
   OpTable::add({.schema = "index_select(Tensor x, Dim dim, Tensor index) -> Tensor",
                 .shape = ShapeClass::Index,
                 .infer = infer_index_select,
-                .kernel = kernel(kernels::index_select),
+                .kernel = kernel("index_select"),
                 .launch = launch_gather,
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", saves("x.sizes", "dim", "index"),
@@ -326,7 +327,7 @@ void define_index() {
       {.schema = "index_add(Tensor x, Dim dim, Tensor index, Tensor src, *, Scalar alpha=1) -> Tensor",
        .shape = ShapeClass::Index,
        .infer = infer_index_add,
-       .kernel = kernel(kernels::scatter_add),
+       .kernel = kernel("scatter_add"),
        .launch = launch_index_add,
        .jvp = {wrt("x", [](Tensor t) { return t; }),
                wrt("src", saves("x.sizes", "dim", "index", "alpha"),
@@ -348,7 +349,7 @@ void define_index() {
   OpTable::add({.schema = "nonzero(Tensor x) -> Tensor",
                 .shape = ShapeClass::Dynamic,
                 .infer = infer_nonzero,
-                .kernel = kernel(kernels::nonzero),
+                .kernel = kernel("nonzero"),
                 .jvp = not_differentiable("indices are piecewise constant"),
                 .vjp = not_differentiable("indices are piecewise constant"),
                 .properties = kDiscontinuous | kNoInPlace,

@@ -18,11 +18,16 @@ Tensor number_like(const Scalar& value, const Tensor& like) {
 namespace ops {
 
 namespace {
+std::string name_of(const Tensor& t, const Frame& frame) {
+  for (size_t p = 0; p < frame.op->schema.params.size(); ++p)
+    if (frame.args[p] == &t) return arg_name(frame, int(p));
+  return "";
+}
 std::string types(std::span<const Tensor* const> tensors, const Frame& frame) {
   std::string out;
   for (size_t i = 0; i < tensors.size(); ++i) {
-    for (size_t p = 0; p < frame.op->schema.params.size(); ++p)
-      if (frame.args[p] == tensors[i]) out += (out.empty() ? "" : ", ") + arg_name(frame, int(p)) + ": ";
+    const std::string name = name_of(*tensors[i], frame);
+    if (!name.empty()) out += (out.empty() ? "" : ", ") + name + ": ";
     out += type_str(*tensors[i]);
   }
   return out;
@@ -55,7 +60,7 @@ Dims broadcast(const Frame& frame, std::span<const Tensor* const> tensors) {
       int64_t& out = sizes[d + shift];
       LAMELLA_CHECK(s == out || s == 1 || out == 1, Broadcast,
                     "{}: sizes do not broadcast at dim {}: got {}; expected equal sizes or 1", op_name(frame),
-                    d + shift - rank, types(tensors, frame));
+                    d + shift - rank, Argument{name_of(*tensors[0], frame), types(tensors, frame)});
       if (s != 1) out = s;
     }
   }

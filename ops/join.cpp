@@ -4,6 +4,7 @@
 #include "lamella/ops/batch.h"
 #include "lamella/ops/definitions.h"
 #include "lamella/ops/geometry.h"
+#include "lamella/ops/structured.h"
 
 namespace lamella::ops {
 
@@ -48,10 +49,10 @@ void infer_cat(const Frame& f, Inferred& out) {
     if (adds_nothing(tensors[i])) continue;
     check_joins(f, first, tensors[i], i, dim);
     LAMELLA_CHECK(!__builtin_add_overflow(sizes[dim], tensors[i].size(dim), &sizes[dim]), Overflow,
-                  "{}: the sizes of tensors at dim {} add up to more than int64 holds; expected at most 2^58",
-                  op_name(f), dim);
+                  "{}: the sizes of {} at dim {} add up to more than int64 holds; expected at most 2^58",
+                  op_name(f), Argument{"tensors"}, dim);
   }
-  checked_numel(sizes, op_name(f).c_str());
+  under_own_name(f, "empty", [&] { checked_numel(sizes, "empty"); });  // of the result, no argument
   out.compute = result_type(all);
   out.outs.push_back({sizes, out.compute});
 }
@@ -208,7 +209,7 @@ void define_join() {
   OpTable::add({.schema = "cat(Tensor[] tensors, Dim dim=0) -> Tensor",
                 .shape = ShapeClass::Other,
                 .infer = infer_cat,
-                .kernel = kernel(kernels::copy),
+                .kernel = kernel("copy"),
                 .launch = launch_cat,
                 .jvp = {wrt("tensors", saves("tensors", "dim"),
                             [](TensorSpan t, TensorSpan tensors, int64_t dim) {

@@ -17,7 +17,7 @@ std::string known_layouts() {
 }  // namespace
 
 std::string_view layout_of(const Tensor& x) {
-  LAMELLA_CHECK(x.defined(), Undefined, "layout_of: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(x.defined(), Undefined, "layout_of: x is an undefined tensor; expected a defined one");
   const TensorImpl* impl = x.impl();
   while (!impl->storage && impl->keys >> kFirstLevelKey)
     impl = static_cast<const Wrapper*>(impl->wrap)->value.impl();
@@ -44,7 +44,7 @@ void define_layout() {
   OpTable::add({.schema = "to_strided(Tensor x) -> Tensor",
                 .shape = ShapeClass::Other,
                 .infer = infer_same,
-                .kernel = kernel(kernels::copy),
+                .kernel = kernel("copy"),
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", saves(), [](Tensor dy) { return dy; })},
                 .batch = [](BatchCall& b) { b.results[0] = lamella::to_strided(b.front(0)); },

@@ -184,7 +184,7 @@ Values solve_samples(Draw& d) {
 
 struct Triangle {
   std::string_view schema;
-  const kernels::Kernel& kernel;
+  std::string_view kernel;
   std::vector<Formula> vjp;
   std::string_view doc;
 };
@@ -205,13 +205,13 @@ void define_triangle(const Triangle& t) {
 void define_triangles() {
   define_triangle(
       {.schema = "tril(Tensor x, int diagonal=0) -> Tensor",
-       .kernel = kernels::tril,
+       .kernel = "tril",
        .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return tril(dy, diagonal); })},
        .doc = "Elements [.., i, j] of x with j - i <= diagonal, zero elsewhere. Error shape below two dims. "
               "Exact."});
   define_triangle(
       {.schema = "triu(Tensor x, int diagonal=0) -> Tensor",
-       .kernel = kernels::triu,
+       .kernel = "triu",
        .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return triu(dy, diagonal); })},
        .doc = "Elements [.., i, j] of x with j - i >= diagonal, zero elsewhere. Error shape below two dims. "
               "Exact."});
@@ -221,7 +221,7 @@ void define_cholesky() {
   OpTable::add({.schema = "linalg_cholesky(Tensor x, *, bool upper=False) -> Tensor",
                 .shape = ShapeClass::Linalg,
                 .infer = infer_cholesky,
-                .kernel = kernel(kernels::cholesky),
+                .kernel = kernel("cholesky"),
                 .jvp = {wrt("x", saves("result", "upper"),
                             [](Tensor t, Tensor y, bool upper) { return cholesky_jvp(t, y, upper); })},
                 .vjp = {wrt("x", saves("result", "upper"),
@@ -235,7 +235,7 @@ void define_cholesky() {
   OpTable::add({.schema = "cholesky(Tensor x, bool upper=False) -> Tensor",
                 .shape = ShapeClass::Linalg,
                 .infer = definition::shape_of_cholesky,
-                .kernel = {.reference = kernels::reference::cholesky},
+                .kernel = {.reference = kernels::named("cholesky").reference},
                 .composite =
                     [](Frame& f) {
                       under_own_name(f, "linalg_cholesky",
@@ -256,7 +256,7 @@ void define_linalg() {
                           "unitriangular=False) -> Tensor",
                 .shape = ShapeClass::Linalg,
                 .infer = infer_solve,
-                .kernel = kernel(kernels::solve_triangular),
+                .kernel = kernel("solve_triangular"),
                 .launch = launch_solve,
                 .jvp = {wrt("A", saves("A", "result", "upper", "left", "unitriangular"),
                             [](Tensor t, Tensor a, Tensor x, bool upper, bool left, bool unit) {

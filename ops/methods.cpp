@@ -35,7 +35,7 @@ Tensor Tensor::diagonal_scatter(const Tensor& src, int64_t offset, int64_t dim1,
 const Tensor& Tensor::diagonal_scatter_(const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) const { return lamella::diagonal_scatter_(*this, src, offset, dim1, dim2); }
 Tensor Tensor::div(const Tensor& b, const std::string& rounding_mode) const { return lamella::div(*this, b, rounding_mode); }
 const Tensor& Tensor::div_(const Tensor& b, const std::string& rounding_mode) const { return lamella::div_(*this, b, rounding_mode); }
-Tensor Tensor::empty_like(std::optional<DType> dtype) const { return lamella::empty_like(*this, dtype); }
+Tensor Tensor::empty_like(std::optional<DType> dtype, std::optional<Device> device) const { return lamella::empty_like(*this, dtype, device); }
 Tensor Tensor::eq(const Tensor& b) const { return lamella::eq(*this, b); }
 Tensor Tensor::exp() const { return lamella::exp(*this); }
 const Tensor& Tensor::exp_() const { return lamella::exp_(*this); }
@@ -45,7 +45,7 @@ const Tensor& Tensor::fill_(const Scalar& value) const { return lamella::fill_(*
 Tensor Tensor::flip(IntArg dims) const { return lamella::flip(*this, dims); }
 Tensor Tensor::fold_in(const Tensor& data) const { return lamella::fold_in(*this, data); }
 const Tensor& Tensor::fold_in_(const Tensor& data) const { return lamella::fold_in_(*this, data); }
-Tensor Tensor::full_like(const Scalar& value, std::optional<DType> dtype) const { return lamella::full_like(*this, value, dtype); }
+Tensor Tensor::full_like(const Scalar& value, std::optional<DType> dtype, std::optional<Device> device) const { return lamella::full_like(*this, value, dtype, device); }
 Tensor Tensor::gather(int64_t dim, const Tensor& index) const { return lamella::gather(*this, dim, index); }
 Tensor Tensor::ge(const Tensor& b) const { return lamella::ge(*this, b); }
 Tensor Tensor::gt(const Tensor& b) const { return lamella::gt(*this, b); }
@@ -79,10 +79,10 @@ std::array<Tensor, 3> Tensor::native_layer_norm(IntArg normalized_shape, const T
 Tensor Tensor::ne(const Tensor& b) const { return lamella::ne(*this, b); }
 Tensor Tensor::neg() const { return lamella::neg(*this); }
 const Tensor& Tensor::neg_() const { return lamella::neg_(*this); }
-Tensor Tensor::new_full(IntArg size, const Scalar& value, std::optional<DType> dtype) const { return lamella::new_full(*this, size, value, dtype); }
-Tensor Tensor::new_zeros(IntArg size, std::optional<DType> dtype) const { return lamella::new_zeros(*this, size, dtype); }
+Tensor Tensor::new_full(IntArg size, const Scalar& value, std::optional<DType> dtype, std::optional<Device> device) const { return lamella::new_full(*this, size, value, dtype, device); }
+Tensor Tensor::new_zeros(IntArg size, std::optional<DType> dtype, std::optional<Device> device) const { return lamella::new_zeros(*this, size, dtype, device); }
 Tensor Tensor::nonzero() const { return lamella::nonzero(*this); }
-Tensor Tensor::ones_like(std::optional<DType> dtype) const { return lamella::ones_like(*this, dtype); }
+Tensor Tensor::ones_like(std::optional<DType> dtype, std::optional<Device> device) const { return lamella::ones_like(*this, dtype, device); }
 Tensor Tensor::permute(IntArg dims) const { return lamella::permute(*this, dims); }
 Tensor Tensor::pow(const Tensor& b) const { return lamella::pow(*this, b); }
 const Tensor& Tensor::pow_(const Tensor& b) const { return lamella::pow_(*this, b); }
@@ -120,8 +120,8 @@ Tensor Tensor::sum(std::optional<IntArg> dim, bool keepdim, std::optional<DType>
 Tensor Tensor::sum_to_size(IntArg size) const { return lamella::sum_to_size(*this, size); }
 Tensor Tensor::tanh() const { return lamella::tanh(*this); }
 const Tensor& Tensor::tanh_() const { return lamella::tanh_(*this); }
-Tensor Tensor::to(DType dtype) const { return lamella::to(*this, dtype); }
-Tensor Tensor::to_device(const std::string& device) const { return lamella::to_device(*this, device); }
+Tensor Tensor::to(DType dtype, std::optional<Device> device) const { return lamella::to(*this, dtype, device); }
+Tensor Tensor::to_device(Device device) const { return lamella::to_device(*this, device); }
 Tensor Tensor::to_layout(const std::string& layout) const { return lamella::to_layout(*this, layout); }
 Tensor Tensor::to_strided() const { return lamella::to_strided(*this); }
 Tensor Tensor::transpose(int64_t dim0, int64_t dim1) const { return lamella::transpose(*this, dim0, dim1); }
@@ -133,6 +133,6 @@ Tensor Tensor::unsqueeze(int64_t dim) const { return lamella::unsqueeze(*this, d
 Tensor Tensor::view(IntArg size) const { return lamella::view(*this, size); }
 Tensor Tensor::with_values(const Tensor& src) const { return lamella::with_values(*this, src); }
 const Tensor& Tensor::with_values_(const Tensor& src) const { return lamella::with_values_(*this, src); }
-Tensor Tensor::zeros_like(std::optional<DType> dtype) const { return lamella::zeros_like(*this, dtype); }
+Tensor Tensor::zeros_like(std::optional<DType> dtype, std::optional<Device> device) const { return lamella::zeros_like(*this, dtype, device); }
 
 }  // namespace lamella

@@ -48,7 +48,7 @@ void launch_add(const Launch& l) {
 }
 
 void launch_div(const Launch& l) {
-  static const Kernels floor = kernel(kernels::div_floor), trunc = kernel(kernels::div_trunc);
+  static const Kernels floor = kernel("div_floor"), trunc = kernel("div_trunc");
   Dims strides[2];
   const View out = l.outs[0].view_of();
   const View ins[] = {broadcast_view(l.frame, l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
@@ -86,7 +86,7 @@ void define_pointwise_binary() {
       {.schema = "add(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_add,
-       .kernel = kernel(kernels::add, alpha_is_one),
+       .kernel = kernel("add", alpha_is_one, kAllTypes),
        .launch = launch_add,
        .jvp = {wrt("a", [](Tensor t) { return t; }), wrt("b", saves("result", "alpha"),
                                                          [](Tensor t, Tensor y, Scalar alpha) {
@@ -107,8 +107,9 @@ void define_pointwise_binary() {
       {.schema = "sub(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_add,
-       .kernel = kernel(kernels::sub,
-                        [](const Frame& f) { return !is_bool(f.tensor(0).dtype()) && alpha_is_one(f); }),
+       .kernel = kernel(
+           "sub", [](const Frame& f) { return !is_bool(f.tensor(0).dtype()) && alpha_is_one(f); },
+           kAllTypes & ~kBoolType),
        .launch = launch_add,
        .jvp = {wrt("a", [](Tensor t) { return t; }),
                wrt("b", saves("result", "alpha"),
@@ -123,7 +124,7 @@ void define_pointwise_binary() {
               "tensors."});
   OpTable::add({.schema = "mul(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
-                .kernel = kernel(kernels::mul),
+                .kernel = kernel("mul"),
                 .jvp = {wrt("a", saves("b"), [](Tensor t, Tensor b) { return t * b; }),
                         wrt("b", saves("a"), [](Tensor t, Tensor a) { return t * a; })},
                 .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return dy * conj(b); }),
@@ -132,34 +133,35 @@ void define_pointwise_binary() {
                 .overflows_in = {Inside::Products, "products of the parts of complex numbers", true},
                 .samples = [](Draw& d) { return binary(d, kAllTypes); },
                 .doc = "a * b, element by element; bool is `and`. Real: correctly rounded."});
-  OpTable::add({.schema = "div(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_true_div,
-                .kernel = kernel(kernels::div,
-                                 [](const Frame& f) { return f.none(2) && is_inexact(f.tensor(0).dtype()); }),
-                .launch = launch_div,
-                .jvp = {wrt("a", saves("b", "rounding_mode"),
-                            [](Tensor t, Tensor b, std::string_view m) {
-                              return m.empty() ? t / b : zeros_like(t / b);
-                            }),
-                        wrt("b", saves("b", "result", "rounding_mode"),
-                            [](Tensor t, Tensor b, Tensor y, std::string_view m) {
-                              return m.empty() ? -(t * (y / b)) : zeros_like(t * y);
-                            })},
-                .vjp = {wrt("a", saves("b", "rounding_mode"),
-                            [](Tensor dy, Tensor b, std::string_view m) {
-                              return m.empty() ? dy / conj(b) : zeros_like(dy);
-                            }),
-                        wrt("b", saves("b", "result", "rounding_mode"),
-                            [](Tensor dy, Tensor b, Tensor y, std::string_view m) {
-                              return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
-                            })},
-                .promises = {.whole = "rounding_mode", .once = true},
-                .samples = div_samples,
-                .doc = "a / b in floating point, of real numbers correctly rounded; rounding_mode \"floor\" "
-                       "or \"trunc\" rounds the quotient "
-                       "and keeps integers "
-                       "(error value for an integer b = 0; derivative zero)."});
+  OpTable::add(
+      {.schema = "div(Tensor a, Tensor b, *, str? rounding_mode=None) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_true_div,
+       .kernel = kernel(
+           "div", [](const Frame& f) { return f.none(2) && is_inexact(f.tensor(0).dtype()); }, kAllTypes),
+       .launch = launch_div,
+       .jvp = {wrt("a", saves("b", "rounding_mode"),
+                   [](Tensor t, Tensor b, std::string_view m) {
+                     return m.empty() ? t / b : zeros_like(t / b);
+                   }),
+               wrt("b", saves("b", "result", "rounding_mode"),
+                   [](Tensor t, Tensor b, Tensor y, std::string_view m) {
+                     return m.empty() ? -(t * (y / b)) : zeros_like(t * y);
+                   })},
+       .vjp = {wrt("a", saves("b", "rounding_mode"),
+                   [](Tensor dy, Tensor b, std::string_view m) {
+                     return m.empty() ? dy / conj(b) : zeros_like(dy);
+                   }),
+               wrt("b", saves("b", "result", "rounding_mode"),
+                   [](Tensor dy, Tensor b, Tensor y, std::string_view m) {
+                     return m.empty() ? -(dy * conj(y / b)) : zeros_like(dy);
+                   })},
+       .promises = {.whole = "rounding_mode", .once = true},
+       .samples = div_samples,
+       .doc = "a / b in floating point, of real numbers correctly rounded; rounding_mode \"floor\" "
+              "or \"trunc\" rounds the quotient "
+              "and keeps integers "
+              "(error value for an integer b = 0; derivative zero)."});
 }
 
 }  // namespace lamella::ops

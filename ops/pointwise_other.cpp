@@ -83,6 +83,7 @@ void infer_clamp(const Frame& f, Inferred& out) {
 
 /// min(max(x, min), max): so max wins where min > max, and NaN anywhere gives NaN.
 void launch_clamp(const Launch& l) {
+  static const kernels::Kernel &maximum = kernels::named("maximum"), &minimum = kernels::named("minimum");
   const auto apply = [&](const kernels::Kernel& k, const Tensor& out, const Tensor& a, const Tensor& b) {
     Dims strides[2];
     const View to = out.view_of();
@@ -91,11 +92,11 @@ void launch_clamp(const Launch& l) {
     run_kernel(l.frame, k.on(l.device), {{&to, 1}, ins, l.inferred.compute});
   };
   const Tensor &x = l.frame.tensor(0), &min = l.frame.tensor(1), &max = l.frame.tensor(2), &out = l.outs[0];
-  if (!max.defined()) return apply(kernels::maximum, out, x, min);
-  if (!min.defined()) return apply(kernels::minimum, out, x, max);
+  if (!max.defined()) return apply(maximum, out, x, min);
+  if (!min.defined()) return apply(minimum, out, x, max);
   const Tensor raised = make_tensor(out.sizes(), l.inferred.compute, out.device());  // out may be x or max
-  apply(kernels::maximum, raised, x, min);
-  apply(kernels::minimum, out, raised, max);
+  apply(maximum, raised, x, min);
+  apply(minimum, out, raised, max);
 }
 
 /// NOTE: [derivative of clamp] To x between the bounds, bounds included; else to the bound that was taken, to
@@ -172,7 +173,7 @@ void define_extrema() {
   OpTable::add({.schema = "maximum(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_order,
-                .kernel = kernel(kernels::maximum),
+                .kernel = kernel("maximum", kRealTypes | kBoolType),
                 .jvp = extremum_rules(true),
                 .vjp = extremum_rules(true),
                 .properties = kKinks,
@@ -185,7 +186,7 @@ void define_extrema() {
   OpTable::add({.schema = "minimum(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_order,
-                .kernel = kernel(kernels::minimum),
+                .kernel = kernel("minimum", kRealTypes | kBoolType),
                 .jvp = extremum_rules(false),
                 .vjp = extremum_rules(false),
                 .properties = kKinks,
@@ -206,7 +207,7 @@ void define_pointwise_other() {
   OpTable::add({.schema = "pow(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_pow,
-                .kernel = kernel(kernels::pow),
+                .kernel = kernel("pow", kAllTypes & ~kBoolType),
                 .jvp = std::vector<Formula>{base.jvp[0], exponent.jvp[0]},
                 .vjp = std::vector<Formula>{base.vjp[0], exponent.vjp[0]},
                 .samples = pow_samples,
@@ -220,7 +221,7 @@ void define_pointwise_other() {
       {.schema = "where(Tensor condition, Tensor x, Tensor y) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_where,
-       .kernel = kernel(kernels::where),
+       .kernel = kernel("where", kBoolType),
        .jvp = {wrt("x", saves("condition"), [](Tensor t, Tensor c) { return where(c, t, zeros_like(t)); }),
                wrt("y", saves("condition"), [](Tensor t, Tensor c) { return where(c, zeros_like(t), t); })},
        .vjp = {wrt("x", saves("condition"), [](Tensor dy, Tensor c) { return where(c, dy, zeros_like(dy)); })
@@ -236,7 +237,7 @@ void define_pointwise_other() {
   OpTable::add({.schema = "clamp(Tensor x, Tensor? min=None, Tensor? max=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_clamp,
-                .kernel = kernel(kernels::maximum),
+                .kernel = kernel("maximum"),
                 .launch = launch_clamp,
                 .jvp = clamp_rules(),
                 .vjp = clamp_rules(),

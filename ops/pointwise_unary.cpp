@@ -49,7 +49,7 @@ Values kinked_at_zero(Draw& d) {
 
 struct Smooth {
   std::string_view schema;
-  const kernels::Kernel& kernel;
+  std::string_view kernel;
   Derivative derivative;
   Domain domain;
   Promises promises = {};
@@ -74,42 +74,42 @@ void define_smooth(const Smooth& s) {
 void define_pointwise_unary() {
   define_smooth(
       {.schema = "exp(Tensor x) -> Tensor",
-       .kernel = kernels::exp,
+       .kernel = "exp",
        .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }),
        .domain = Domain::Any,
        .promises = {.range = {.low = 0}},
        .doc = "e^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
-                 .kernel = kernels::log,
+                 .kernel = "log",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),
                  .domain = Domain::Positive,
                  .doc = "Natural logarithm; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "sin(Tensor x) -> Tensor",
-                 .kernel = kernels::sin,
+                 .kernel = "sin",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }),
                  .domain = Domain::Any,
                  .promises = {.range = {-1, 1}, .odd = true},
                  .doc = "Sine of x in radians, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "cos(Tensor x) -> Tensor",
-                 .kernel = kernels::cos,
+                 .kernel = "cos",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return -sin(x); }),
                  .domain = Domain::Any,
                  .promises = {.range = {-1, 1}, .even = true},
                  .doc = "Cosine of x in radians, in [-1, 1] and even bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "tanh(Tensor x) -> Tensor",
-                 .kernel = kernels::tanh,
+                 .kernel = "tanh",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
                  .domain = Domain::Any,
                  .promises = {.range = {-1, 1}, .odd = true},
                  .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
-                 .kernel = kernels::sqrt,
+                 .kernel = "sqrt",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
                  .domain = Domain::Positive,
                  .promises = {.range = {.low = 0}, .once = true, .rising = true},
                  .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
   define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
-                 .kernel = kernels::reciprocal,
+                 .kernel = "reciprocal",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
                  .domain = Domain::Positive,
                  .promises = {.once = true, .odd = true},
@@ -117,7 +117,7 @@ void define_pointwise_unary() {
   OpTable::add({.schema = "neg(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_no_bool,
-                .kernel = kernel(kernels::neg),
+                .kernel = kernel("neg", kAllTypes & ~kBoolType),
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", [](Tensor dy) { return -dy; })},
                 .properties = kLinear,
@@ -127,7 +127,7 @@ void define_pointwise_unary() {
   OpTable::add({.schema = "abs(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_real,
-                .kernel = kernel(kernels::abs),
+                .kernel = kernel("abs", kAllTypes & ~kBoolType),
                 .jvp = {wrt("x", saves("x"), [](Tensor t, Tensor x) { return real(t * conj(sign(x))); })},
                 .vjp = {wrt("x", saves("x"), [](Tensor dy, Tensor x) { return dy * sign(x); })},
                 .properties = kKinks,
@@ -137,7 +137,7 @@ void define_pointwise_unary() {
                 .doc = "|x|; real for complex x. The derivative at 0 is 0. Real: exact."});
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
-                .kernel = kernel(kernels::sign),
+                .kernel = kernel("sign"),
                 .jvp = {wrt("x", saves("x", "result"),
                             [](Tensor t, Tensor x, Tensor y) {
                               return is_complex(x.dtype()) ? sign_tangent(t, x, y) : zeros_like(t);

@@ -1,5 +1,6 @@
 // Random numbers by counter: every element is a function of a key and its own index, whatever runs in
 // parallel.
+#include "lamella/core/device_hooks.h"
 #include "lamella/core/generator.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
@@ -33,10 +34,7 @@ void infer_draw(const Frame& f, Inferred& out) {
 
 void launch_draw(const Launch& l) {
   Tensor key = l.frame.tensor(1);
-  if (!key.defined()) {
-    key = make_tensor({}, DType::U64);
-    *key.data<uint64_t>() = default_generator().next();
-  }
+  if (!key.defined()) { key = scalar_tensor(Scalar(generator_of(l.device).next()), DType::U64, l.device); }
   const View out = l.outs[0].view_of(), in = key.view_of();
   const int64_t rank = key.rank();
   run(l, {&out, 1}, {&in, 1}, {&rank, 1});
@@ -57,19 +55,24 @@ void split_key_of(Frame& f) {
   check_key(f, key);
   LAMELLA_CHECK(num >= 0, Value, "{}: num = {}, expected num >= 0", op_name(f), num);
   checked_numel(Dims{num}, op_name(f).c_str());
+  const Device there = key.device();  // also inside a transform
+  const bool here = is_host(there);
   const Tensor which =
-      make_tensor(Dims{num}, DType::U64, key.device());  // where the key is, also inside a transform
-  if (key.device() != Device::Meta) {
+      make_tensor(Dims{num}, DType::U64, here || there == Device::Meta ? there : Device::CPU);
+  if (there != Device::Meta) {
     const View out = which.view_of();
     const Scalar from_0_by_1[] = {0, 1};
-    run_kernel(f, kernels::arange.on(key.device()), {{&out, 1}, {}, DType::U64, {}, from_0_by_1});
+    static const kernels::Kernel& arange = kernels::named("arange");
+    run_kernel(f, arange.on(which.device()), {{&out, 1}, {}, DType::U64, {}, from_0_by_1});
   }
-  f.results[0] = fold_in(unsqueeze(key, -1), which);
+  f.results[0] = fold_in(unsqueeze(key, -1), on_device(which, there));
 }
 
 Values draw_samples(Draw& d, DTypeMask types) {
   const DType t = d.dtype(types);
-  return {d.shape(), d.keys(d.shape(0, 1)), t};
+  const Dims size = d.shape();
+  const Tensor key = d.keys(d.shape(0, 1));
+  return d.with_device({size, key, t}, 3);
 }
 
 Values fold_in_samples(Draw& d) {
@@ -86,41 +89,44 @@ Values split_samples(Draw& d) {
 }  // namespace
 
 void define_random() {
-  OpTable::add(
-      {.schema = "next_key() -> Tensor",
-       .shape = ShapeClass::Random,
-       .infer =
-           [](const Frame&, Inferred& out) {
-             out.outs.push_back({{}, DType::U64});
-           },
-       .launch =
-           [](const Launch& l) {
-             *static_cast<uint64_t*>(l.outs[0].raw_data()) = default_generator().next();
-           },
-       .jvp = not_differentiable(kConstant),
-       .vjp = not_differentiable(kConstant),
-       .properties = kRandom | kTestOnly | kNoOut,
-       .samples = [](Draw&) { return Values{}; },
-       .doc = "A key of the thread's generator, one a call: what random operators without a key draw from. "
-              "vmap sees it, so that nested lanes draw apart."});
-  OpTable::add({.schema = "rand(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
+  OpTable::add({.schema = "next_key(*, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Random,
-                .infer = infer_draw,
-                .kernel = kernel(kernels::rand_uniform),
-                .launch = launch_draw,
+                .infer =
+                    [](const Frame&, Inferred& out) {
+                      out.outs.push_back({{}, DType::U64});
+                    },
+                .launch =
+                    [](const Launch& l) {
+                      const uint64_t key = generator_of(l.device).next();
+                      copy_bytes(l.outs[0].raw_data(), l.device, &key, Device::CPU, sizeof key);
+                    },
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
-                .properties = kRandom,
-                .promises = {.range = {.low = 0, .high = 1, .high_open = true}, .once = true},
-                .samples = [](Draw& d) { return draw_samples(d, kFloating); },
-                .doc = "Uniform in [0, 1), of shape key.sizes ++ size: one stream a key. Without a key the "
-                       "thread's generator "
-                       "gives one. Floating dtypes. Equal keys give equal numbers on every machine."});
+                .properties = kRandom | kTestOnly | kNoOut | kAnyDevice,
+                .samples = [](Draw&) { return Values{}; },
+                .doc = "A key of the device's generator (mostly the thread's), one a call: what random "
+                       "operators without a key draw from. "
+                       "vmap sees it, so that nested lanes draw apart."});
   OpTable::add(
-      {.schema = "randn(Size size, *, Tensor? key=None, DType? dtype=None) -> Tensor",
+      {.schema = "rand(Size size, *, Tensor? key=None, DType? dtype=None, Device? device=None) -> Tensor",
        .shape = ShapeClass::Random,
        .infer = infer_draw,
-       .kernel = kernel(kernels::rand_normal),
+       .kernel = kernel("rand_uniform"),
+       .launch = launch_draw,
+       .jvp = not_differentiable(kConstant),
+       .vjp = not_differentiable(kConstant),
+       .properties = kRandom,
+       .promises = {.range = {.low = 0, .high = 1, .high_open = true}, .once = true},
+       .samples = [](Draw& d) { return draw_samples(d, kFloating); },
+       .doc = "Uniform in [0, 1), of shape key.sizes ++ size: one stream a key. Without a key the "
+              "thread's generator "
+              "gives one. Floating dtypes. On device=, else on the key's device, else the default one. Equal "
+              "keys give equal numbers on every machine."});
+  OpTable::add(
+      {.schema = "randn(Size size, *, Tensor? key=None, DType? dtype=None, Device? device=None) -> Tensor",
+       .shape = ShapeClass::Random,
+       .infer = infer_draw,
+       .kernel = kernel("rand_normal"),
        .launch = launch_draw,
        .jvp = not_differentiable(kConstant),
        .vjp = not_differentiable(kConstant),
@@ -133,7 +139,7 @@ void define_random() {
   OpTable::add({.schema = "fold_in(Tensor key, Tensor data) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_fold_in,
-                .kernel = kernel(kernels::fold_in),
+                .kernel = kernel("fold_in", mask(DType::U64)),
                 .jvp = not_differentiable(kConstant),
                 .vjp = not_differentiable(kConstant),
                 .samples = fold_in_samples,

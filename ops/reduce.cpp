@@ -73,14 +73,19 @@ void check_choice(const Frame& f, const Inferred& out) {
   const Tensor& x = f.tensor(0);
   for (const int64_t d : out.ints)
     LAMELLA_CHECK(x.size(int(d)) != 0, Shape,
-                  "{}: dim {} of x: {} is empty; expected at least one element to choose from", op_name(f), d,
-                  x);
+                  "{}: dim {} of {}: {} is empty; expected at least one element to choose from", op_name(f),
+                  d, Argument{"x"}, x);
+}
+
+void check_ordered(const Frame& f) {
+  const Tensor& x = f.tensor(0);
+  LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype",
+                op_name(f), x);
 }
 
 void infer_extreme(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
-  LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype",
-                op_name(f), x);
+  check_ordered(f);
   LAMELLA_CHECK(x.rank() <= kMaxDims, Shape, "{}: x has rank {}, expected at most {}", op_name(f), x.rank(),
                 kMaxDims);
   infer_reduce(f, out, x.dtype(), x.dtype());
@@ -234,7 +239,7 @@ void define_sums() {
       {.schema = "sum(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Reduce,
        .infer = infer_accumulate,
-       .kernel = kernel(kernels::sum),
+       .kernel = kernel("sum"),
        .launch = launch_accumulate,
        .jvp = linear_in({"x"}),
        .vjp = {wrt("x", saves("x.sizes", "dim", "keepdim"),
@@ -251,7 +256,7 @@ void define_sums() {
       {.schema = "prod(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Reduce,
        .infer = infer_accumulate,
-       .kernel = kernel(kernels::prod),
+       .kernel = kernel("prod"),
        .launch = launch_accumulate,
        .jvp = {wrt("x", saves("x", "dim", "keepdim", "dtype"),
                    [](Tensor t, Tensor x, std::optional<Ints> dim, bool keepdim, std::optional<DType> dtype) {
@@ -300,7 +305,7 @@ void define_sums() {
 
 struct Extreme {
   std::string_view schema;
-  const kernels::Kernel& kernel;
+  std::string_view kernel;
   uint32_t properties;
   std::string_view doc;
 };
@@ -330,12 +335,12 @@ void define_reduce() {
   define_sums();
   define_extreme(
       {.schema = "amax(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
-       .kernel = kernels::amax,
+       .kernel = "amax",
        .properties = kKinks | kNoInPlace | kExactOut,
        .doc = "Greatest element over dims `dim` (all when empty); NaN wins. Ties share the cotangent evenly. "
               "Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
   define_extreme({.schema = "amin(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
-                  .kernel = kernels::amin,
+                  .kernel = "amin",
                   .properties = kKinks | kNoInPlace | kExactOut,
                   .doc = "Least element over dims `dim` (all when empty); NaN wins. Ties share the cotangent "
                          "evenly. Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
@@ -343,7 +348,7 @@ void define_reduce() {
       {.schema = "argmax(Tensor x, Dim? dim=None, bool keepdim=False) -> Tensor",
        .shape = ShapeClass::Reduce,
        .infer = infer_argmax,
-       .kernel = kernel(kernels::argmax),
+       .kernel = kernel("argmax"),
        .launch = launch_argmax,
        .jvp = not_differentiable("the result is an index"),
        .vjp = not_differentiable("the result is an index"),

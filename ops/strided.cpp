@@ -11,9 +11,9 @@ namespace {
 Geometry part_of(const Frame& f, const Tensor& x, DType dtype, Ints size, Ints stride, int64_t offset) {
   const bool real = is_complex(x.dtype()) && dtype == to_real(x.dtype());
   LAMELLA_CHECK(real || dtype == x.dtype(), DType,
-                "{}: a part of {} for x: {}; expected its dtype or a real one", op_name(f), dtype, x);
+                "{}: dtype = {} for a part of x: {}; expected its dtype or a real one", op_name(f), dtype, x);
   LAMELLA_CHECK(size.size() == stride.size(), Shape,
-                "{}: got {} sizes and {} strides, expected as many of each", op_name(f), size.size(),
+                "{}: size has {} entries and stride {}, expected as many of each", op_name(f), size.size(),
                 stride.size());
   __int128 last = offset;
   for (size_t d = 0; d < size.size(); ++d) {
@@ -87,7 +87,7 @@ void define_strided() {
            "strided_copy(Tensor x, int[] size, int[] stride, int offset, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Other,
        .infer = infer_part,
-       .kernel = kernel(kernels::copy),
+       .kernel = kernel("copy"),
        .launch = launch_part,
        .jvp = linear_in({"x"}),
        .vjp = {wrt("x", saves("x.sizes", "x.dtype", "stride", "offset"),
@@ -106,7 +106,7 @@ void define_strided() {
       {.schema = "strided_scatter(Tensor x, Tensor src, int[] stride, int offset) -> Tensor",
        .shape = ShapeClass::Other,
        .infer = infer_replaced,
-       .kernel = kernel(kernels::copy),
+       .kernel = kernel("copy"),
        .launch = launch_replaced,
        .jvp = {wrt("x", saves("src.sizes", "src.dtype", "stride", "offset"),
                    [](Tensor t, Ints src, DType dtype, Ints stride, Int offset) {

@@ -9,14 +9,9 @@
 #include "lamella/core/thresholds.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/devices.h"
 
 namespace lamella::ops {
-
-Kernels kernel(const kernels::Kernel& entry, bool (*line_ok)(const Frame&)) {
-  Kernels all{.cpu = entry.cpu, .reference = entry.reference, .line_ok = line_ok, .name = entry.name};
-  for (int d = 0; d < kDTypeCount; ++d) all.lines[size_t(d)] = kernels::cpu_line(entry, DType(d));
-  return all;
-}
 
 namespace {
 [[noreturn, gnu::cold, gnu::noinline]] void refuse_inferred(const Frame& f, const Tensor& t, Ints sizes) {
@@ -150,13 +145,24 @@ void launch(const Frame& f, const Inferred& inferred, std::span<const Tensor> ou
   launch_plain(l);
 }
 
-void infer(const Frame& f, Inferred& out) {
+[[noreturn, gnu::cold, gnu::noinline]] void refuse_defined(const Frame& f, const Inferred& out) {
+  fail(*out.refused, "{}: the definition refuses these arguments", op_name(f));
+}
+
+/// The results, or that they are refused: only by definitions of composites, others raise.
+void ask(const Frame& f, Inferred& out) {
   const Op& op = *f.op;
   if (op.infer) op.infer(f, out);
   else if (op.shape == ShapeClass::Broadcast) infer_broadcast(f, out);
   else infer_same(f, out);
-  if (out.outs.size() != size_t(op.schema.n_results)) [[unlikely]]
+  if (!out.refused && out.outs.size() != size_t(op.schema.n_results)) [[unlikely]]
     check_count(f, out);
+}
+
+void infer(const Frame& f, Inferred& out) {
+  ask(f, out);
+  if (out.refused) [[unlikely]]
+    refuse_defined(f, out);
 }
 
 /// NOTE: [late histories] A view that was plain when it was made carries no key of autograd, although a write
@@ -190,18 +196,27 @@ inline bool sent_up(Frame& f) {
   return some && sent_up_slowly(f);
 }
 
+/// Of tensors beside device= the sizes alone are read.
+bool names_device(const Frame& f) { return f.op->device_param >= 0 && !f.none(f.op->device_param); }
+
+inline bool has_devices(const Op& op) { return op.properties & (kCrosses | kNamesDevice); }
+inline bool is_sent_on(Frame& f, int key) {
+  return sent_up(f) || (has_devices(*f.op) && sent_across(f, key));
+}
+
 [[gnu::noinline]] void check_args_slowly(const Frame& f, int key) {
   check_defined(f);
-  check_one_device(f);
+  const bool anywhere = names_device(f);
+  if (!anywhere) check_one_device(f);
   for_each_tensor(f, [&](const Tensor& t, int i, int) {
     if (!t.defined()) return;
-    LAMELLA_CHECK(int(t.device()) == key, Device, "{}: {} is on {}, expected {} as out", op_name(f),
-                  arg_name(f, i), name(t.device()), name(Device(key)));
+    LAMELLA_CHECK(anywhere || int(t.device()) == key, Device, "{}: {} is on {}, expected {} as out",
+                  op_name(f), arg_name(f, i), name(t.device()), name(Device(key)));
     // A mode that lies where the wrapper's level did lets it through.
     if (const uint64_t levels = t.keys() >> kFirstLevelKey; levels != 0 && !t.impl()->storage)
       raise_escaped(f, kFirstLevelKey + std::countr_zero(levels));
-    LAMELLA_ASSERT(t.impl()->storage || key == int(Device::Meta));  // no wrapper reaches a backend
-    LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(t.dtype()), DType,
+    LAMELLA_ASSERT(t.impl()->storage || t.device() == Device::Meta);  // no wrapper reaches a backend
+    LAMELLA_CHECK(t.device() == Device::Reference || !is_internal(t.dtype()), DType,
                   "{}: {} is {}, a dtype of the reference column only; expected a public one", op_name(f),
                   arg_name(f, i), t);
   });
@@ -218,27 +233,43 @@ inline void check_args(const Frame& f, int key) {
     check_args_slowly(f, key);
 }
 
+/// The shape functions of classes.
+bool is_of_class(InferFn infer) {
+  static constexpr InferFn kOfClasses[] = {nullptr, infer_broadcast, infer_float, infer_compare, infer_same};
+  return std::ranges::count(kOfClasses, infer) > 0;
+}
+
+/// A device's own author may take tensors of others.
+bool enter(Frame& f, int key) {
+  if (sent_up(f)) return false;
+  Device(key) <= Device::Meta ? check_args(f, key) : check_defined(f);
+  return true;
+}
+
 /// Whether operands of one shape and of dtype `d`, other arguments at their defaults, give one result of that
 /// shape, computed in `d`.
 bool keeps_shape(const Op& op, DType d, DType& result) {
   const Tensor x = make_tensor(Dims{2}, d, Device::Meta);
-  try {
-    const Values values = canonical(op, Values(op.straight, x), {});
-    const BoxedArgs args(op, values);
-    Tensor unused;
-    Inferred inferred;
-    infer(Frame{&op, args.data(), &unused}, inferred);
-    result = inferred.outs[0].dtype;
-    return inferred.compute == d && inferred.outs.size() == 1 && inferred.outs[0].sizes == Dims{2};
-  } catch (const Error&) { return false; }  // a dtype that is refused, or an argument without a default
+  const Values values = canonical(op, Values(op.straight, x), {});
+  const BoxedArgs args(op, values);
+  Tensor unused;
+  Inferred inferred;
+  infer(Frame{&op, args.data(), &unused}, inferred);
+  result = inferred.outs[0].dtype;
+  return inferred.compute == d && inferred.outs.size() == 1 && inferred.outs[0].sizes == Dims{2};
 }
 
 void probe_lines(Op& op) {
   Kernels& k = op.kernel;
   k.line_rule = op.infer;
-  const bool tensors_alone = !op.launch && op.schema.params.size() == op.straight;
+  const auto& params = op.schema.params;
+  const bool alone = !op.launch && params.size() == op.straight;
+  const bool asked = alone || (k.line_ok && std::all_of(params.begin() + op.straight, params.end(),
+                                                        [](const Param& p) { return p.has_default; }));
+  const DTypeMask takes =
+      is_of_class(op.infer) ? kAllTypes : k.line_dtypes;  // classes take whatever promotes
   for (size_t d = 0; op.straight && d < k.lines.size(); ++d)
-    if (k.lines[d] && !((tensors_alone || k.line_ok) && keeps_shape(op, DType(d), k.line_results[d])))
+    if (k.lines[d] && !(asked && takes & mask(DType(d)) && keeps_shape(op, DType(d), k.line_results[d])))
       k.lines[d] = nullptr;
 }
 
@@ -271,28 +302,29 @@ bool run_line(Frame& f) {
 
 [[gnu::noinline]] void run_general(Frame& f, int key) {
   if (sent_up(f)) return;
+  auto to = Device(key);
+  if (has_devices(*f.op)) [[unlikely]] {
+    if (sent_across(f, key)) return;
+    if (names_device(f)) to = f.arg<Device>(f.op->device_param);
+  }
   check_args(f, key);
   Inferred inferred;
   infer(f, inferred);
   const size_t n = inferred.outs.size();
   Tensor outs[kMaxResults];
   for (size_t i = 0; i < n; ++i) {
-    LAMELLA_CHECK(key == int(Device::Reference) || !is_internal(inferred.outs[i].dtype), DType,
+    LAMELLA_CHECK(to == Device::Reference || !is_internal(inferred.outs[i].dtype), DType,
                   "{}: dtype = {} exists in the reference column only; expected a public one", op_name(f),
                   inferred.outs[i].dtype);
-    under_own_name(f, "empty", [&] {
-      outs[i] = make_tensor(inferred.outs[i].sizes, inferred.outs[i].dtype, Device(key));
-    });
+    under_own_name(f, "empty",
+                   [&] { outs[i] = make_tensor(inferred.outs[i].sizes, inferred.outs[i].dtype, to); });
   }
-  if (key != int(Device::Meta)) launch(f, inferred, {outs, n}, Device(key));
+  if (to != Device::Meta) launch(f, inferred, {outs, n}, Device(key));
   for (size_t i = 0; i < n; ++i) f.results[i] = std::move(outs[i]);
 }
 
 /// see NOTE: [definitions of composites]
-void run_definition(Frame& f) {
-  check_args(f, int(Device::Reference));
-  Inferred inferred;
-  infer(f, inferred);
+void run_definition(Frame& f, const Inferred& inferred) {
   Tensors outs;
   for (const Shape& s : inferred.outs) outs.push_back(make_tensor(s.sizes, s.dtype, Device::Reference));
   launch(f, inferred, outs, Device::Reference);
@@ -302,12 +334,14 @@ void run_definition(Frame& f) {
 
 /// What the definition refuses the composite refuses in words that say why; what it lets pass is refused.
 void definition_cell(Frame& f) {
-  try {
-    run_definition(f);
-  } catch (const Error& e) {
-    if (e.code() != ErrorCode::Device) f.op->composite(f);
-    throw;
+  check_args(f, int(Device::Reference));
+  Inferred inferred;
+  ask(f, inferred);
+  if (inferred.refused) [[unlikely]] {
+    f.op->composite(f);
+    refuse_defined(f, inferred);
   }
+  run_definition(f, inferred);
 }
 
 void backend_cell(Frame& f, int key) {
@@ -365,16 +399,16 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
 }
 
 void in_place_cell(Frame& f, int key) {
-  if (sent_up(f)) return;
-  const Tensor target = f.tensor(0);
+  if (is_sent_on(f, key)) return;
+  const Tensor& target = f.tensor(0);
   Frame base = f;
   base.op = f.op->base;
   write_into(base, target, arg_name(f, 0), key);
 }
 
 void out_cell(Frame& f, int key) {
-  if (sent_up(f)) return;
-  const Tensor target = f.tensor(0);
+  if (is_sent_on(f, key)) return;
+  const Tensor& target = f.tensor(0);
   Frame base = f;
   base.op = f.op->base;
   base.args = f.args + 1;
@@ -388,6 +422,9 @@ void out_cell(Frame& f, int key) {
 }
 
 }  // namespace
+
+bool sent_on(Frame& frame, int key) { return is_sent_on(frame, key); }
+void check_backend_args(const Frame& frame, int key) { check_args(frame, key); }
 
 void check_target(const Op& base, std::string_view arg, const Tensor& target, const Shape& result) {
   LAMELLA_CHECK(std::ranges::equal(target.sizes(), Ints(result.sizes)), Shape,
@@ -433,22 +470,22 @@ Tensors call_definition(const Op& op, const Values& values) {
   const BoxedArgs args(op, values);
   Tensors list, results(size_t(op.schema.n_results));
   Frame frame{&op, args.data(), results.data(), &list};
-  run_definition(frame);
+  check_args(frame, int(Device::Reference));
+  Inferred inferred;
+  infer(frame, inferred);
+  run_definition(frame, inferred);
   return op.schema.result_kind == ResultKind::TensorList ? list : results;
 }
 
 void install_class_hooks() {
-  const auto gives_one = [](const Op& op) {
-    static constexpr InferFn kOfClasses[] = {nullptr, infer_broadcast, infer_float, infer_compare,
-                                             infer_same};
-    return std::ranges::count(kOfClasses, op.infer) > 0;
-  };
+  const auto gives_one = [](const Op& op) { return is_of_class(op.infer); };
   set_class_hooks({.backend = backend_cell,
                    .meta = backend_cell,
                    .in_place = in_place_cell,
                    .out = out_cell,
                    .view = view_cell,
                    .kernel = run_general,
+                   .enter = enter,
                    .probe_lines = probe_lines,
                    .gives_one = gives_one});
 }

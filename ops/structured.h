@@ -1,6 +1,8 @@
 // Running operators on backends from their one definition.
 #pragma once
 
+#include <algorithm>
+
 #include "lamella/dispatch/call.h"
 
 namespace lamella::ops {
@@ -26,13 +28,20 @@ void check_target(const Op& base, std::string_view arg, const Tensor& target, co
 /// of its memory with one.
 void check_written(const Frame& base, std::string_view arg, const Tensor& target, const Shape& result);
 
+/// True when the call went up, for some tensor comes late, or to another device.
+bool sent_on(Frame& frame, int key);
+/// Raises what is wrong with the tensor arguments for the backend `key`.
+void check_backend_args(const Frame& frame, int key);
+
 /// Runs another operator or its kernel; what it refuses is refused under the name of the one that was called.
 template <class F> void under_own_name(const Frame& f, std::string_view other, F&& run) {
   try {
     run();
   } catch (const Error& e) {
     if (e.op() != other) throw;
-    throw e.by(f.op->base->name);
+    const auto& params = f.op->base->schema.params;
+    const bool has = std::ranges::find(params, e.argument(), &Param::name) != params.end();
+    throw e.by(f.op->base->name, has ? e.argument() : "");
   }
 }
 

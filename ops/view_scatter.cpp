@@ -98,7 +98,7 @@ void define_slice_scatter() {
                           "int step=1) -> Tensor",
                 .shape = ShapeClass::AlongDim,
                 .infer = infer_scatter,
-                .kernel = kernel(kernels::copy),
+                .kernel = kernel("copy"),
                 .launch = launch_scatter,
                 .jvp = {wrt("x", saves("src.sizes", "dim", "start", "end", "step"),
                             [](Tensor t, Ints src, Int dim, MaybeInt start, MaybeInt end, Int step) {
@@ -129,7 +129,7 @@ void define_view_scatter() {
       {.schema = "select_scatter(Tensor x, Tensor src, Dim dim, int index) -> Tensor",
        .shape = ShapeClass::AlongDim,
        .infer = infer_scatter,
-       .kernel = kernel(kernels::copy),
+       .kernel = kernel("copy"),
        .launch = launch_scatter,
        .jvp = {wrt("x", saves("src.sizes", "dim", "index"),
                    [](Tensor t, Ints src, Int dim, Int index) {
@@ -154,7 +154,7 @@ void define_view_scatter() {
       {.schema = "diagonal_scatter(Tensor x, Tensor src, int offset=0, Dim dim1=0, Dim dim2=1) -> Tensor",
        .shape = ShapeClass::AlongDim,
        .infer = infer_scatter,
-       .kernel = kernel(kernels::copy),
+       .kernel = kernel("copy"),
        .launch = launch_scatter,
        .jvp = {wrt("x", saves("src.sizes", "offset", "dim1", "dim2"),
                    [](Tensor t, Ints src, Int offset, Int dim1, Int dim2) {

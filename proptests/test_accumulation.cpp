@@ -12,10 +12,10 @@ Tensor f32(std::initializer_list<double> v) { return tensor_of({int64_t(v.size()
 /// Each on the CPU and on the reference column: (operator, argument dtype) -> values.
 void expect_both(const Tensor& x, const std::function<Tensor(const Tensor&)>& f, DType dtype,
                  const std::vector<double>& wanted) {
-  for (const char* device : {"cpu", "reference"}) {
-    const Tensor y = to_device(f(to_device(x, device)), "cpu");
-    EXPECT_EQ(y.dtype(), dtype) << device;
-    EXPECT_EQ(y.to_vector(), wanted) << device;
+  for (const Device device : {Device::CPU, Device::Reference}) {
+    const Tensor y = to_device(f(to_device(x, device)), Device::CPU);
+    EXPECT_EQ(y.dtype(), dtype) << name(device);
+    EXPECT_EQ(y.to_vector(), wanted) << name(device);
   }
 }
 

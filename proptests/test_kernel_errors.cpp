@@ -14,7 +14,7 @@ struct Raises {
   std::function<void()> call;
 };
 
-std::vector<Raises> on(const char* device) {
+std::vector<Raises> on(Device device) {
   const auto there = [device](const Tensor& t) { return to_device(t, device); };
   const Tensor x = there(tensor_of({2}, {1, 2}, DType::F64));
   const Tensor far = there(tensor_of({1}, {5}, DType::I64)), one = there(ones({1}, DType::F64));
@@ -32,7 +32,7 @@ std::vector<Raises> on(const char* device) {
   };
 }
 
-void expect_raises(const Raises& r, const char* where) {
+void expect_raises(const Raises& r, std::string_view where) {
   try {
     r.call();
     ADD_FAILURE() << where << ": accepted what should raise " << r.begins;
@@ -42,8 +42,8 @@ void expect_raises(const Raises& r, const char* where) {
 }
 
 TEST(KernelErrors, NameTheOperator) {
-  for (const char* device : {"cpu", "reference"})
-    for (const Raises& r : on(device)) expect_raises(r, device);
+  for (const Device device : {Device::CPU, Device::Reference})
+    for (const Raises& r : on(device)) expect_raises(r, name(device));
 }
 
 /// Every operator with its tensors in dtypes it may not take: whoever refuses, shape function or kernel,

@@ -166,12 +166,12 @@ TEST(HalfTypes, EveryPathRoundsOnce) {
     const double above = just_above_tie[k], want = k ? 1 + 0x1p-7 : 1 + 0x1p-10;
     for (const int64_t n : {1, 3, 40}) {  // short runs, vectors
       const std::vector<double> wanted(size_t(n), want);
-      for (const char* device : {"cpu", "reference"}) {
-        const auto values = [](const Tensor& t) { return to_device(t, "cpu").to_vector(); };
+      for (const Device device : {Device::CPU, Device::Reference}) {
+        const auto values = [](const Tensor& t) { return to_device(t, Device::CPU).to_vector(); };
         const Tensor x = to_device(full({n}, above, DType::F64), device), one = ones_like(x, narrow);
-        EXPECT_EQ(values(to(x, narrow)), wanted) << narrow << " on " << device;
-        EXPECT_EQ(values(copy(one, x)), wanted) << narrow << " on " << device;
-        EXPECT_EQ(values(full_like(one, above)), wanted) << narrow << " on " << device;
+        EXPECT_EQ(values(to(x, narrow)), wanted) << narrow << " on " << name(device);
+        EXPECT_EQ(values(copy(one, x)), wanted) << narrow << " on " << name(device);
+        EXPECT_EQ(values(full_like(one, above)), wanted) << narrow << " on " << name(device);
       }
       const Tensor x = full({n}, above, DType::F64), y = full({1, n}, above, DType::F64);
       EXPECT_EQ(sum(y, {{0}}, false, narrow).to_vector(), wanted);

@@ -12,8 +12,8 @@ double wave(uint64_t i) { return std::sin(double(i) * 1.618033988749895 + 0.3); 
 /// |got - want| in units of 2^-53 |want|, less what the argument y log x of the exponential explains: its
 /// size times the roundoff of the 80 bits it is computed in.
 double excess(c128 a, c128 b, c128 got, const Tensor& want) {
-  const double re = real(to_device(want, "cpu")).item<double>(),
-               im = imag(to_device(want, "cpu")).item<double>();
+  const double re = real(to_device(want, Device::CPU)).item<double>(),
+               im = imag(to_device(want, Device::CPU)).item<double>();
   const double size = std::hypot(re, im), off = std::hypot(got.real() - re, got.imag() - im);
   return off / size * 0x1p53 - std::abs(b * std::log(a)) * 0x1p-9;
 }
@@ -33,7 +33,7 @@ TEST(Pow, ComplexExponentsOfAllSizesAreRight) {
       }
       const Tensor x = full({1}, base, DType::C128), y = full({1}, b, DType::C128);
       const c128 got = pow(x, y).item<c128>();
-      const auto widened = [](const Tensor& t) { return to(to_device(t, "reference"), DType::C256); };
+      const auto widened = [](const Tensor& t) { return to(to_device(t, Device::Reference), DType::C256); };
       const Tensor want = to(pow(widened(x), widened(y)), DType::C128);
       if (!std::isfinite(got.real()) || std::abs(got) < 1e-290) continue;
       ++compared;

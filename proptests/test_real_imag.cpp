@@ -37,7 +37,7 @@ TEST(RealAndImag, ShareMemory) {
     EXPECT_EQ(disagrees(part, want, Agreement::Bitwise), "");
     EXPECT_TRUE(real(kept).is_same(kept));
   }
-  const Tensor wide = to_device(complex_numbers({2}, 1, DType::F64), "reference");
+  const Tensor wide = to_device(complex_numbers({2}, 1, DType::F64), Device::Reference);
   EXPECT_TRUE(imag(wide).shares_storage(wide));
 }
 

@@ -113,10 +113,10 @@ TEST_F(Rows, RulesAreReadAsTheyAreKept) {
             "schema: row_one: the rule for \"x\" saves \"x.sizes\", which is int[]; expected DType as the "
             "formula takes "
             "it");
-  EXPECT_EQ(refused_jvp(kOne, {saving("x.meta")}),
-            "schema: row_one: a rule saves \"x.meta\"; expected .meta of lists of tensors, .sizes and "
-            ".dtype of "
-            "tensors");
+  EXPECT_EQ(
+      refused_jvp(kOne, {saving("x.meta")}),
+      "schema: row_one: a rule saves \"x.meta\"; expected .meta of lists of tensors, .sizes, .dtype and "
+      ".device of tensors");
   EXPECT_EQ(refused_jvp(kOne, {wrt("n", [](Tensor t) { return t; })}),
             "schema: row_one: jvp has a rule for \"n\", which is int n=0; expected a tensor");
   EXPECT_EQ(refused_jvp(kOne, {saving("x"), saving("x")}),

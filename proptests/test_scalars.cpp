@@ -35,13 +35,13 @@ TEST(Scalars, EveryU64IsRead) {
 
 TEST(Scalars, EveryU64IsWritten) {
   for (const uint64_t v : kValues)
-    for (const char* device : {"cpu", "reference"}) {
+    for (const Device device : {Device::CPU, Device::Reference}) {
       const Tensor like = to_device(ones({2}, DType::U64), device);
-      EXPECT_EQ(to_device(full_like(like, v), "cpu").data<uint64_t>()[1], v);
-      EXPECT_EQ(to_device(like.clone().fill_(v), "cpu").data<uint64_t>()[1], v);
-      EXPECT_EQ(to_device(full_like(like, v, DType::F64), "cpu").data<double>()[1], double(v));
-      EXPECT_EQ(to_device(like * Scalar(v), "cpu").data<uint64_t>()[1], v);
-      EXPECT_EQ(to_device(add(like, like, v), "cpu").data<uint64_t>()[1], v + 1);
+      EXPECT_EQ(to_device(full_like(like, v), Device::CPU).data<uint64_t>()[1], v);
+      EXPECT_EQ(to_device(like.clone().fill_(v), Device::CPU).data<uint64_t>()[1], v);
+      EXPECT_EQ(to_device(full_like(like, v, DType::F64), Device::CPU).data<double>()[1], double(v));
+      EXPECT_EQ(to_device(like * Scalar(v), Device::CPU).data<uint64_t>()[1], v);
+      EXPECT_EQ(to_device(add(like, like, v), Device::CPU).data<uint64_t>()[1], v + 1);
     }
   EXPECT_EQ(full({1}, kHighest).dtype(), DType::U64);
   EXPECT_EQ(full({1}, 7u).dtype(), DType::I64);

@@ -85,7 +85,7 @@ TEST(Witnesses, DefinitionsCallNothing) {
       const Law& law = *find_law("equals_where_exact");
       const Case c(*op, choices_of(1, law, *op, i), law.options);
       Values args = c.args;
-      for (const Case::Slot& s : c.tensors()) entry(args, s) = to_device(c.at(s), "reference");
+      for (const Case::Slot& s : c.tensors()) entry(args, s) = to_device(c.at(s), Device::Reference);
       Calls calls;
       const ScopedObserver scope(&calls);
       ops::call_definition(*op, args);

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "lamella/verify/apart.h"
@@ -90,6 +92,26 @@ std::string said_apart(const std::function<std::string()>& f, double seconds) {
   };
   const verify::Verdict v = verify::check_apart(check, seconds);
   return v.kind == verify::Verdict::Fail ? v.message : "";
+}
+
+int status_of_program(std::vector<std::string> words, const std::filesystem::path& output, size_t room) {
+  std::vector<char*> argv;
+  for (std::string& w : words) argv.push_back(w.data());
+  argv.push_back(nullptr);
+  const pid_t pid = ::fork();
+  LAMELLA_CHECK(pid >= 0, Usage, "no process");
+  if (pid == 0) {
+    const int fd = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    const int nowhere = ::open("/dev/null", O_RDWR);
+    const rlimit limit{rlim_t(room), rlim_t(room)};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    ::dup2(nowhere, STDIN_FILENO), ::dup2(fd, STDOUT_FILENO), ::dup2(nowhere, STDERR_FILENO);
+    ::execv("/proc/self/exe", argv.data());
+    ::_exit(127);
+  }
+  int status = 0;
+  ::waitpid(pid, &status, 0);
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
 std::string raised_by(const std::function<void()>& f) {

@@ -63,6 +63,9 @@ class Caught {
 /// ended if it did so by itself.
 std::string said_apart(const std::function<std::string()>& f, double seconds);
 
+/// This program's exit status when its standard output goes to a file and takes no more than so many bytes.
+int status_of_program(std::vector<std::string> words, const std::filesystem::path& output, size_t room);
+
 /// "" when it returns; else "usage: text" of what it raised.
 std::string raised_by(const std::function<void()>& f);
 

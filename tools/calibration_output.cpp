@@ -99,27 +99,6 @@ std::string slow_pipes_get_all() {
   return "";
 }
 
-/// This program's exit status when its standard output takes no more than so many bytes.
-int status_of_program(std::vector<std::string> words, const fs::path& output, rlim_t room) {
-  std::vector<char*> argv;
-  for (std::string& w : words) argv.push_back(w.data());
-  argv.push_back(nullptr);
-  const pid_t pid = ::fork();
-  LAMELLA_CHECK(pid >= 0, Usage, "no process");
-  if (pid == 0) {
-    const int fd = ::open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-    const int nowhere = ::open("/dev/null", O_RDWR);
-    const rlimit limit{room, room};
-    ::setrlimit(RLIMIT_FSIZE, &limit);
-    ::dup2(nowhere, STDIN_FILENO), ::dup2(fd, STDOUT_FILENO), ::dup2(nowhere, STDERR_FILENO);
-    ::execv("/proc/self/exe", argv.data());
-    ::_exit(127);
-  }
-  int status = 0;
-  ::waitpid(pid, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
 std::string lost_output_is_an_error() {
   const Folder scratch;
   struct Run {

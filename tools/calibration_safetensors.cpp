@@ -2,6 +2,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "lamella/core/limits.h"
 #include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
 
@@ -113,6 +114,31 @@ std::string files_must_fit_their_tensors() {
   }
   return "";
 }
+/// About the limit, complex ones too, whose last dim is no dim of theirs.
+std::string ranks_have_a_limit() {
+  Dice dice(9);
+  for (int round = 0; round < 40; ++round) {
+    const bool complex = dice.one_in(2);
+    const size_t rank = size_t(kMaxDims) - 3 + dice.below(7);
+    std::vector<int64_t> sizes(rank, 1);
+    if (complex) sizes.push_back(2);
+    const std::string name = complex ? "t#complex" : "t";
+    const uint64_t bytes = complex ? 8 : 4;
+    const json entry = {{"dtype", "F32"}, {"shape", sizes}, {"data_offsets", {0, bytes}}};
+    int read = -1;
+    const std::string raised = raised_by([&] {
+      read = SafetensorsReader(file_of({{name, entry}}, bytes)).tensor(name).rank();
+    });
+    const bool fits = rank <= size_t(kMaxDims);
+    if (fits && read != int(rank)) return format("rank {} is read as {}: {}", rank, read, raised);
+    if (fits != raised.empty()) return format("rank {} is accepted", rank);
+    for (const std::string& part :
+         {"\"" + name + "\"", format("rank {},", rank), format("at most {}", kMaxDims)})
+      if (!fits && raised.find(part) == raised.npos)
+        return format("{}: the error does not say {}", raised, part);
+  }
+  return "";
+}
 }  // namespace
 
 Calibrations calibrations_of_safetensors() {
@@ -124,6 +150,11 @@ Calibrations calibrations_of_safetensors() {
       {"files_must_fit_their_tensors",
        "A tensor is read exactly when its range lies in the file and holds what its shape and dtype need.",
        guarded<files_must_fit_their_tensors>},
+      {"ranks_have_a_limit",
+       "A tensor of any rank up to a file's limit is read with that rank; beyond it the error names "
+       "tensor, "
+       "rank and limit.",
+       guarded<ranks_have_a_limit>},
   };
 }
 

@@ -9,7 +9,8 @@ void add_program_calibrations() {
          {calibrations_of_files, calibrations_of_output, calibrations_of_command_line,
           calibrations_of_archives, calibrations_of_safetensors, calibrations_of_markup,
           calibrations_of_reports, calibrations_of_sorting, calibrations_of_merging, calibrations_of_corpora,
-          calibrations_of_inline_texts, calibrations_of_references, calibrations_of_expressions})
+          calibrations_of_inline_texts, calibrations_of_references, calibrations_of_expressions,
+          calibrations_of_plugins})
       verify::add_calibrations(topic());
     return true;
   }();

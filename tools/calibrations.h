@@ -23,5 +23,6 @@ Calibrations calibrations_of_corpora();
 Calibrations calibrations_of_inline_texts();
 Calibrations calibrations_of_references();
 Calibrations calibrations_of_expressions();
+Calibrations calibrations_of_plugins();
 
 }  // namespace lamella::tools

@@ -12,6 +12,7 @@ import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_bodies  # noqa: E402
 import check_sizes  # noqa: E402
 
 MAX_LINES, MAX_MEDIAN, MAX_COLUMNS = 500, 150, 110
@@ -31,7 +32,7 @@ MAY_INCLUDE = {
 }
 SEES_KERNELS = {"bench", "tools", "docs"}  # leaves that measure or name kernels
 # The oracle is worth what it does not share (docs/oracle.md): inside kernels, neither sees the other.
-APART = {"kernels/reference": "kernels/cpu", "kernels/cpu": "kernels/reference"}
+APART = {"kernels/reference": ("kernels/cpu", "kernels/bodies"), "kernels/cpu": ("kernels/reference",)}
 # Of core the oracle's kernels use the types alone, not the plan that orders the fast kernels' loops.
 NOT_FOR_THE_ORACLE = {"lamella/core/plan.h"}
 
@@ -116,7 +117,7 @@ def check_includes(root, path, lines):
             yield number, f"'..' in the include of {name}: it walks around the rooms' include roots"
         folder = os.path.dirname(path)
         found_in = os.path.dirname(name.removeprefix("lamella/") if "/" in name else path)
-        if APART.get(folder) == found_in:
+        if found_in in APART.get(folder, ()):
             yield number, f"{folder} may not include from {found_in} ({name}): one is the other's oracle"
         if folder == "kernels/reference" and name in NOT_FOR_THE_ORACLE:
             yield number, f"{folder} may not include {name}: the kernels it checks are built on it"
@@ -197,6 +198,8 @@ def violations(root):
             found += check_first_line(path, lines)
         if path.endswith(CPP):
             found += check_includes(root, path, lines)
+        if path.startswith("kernels/bodies/"):
+            found += check_bodies.said_in_body(lines)
         if path.endswith((".h", ".cpp", ".cu")):
             found += check_listed(root, path, folder_lists)
         for number, text in found:

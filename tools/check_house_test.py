@@ -24,6 +24,7 @@ CLEAN = {
     "ops/CMakeLists.txt": "# ops\nset(PRIVATE_HEADERS\n  hidden.h\n)\nset(SOURCES\n  good.cpp\n)\n",
     "ops/good.cpp": GOOD_FAMILY,
     "kernels/CMakeLists.txt": "# kernels\nset(SOURCES\n  cpu/good.cpp\n  reference/good.cpp\n)\n",
+    "kernels/bodies/good.h": "// A body.\nstruct F { T of(T x) { return x * x; } };\n",
     "kernels/cpu/good.cpp": "// Fast.\n" + PLAN + '#include "lamella/kernels/cpu/tile.h"\n',
     "kernels/reference/good.cpp": "// Plain.\n" + KERNELS + '#include "lamella/kernels/reference/arith.h"\n',
     "docs/glossary.md": "| say | meaning | not |\n| **dim** | a dimension | axis, axes |\n",
@@ -66,6 +67,13 @@ PLANTED = {
     "a size that nobody declares": ("ops/good.cpp", "if (n > 1024) return far(x);\n", "does not list"),
     "such a size on the left": ("ops/good.cpp", "if (48 <= x.numel()) return far(x);\n", "does not list"),
     "such a size in a loop": ("ops/good.cpp", "for (; i + 16 <= n; i += 16) {\n", "'i + 16 <= n'"),
+    "a pointer in a body": ("kernels/bodies/good.h", "void f(float* out);\n", "bodies are one text"),
+    "a builtin in a body": ("kernels/bodies/good.h", "return __builtin_expf(x);\n", "bodies are one text"),
+    "an oracle on the bodies": (
+        "kernels/reference/good.cpp",
+        '#include "lamella/kernels/bodies/good.h"\n',
+        "one is the other's oracle",
+    ),
     "such a size behind a name": (
         "kernels/cpu/good.cpp",
         "constexpr size_t kFew = 8;\nbool few(const Tensors& ts) { return ts.size() <= kFew; }\n",

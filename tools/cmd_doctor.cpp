@@ -1,5 +1,6 @@
 // `lamella doctor`: what this build has, and what was left out.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <thread>
 
@@ -14,6 +15,20 @@ namespace {
 void part(const char* name, bool present, const char* have, const char* lack) {
   std::printf("  %-12s %s\n", name, present ? have : lack);
 }
+/// What threads find that ask one after the other while the first of them registers the operators: all of
+/// them, or how many fewer. The first questions of this process.
+size_t missing_at_first() {
+  std::vector<size_t> found(6);
+  std::vector<std::thread> threads;
+  for (size_t k = 0; k < found.size(); ++k)
+    threads.emplace_back([k, &found] {
+      std::this_thread::sleep_for(std::chrono::microseconds(150 * k));
+      found[k] = lamella::OpTable::current().rows().size();
+    });
+  for (std::thread& t : threads) t.join();
+  return lamella::OpTable::current().rows().size() - *std::ranges::min_element(found);
+}
+
 /// One line a backend; those of plug-ins say whose they are, and for how many operators.
 void show_columns() {
   using namespace lamella;
@@ -37,6 +52,11 @@ int main_doctor(int argc, char** argv) {
   std::vector<std::string> plugins;
   app.add_option("--load", plugins, "shared library that defines operators, cells or columns");
   app.read(argc, argv);
+  if (const size_t missing = missing_at_first()) {
+    std::printf("lamella: a thread that asked while another one registered operators missed %zu of them\n",
+                missing);
+    return 1;
+  }
   for (const std::string& file : plugins) lamella::tools::load_plugin(file);
   size_t functional = 0, rows = 0;
   for (const lamella::Op* op : lamella::OpTable::current().rows()) {

@@ -1,9 +1,11 @@
 // `lamella ops`: the operator table, for people and as JSON.
+#include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/draw.h"
+#include "lamella/dispatch/types.h"
 
 #include "command_line.h"
 #include "commands.h"
@@ -58,22 +60,80 @@ nlohmann::ordered_json cells(const Op& op) {
                      {"chosen", k == c.chosen}});
   return out;
 }
+
+/// Keys that have a column: devices that the library or a plug-in has taken, and types.
+std::vector<int> columns() {
+  std::vector<int> keys;
+  for (const lamella::ClaimedKey& c : lamella::claimed_keys()) keys.push_back(int(c.device));
+  for (int key = lamella::kFirstTypeKey; key < lamella::kAutogradKey; ++key)
+    if (lamella::tensor_type(key)) keys.push_back(key);
+  return keys;
+}
+
+/// What serves an operator that has nothing of its own in a column; empty: it has, or is composed of others.
+std::string_view hole(const Op& op, int key) {
+  if (op.served[key] == lamella::Served::Hole) return "nothing";
+  if (op.served[key] != lamella::Served::Fallback) return "";
+  const lamella::TensorType* const type = lamella::tensor_type(key);
+  if (!type) return "its key's fallback";
+  return !type->handle ? "to_strided" : type->to_strided ? "the type, or to_strided" : "the type";
+}
+
+struct Hole {
+  std::string op, column;
+  std::string_view served;
+};
+std::vector<Hole> holes(const std::vector<const Op*>& ops) {
+  std::vector<Hole> out;
+  for (const int key : columns())
+    for (const Op* op : ops)
+      if (const std::string_view by = hole(*op, key); !by.empty())
+        out.push_back({op->name, lamella::key_name(key), by});
+  return out;
+}
+
+/// --holes: pairs without a kernel, one a line, and how many there are in each column.
+void print_holes(const std::vector<const Op*>& ops, const std::string& json_path) {
+  const std::vector<Hole> found = holes(ops);
+  if (!json_path.empty()) {
+    nlohmann::ordered_json list = nlohmann::ordered_json::array();
+    for (const Hole& h : found)
+      list.push_back({{"operator", h.op}, {"column", h.column}, {"served_by", h.served}});
+    return lamella::tools::write_output(json_path, list.dump(1) + "\n");
+  }
+  for (const Hole& h : found)
+    std::printf("%-24s %-12s %s\n", h.op.c_str(), h.column.c_str(), std::string(h.served).c_str());
+  for (const int key : columns()) {
+    const std::string name = lamella::key_name(key);
+    std::printf("%s: %td of %zu operators without a kernel\n", name.c_str(),
+                std::ranges::count(found, name, &Hole::column), ops.size());
+  }
+}
 }  // namespace
 
 int main_ops(int argc, char** argv) {
   lamella::tools::CommandLine app("Lists the operators of the table", "lamella ops");
   std::string json_path;
-  bool schemas = false, all = false;
+  bool schemas = false, all = false, only_holes = false;
   std::vector<std::string> plugins;
   app.add_option("--json", json_path, "write the list as JSON to FILE (- for standard output)");
   app.add_flag("--schemas", schemas, "print the schemas of functional operators alone");
   app.add_flag("--all", all, "list in-place and out= forms too");
+  app.add_flag("--holes", only_holes,
+               "print each (operator, column) without a kernel, and what serves it: of devices, and of types "
+               "that plug-ins add; composites are made of others");
   app.add_option("--load", plugins, "shared library that defines operators, cells or columns");
   app.read(argc, argv);
   for (const std::string& file : plugins) lamella::tools::load_plugin(file);
+  std::vector<const Op*> ops;
+  for (const Op* op : lamella::OpTable::current().rows())
+    if (!op->has(lamella::kTestOnly) && (op->form == lamella::OpForm::Functional || all)) ops.push_back(op);
+  if (only_holes) {
+    print_holes(ops, json_path);
+    return 0;
+  }
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
-  for (const Op* op : lamella::OpTable::current().rows()) {
-    if (op->has(lamella::kTestOnly) || (op->form != lamella::OpForm::Functional && !all)) continue;
+  for (const Op* op : ops) {
     if (schemas) {
       std::cout << str(op->schema) << '\n';
       continue;

@@ -21,6 +21,7 @@ CPP = {
     "Scalar": "const Scalar&",
     "DType": "DType",
     "str": "const std::string&",
+    "Device": "Device",
     "Tensor[]": "TensorArg",
     "int[]": "IntArg",
     "Dim[]": "IntArg",
@@ -124,7 +125,10 @@ def body(s):
     lines = ['  static constinit const OpHandle handle("%s");' % s["name"]]
     args = "  const void* const args[] = {%s};" % (", ".join(pointer(p) for p in s["params"]) or "nullptr")
     lines.append(args)
-    if r == "Tensor":
+    kinds = [p["kind"] for p in s["params"]]
+    if r == "Tensor" and "Device" in kinds and "Tensor" not in kinds:
+        lines.append("  return make_one(handle, args, %s);" % s["params"][kinds.index("Device")]["name"])
+    elif r == "Tensor":
         lines.append("  return call_one(handle, args, %s);" % keys(s))
     elif r == "Tensors":
         lines += [

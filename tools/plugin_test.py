@@ -5,6 +5,7 @@ usage: plugin_test.py PROGRAM FOLDER_OF_PLUGINS
 """
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,8 @@ import tempfile
 import unittest
 
 PROGRAM, PLUGINS = "", ""
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+PUBLIC, EXAMPLES = os.path.join(ROOT, "include"), os.path.join(ROOT, "examples")
 
 STAMP = """
 struct Stamp { unsigned long magic = 0x6c616d656c6c61; unsigned abi = %d; unsigned sizes[8] = {}; };
@@ -27,6 +30,13 @@ LAMELLA_PLUGIN() {
   OpTable::set("tanh", int(Device::User0), {"mine tanh", mine});
 }
 """
+RULES = """
+#include "lamella/plugin.h"
+using namespace lamella;
+LAMELLA_PLUGIN() {
+  OpTable::set_rules("mul", 14, linear_in({"a", "b"}), {wrt("a", [](Tensor dy) { return dy; })});
+}
+"""
 RAISES = '#include "lamella/dispatch/plugin.h"\nLAMELLA_PLUGIN() { throw 42; }\n'
 
 
@@ -35,7 +45,9 @@ def run(*arguments):
 
 
 def headers():
-    return [f"-I{os.path.join(os.path.dirname(PLUGINS), 'include', room)}" for room in ("core", "dispatch")]
+    rooms = ("core", "dispatch", "ops", "transforms", "verify")
+    built = os.path.join(os.path.dirname(PLUGINS), "include")
+    return [f"-I{PUBLIC}", *(f"-I{os.path.join(built, room)}" for room in rooms)]
 
 
 class Plugins(unittest.TestCase):
@@ -44,12 +56,12 @@ class Plugins(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.addClassCleanup(cls.folder.cleanup)
 
-    def compiled(self, name, text, *options):
+    def compiled(self, name, text, *options, compiler=None):
         path = os.path.join(self.folder.name, name)
         with open(path + ".cpp", "w", encoding="utf-8") as stream:
             stream.write(text)
-        compiler = [os.environ.get("CXX", "c++"), "-std=c++20", "-fPIC", "-shared", *options]
-        subprocess.run([*compiler, path + ".cpp", "-o", path + ".so"], check=True, timeout=120)
+        line = [*(compiler or [os.environ.get("CXX", "c++")]), "-std=c++20", "-fPIC", "-shared", *options]
+        subprocess.run([*line, path + ".cpp", "-o", path + ".so"], check=True, timeout=120)
         return path + ".so"
 
     def refused(self, words, *plugins):
@@ -69,7 +81,9 @@ class Plugins(unittest.TestCase):
         self.refused(["was made for ABI 7 of lamella, expected "], old)
 
     def test_of_other_headers(self):
-        text = STAMP % 1 + ENTRY % "throw 1;"
+        with open(os.path.join(ROOT, "dispatch", "plugin.h"), encoding="utf-8") as stream:
+            abi = int(re.search(r"kAbi = (\d+);", stream.read()).group(1))
+        text = STAMP % abi + ENTRY % "throw 1;"
         self.refused(["compiled from other headers or by another compiler", "compile it again"],
                      self.compiled("odd", text))
 
@@ -81,6 +95,19 @@ class Plugins(unittest.TestCase):
                                     ("number", "throw 3", "something that is no std::exception")]:
             initialiser = text.replace("if (%s);", raised + ";")
             self.refused(["a static initialiser of", words], self.compiled(name, initialiser))
+
+    def test_a_device_outside_the_tree(self):
+        """One line of the compiler; what is no test, blank or comment has 150 lines at most."""
+        with open(os.path.join(EXAMPLES, "my_device.cpp"), encoding="utf-8") as stream:
+            text = stream.read()
+        before, _, tests = text.partition("// Tests:")
+        own = before + tests[tests.index("LAMELLA_PLUGIN") :]
+        lines = [line for line in map(str.strip, own.splitlines()) if line and not line.startswith("//")]
+        self.assertLessEqual(len(lines), 150)
+        device = self.compiled("device", text, *headers())
+        for law in ("device_as_cpu", "host_dies"):
+            done = run("verify", "--load", device, "--law", law, "--seed", "1", "--time", "2")
+            self.assertEqual(done.returncode, 0, done.stdout)
 
     def test_two_that_claim_one(self):
         ours = os.path.join(PLUGINS, "my_operator.so")
@@ -97,6 +124,50 @@ class Plugins(unittest.TestCase):
         self.assertEqual(listed["sin"]["cells"], [])
         loaded = {op["name"]: op for op in json.loads(run("ops", "--json", "-", "--load", ours).stdout)}
         self.assertEqual(loaded["half_square"]["origin"], ours)
+
+    def test_two_that_claim_one_cell_type_or_rule(self):
+        for name, words in [("my_backend_override", ["layer_norm", "cpu", "fused"]),
+                            ("my_type", ['"quantity"'])]:
+            ours = os.path.join(PLUGINS, name + ".so")
+            theirs = shutil.copy(ours, os.path.join(self.folder.name, name + "_2.so"))
+            self.refused([*words, ours, theirs, "expected"], ours, theirs)
+        ours = self.compiled("rules", RULES, *headers())
+        theirs = shutil.copy(ours, os.path.join(self.folder.name, "rules_2.so"))
+        self.refused(["mul", "its rules for key14", ours, theirs, "expected one of them"], ours, theirs)
+
+    def test_holes(self):
+        column = self.compiled("holes", COLUMN, *headers())
+        layout = os.path.join(PLUGINS, "my_layout.so")
+        for plugin, there, absent in [
+                (column, {("add", "user0", "nothing")}, {("tanh", "user0"), ("layer_norm", "user0")}),
+                (layout, {("exp", "coo", "to_strided")}, {("mm", "coo"), ("matmul", "coo"), ("exp", "cpu")})]:
+            text = run("ops", "--holes", "--load", plugin).stdout.splitlines()
+            rows = json.loads(run("ops", "--holes", "--json", "-", "--load", plugin).stdout)
+            found = [(row["operator"], row["column"], row["served_by"]) for row in rows]
+            self.assertLessEqual(there, set(found))
+            self.assertFalse({row[:2] for row in found} & absent)
+            shown = [tuple(line.split(maxsplit=2)) for line in text if " without a kernel" not in line]
+            self.assertEqual(shown, found)
+            names = [op["name"] for op in json.loads(run("ops", "--json", "-", "--load", plugin).stdout)]
+            for line in text[len(shown):]:
+                key, count = line.split(": ")
+                n = sum(row[1] == key for row in found)
+                self.assertEqual(count, f"{n} of {len(names)} operators without a kernel")
+            self.assertEqual([row for row in found if row[1] == "cpu"], [])
+        self.assertIn("--holes", run("ops", "--help").stdout)
+
+    def test_one_line_builds_it(self):
+        """Outside the tree, by one line of either compiler; what it registers is there."""
+        for name in ("g++", "clang++"):
+            if not shutil.which(name):
+                continue
+            for example in ("my_type", "my_layout", "my_backend_override"):
+                with open(os.path.join(EXAMPLES, example + ".cpp"), encoding="utf-8") as stream:
+                    text = stream.read()
+                built = self.compiled(example, text, *headers(), compiler=[name])
+                done = run("ops", "--json", "-", "--load", built)
+                if "another compiler" not in done.stderr:  # the program's own: sizes and ABI are compared
+                    self.assertEqual(done.returncode, 0, done.stderr)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "lamella/core/limits.h"
 #include "lamella/ops/functions.h"
 
 namespace lamella::tools {
@@ -13,7 +14,6 @@ static_assert(std::endian::native == std::endian::little, "tensor bytes are copi
 namespace {
 using nlohmann::json;
 constexpr std::string_view kComplexEnding = "#complex";
-constexpr size_t kMaxRank = 255;  // what a tensor can hold
 
 struct FileDType {
   std::string_view name;
@@ -90,8 +90,6 @@ SafetensorsReader::SafetensorsReader(std::string bytes) : bytes_(std::move(bytes
       if (size > uint64_t(INT64_MAX)) malformed("tensor \"{}\" has a size of {}", name, size);
       sizes.push_back(int64_t(size));
     }
-    if (sizes.size() > kMaxRank)
-      malformed("tensor \"{}\" has {} dims, expected at most {}", name, sizes.size(), kMaxRank);
     const json& range = member(entry, "data_offsets", json::value_t::array, name);
     if (range.size() != 2) malformed("tensor \"{}\" has {} offsets, expected 2", name, range.size());
     add_entry(name, member(entry, "dtype", json::value_t::string, name).get<std::string>(), std::move(sizes),
@@ -114,6 +112,8 @@ void SafetensorsReader::add_entry(std::string name, const std::string& dtype_nam
     dtype = to_complex(dtype);
     sizes.pop_back();
   }
+  if (sizes.size() > kMaxFileDims)
+    malformed("tensor \"{}\" has rank {}, expected at most {}", name, sizes.size(), kMaxFileDims);
   entries_[std::move(name)] = {dtype, std::move(sizes), data_ + size_t(begin), size_t(expected)};
 }
 
@@ -127,6 +127,8 @@ Tensor SafetensorsReader::tensor(const std::string& name) const {
   const auto at = entries_.find(name);
   if (at == entries_.end()) malformed("there is no tensor \"{}\"", name);
   const Entry& e = at->second;
+  if (e.sizes.size() > kMaxDims)
+    malformed("tensor \"{}\" has rank {}, expected at most {}", name, e.sizes.size(), kMaxDims);
   const char* source = bytes_.data() + e.begin;
   if (e.dtype == DType::Bool)
     for (size_t i = 0; i < e.bytes; ++i)

@@ -41,7 +41,7 @@ class ZstdStream {
   size_t read(char* out, size_t size) {
     ZSTD_outBuffer target{out, size, 0};
     while (target.pos < size) {
-      if (source_.pos == source_.size && !refill()) break;
+      if (source_.pos == source_.size) refill();
       const size_t before = target.pos, taken = source_.pos;
       const size_t code = ZSTD_decompressStream(stream_.get(), &target, &source_);
       LAMELLA_CHECK(!ZSTD_isError(code), Value, "zstd: {}", ZSTD_getErrorName(code));
@@ -51,13 +51,12 @@ class ZstdStream {
   }
 
  private:
-  bool refill() {
+  /// At the end nothing, which the decoder is given for as long as it holds something: of a frame that was
+  /// flushed and not ended up to a block.
+  void refill() {
     in_.read(compressed_.data(), std::streamsize(compressed_.size()));
     source_ = {compressed_.data(), size_t(in_.gcount()), 0};
-    if (source_.size) return true;
-    const bool first = !ended_;
-    ended_ = true;
-    return first;  // once more without input: what the decoder still holds
+    ended_ = source_.size == 0;
   }
   struct Free {
     void operator()(ZSTD_DStream* s) const { ZSTD_freeDStream(s); }

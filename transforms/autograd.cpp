@@ -134,9 +134,10 @@ void autograd_cell(Frame& f, int) {
 namespace {
 void make_leaf(Tensor& t) {
   LAMELLA_CHECK(!is_inference(t), Value,
-                "requires_grad: {} was made in inference mode; expected one that was not: clone it outside",
+                "requires_grad: x is {}, made in inference mode; expected one that was not: clone it outside",
                 t);
-  LAMELLA_CHECK(is_inexact(t.dtype()), DType, "requires_grad: got {}, expected floating point or complex", t);
+  LAMELLA_CHECK(is_inexact(t.dtype()), DType, "requires_grad: x is {}, expected floating point or complex",
+                t);
   NodeRef node = NodeRef::adopt(Node::create(0, 0));
   state_of(*node);
   attach(t, {std::move(node), 0});
@@ -145,25 +146,26 @@ void make_leaf(Tensor& t) {
 }  // namespace
 
 Tensor requires_grad(const Tensor& x) {
-  LAMELLA_CHECK(x.defined(), Undefined, "requires_grad: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(x.defined(), Undefined, "requires_grad: x is an undefined tensor; expected a defined one");
   LAMELLA_CHECK(x.impl()->storage || x.impl()->layout, Level,
-                "requires_grad: {} is wrapped by a transform; expected a plain tensor", x);
+                "requires_grad: x is {}, wrapped by a transform; expected a plain tensor", x);
   Tensor leaf = make_alias(x);
   make_leaf(leaf);
   return leaf;
 }
 
 const Tensor& requires_grad_(const Tensor& x) {
-  LAMELLA_CHECK(x.defined(), Undefined, "requires_grad_: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(x.defined(), Undefined, "requires_grad_: x is an undefined tensor; expected a defined one");
   LAMELLA_CHECK(x.impl()->storage || x.impl()->layout, Level,
-                "requires_grad_: {} is wrapped by a transform; expected a plain tensor", x);
+                "requires_grad_: x is {}, wrapped by a transform; expected a plain tensor", x);
   if (const Meta* const meta = meta_of(x); meta && meta->leaf) return x;
-  LAMELLA_CHECK(
-      !history_of(x).node, Value,
-      "requires_grad_: {} carries derivatives of other tensors; expected a plain tensor: detach it first", x);
+  LAMELLA_CHECK(!history_of(x).node, Value,
+                "requires_grad_: x is {} and carries derivatives of other tensors; expected a plain tensor: "
+                "detach it first",
+                x);
   LAMELLA_CHECK(
       !x.impl()->wrap && !x.impl()->family(), Value,
-      "requires_grad_: {} is a view, or has views, that would not follow; expected a tensor without: "
+      "requires_grad_: x is {}, a view, or has views, that would not follow; expected a tensor without: "
       "call requires_grad before viewing",
       x);
   Tensor handle = x;
@@ -180,7 +182,7 @@ bool is_leaf(const Tensor& x) {
 
 uint32_t version_of(const Tensor& x) {
   LAMELLA_CHECK(x.defined() && x.impl()->storage, Level,
-                "version_of: the tensor has no memory of its own; expected a plain tensor");
+                "version_of: x has no memory of its own; expected a plain tensor");
   return x.impl()->storage->version.load(std::memory_order_relaxed);
 }
 

@@ -134,25 +134,26 @@ struct Roots {
 
   Roots(const Tensors& roots, const Tensors& cts, std::string_view what) {
     LAMELLA_CHECK(cts.empty() || cts.size() == roots.size(), Shape,
-                  "{}: got {} cotangents for {} roots; expected as many, or none", what, cts.size(),
-                  roots.size());
+                  "{}: got {} {} for {} roots; expected as many, or none", what, cts.size(),
+                  Argument{"cotangents"}, roots.size());
     for (size_t i = 0; i < roots.size(); ++i) add(roots[i], cts.empty() ? Tensor() : cts[i], what);
   }
 
  private:
   void add(const Tensor& root, Tensor ct, std::string_view what) {
-    LAMELLA_CHECK(root.defined(), Undefined, "{}: the root is an undefined tensor; expected a defined one",
-                  what);
+    LAMELLA_CHECK(root.defined(), Undefined, "{}: root is an undefined tensor; expected a defined one", what);
     from.push_back(history_of(root));
     LAMELLA_CHECK(from.back().node, NotDifferentiable,
-                  "{}: {} does not require grad; expected a result of something that does", what, root);
+                  "{}: root is {}, which does not require grad; expected a result of something that does",
+                  what, root);
     if (!ct.defined()) {
-      LAMELLA_CHECK(root.numel() == 1, Shape, "{}: got {}, expected one element, or a cotangent", what, root);
+      LAMELLA_CHECK(root.numel() == 1, Shape, "{}: root is {}, expected one element, or a cotangent", what,
+                    root);
       const Below below(kAutogradKey);
       ct = ones_like(root);
     }
-    LAMELLA_CHECK(ct.dtype() == root.dtype(), DType, "{}: the cotangent is {}, expected {}", what, ct, root);
-    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), root.sizes()), Shape, "{}: the cotangent is {}, expected {}",
+    LAMELLA_CHECK(ct.dtype() == root.dtype(), DType, "{}: cotangent is {}, expected {}", what, ct, root);
+    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), root.sizes()), Shape, "{}: cotangent is {}, expected {}",
                   what, ct, root);
     cotangents.push_back(std::move(ct));
   }
@@ -177,7 +178,8 @@ Place place_of(const Tensor& x, std::string_view what) {
     out = {&state_of(*from.node), from.output};
   const bool has = out.state && ((meta && meta->leaf) || out.state->retains(out.output));
   LAMELLA_CHECK(has, Usage,
-                "{}: {} has no gradient of its own; expected a leaf that requires grad, or a tensor given to "
+                "{}: x is {}, which has no gradient of its own; expected a leaf that requires grad, or a "
+                "tensor given to "
                 "retain_grad",
                 what, x);
   return out;
@@ -205,17 +207,17 @@ Tensors autograd::grad(const Tensors& outputs, const Tensors& inputs, const Tens
   for (const Tensor& x : inputs) {
     targets.push_back(history_of(x));
     LAMELLA_CHECK(targets.back().node, NotDifferentiable,
-                  "autograd::grad: input {} does not require grad; expected one that does", x);
+                  "autograd::grad: {} is {}, which does not require grad; expected one that does",
+                  Argument{"inputs"}, x);
   }
   Tensors found;
   Run run(options.create_graph, false);
   recording_if(options.create_graph, [&] {
     found = run_backward(from.from, from.cotangents, targets, &run);
     for (size_t i = 0; i < found.size(); ++i) {
-      LAMELLA_CHECK(
-          found[i].defined() || options.allow_unused, NotDifferentiable,
-          "autograd::grad: no output depends on input {}: {}; expected one that does, or allow_unused", i,
-          inputs[i]);
+      LAMELLA_CHECK(found[i].defined() || options.allow_unused, NotDifferentiable,
+                    "autograd::grad: no output depends on {}: {}; expected one that does, or allow_unused",
+                    Argument{"inputs", format("input {}", i)}, inputs[i]);
       if (found[i].defined() && !options.create_graph) found[i] = own_dense(found[i]);
     }
   });

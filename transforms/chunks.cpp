@@ -8,6 +8,11 @@
 
 namespace lamella {
 
+void refuse_dims(size_t dims, size_t tensors, std::string_view what) {
+  fail(ErrorCode::MappedSize, "vmap: got {} {} for {} tensors, expected 1 or {}", dims,
+       Argument{std::string(what)}, tensors, tensors);
+}
+
 void refuse_lanes(const VmapOptions& o, const Tensors& xs, size_t i, size_t first) {
   const int64_t n = xs[i].size(mapped_dim(o, xs, i));
   if (o.size >= 0)

@@ -17,9 +17,12 @@ class SameDraws {
   uint64_t start_;
 };
 
+/// Raises mapped_size: as many dims as tensors, or one. Apart, as refuse_lanes is.
+[[noreturn, gnu::cold]] void refuse_dims(size_t dims, size_t tensors, std::string_view what);
+
 inline int dim_for(const InDims& dims, size_t i, size_t n, std::string_view what) {
-  LAMELLA_CHECK(dims.size() == 1 || dims.size() == n, MappedSize,
-                "vmap: got {} {} for {} tensors, expected 1 or {}", dims.size(), what, n, n);
+  if (dims.size() != 1 && dims.size() != n) [[unlikely]]
+    refuse_dims(dims.size(), n, what);
   return dims.size() == 1 ? dims[0] : dims[i];
 }
 

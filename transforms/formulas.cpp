@@ -16,7 +16,8 @@ FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
     else if (s.kind == BoundSave::Result && gives_list(f)) pointers_[i] = &(list_ = TensorSpan(*f.list));
     else if (s.kind == BoundSave::Result) pointers_[i] = &f.results[s.index];
     else if (s.kind == BoundSave::SizesOf) pointers_[i] = &(ints_[n_sizes++] = f.tensor(s.index).sizes());
-    else pointers_[i] = &(dtypes_[i] = f.tensor(s.index).dtype());
+    else if (s.kind == BoundSave::DTypeOf) pointers_[i] = &(dtypes_[i] = f.tensor(s.index).dtype());
+    else pointers_[i] = &(devices_[i] = f.tensor(s.index).device());
   }
 }
 

@@ -184,8 +184,8 @@ struct Pullback::State {
 
 Tensors Pullback::operator()(const Tensors& cotangents) const {
   const State& s = *state_;
-  LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} cotangents, expected {}",
-                cotangents.size(), s.like_outputs.size());
+  LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} {}, expected {}",
+                cotangents.size(), Argument{"cotangents"}, s.like_outputs.size());
   for (size_t i = 0; i < cotangents.size(); ++i) {
     const Tensor &ct = cotangents[i], &y = s.like_outputs[i];
     if (!ct.defined()) continue;

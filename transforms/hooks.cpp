@@ -9,8 +9,9 @@ namespace {
 
 NodeOutput history_for(const Tensor& x, std::string_view what) {
   const NodeOutput from = settled_history(x);
-  LAMELLA_CHECK(from.node, NotDifferentiable, "{}: {} does not require grad; expected a tensor that does",
-                what, x.defined() ? type_str(x) : "an undefined tensor");
+  LAMELLA_CHECK(from.node, NotDifferentiable,
+                "{}: x is {}, which does not require grad; expected a tensor that does", what,
+                x.defined() ? type_str(x) : "an undefined tensor");
   return from;
 }
 
@@ -37,7 +38,7 @@ HookHandle add_hook(const Tensor& x, TensorHook hook) {
 HookHandle add_accumulated_hook(const Tensor& leaf, AccumulatedHook hook) {
   const Meta* const meta = meta_of(leaf);
   LAMELLA_CHECK(meta && meta->leaf, Usage,
-                "add_accumulated_hook: {} is no leaf; expected one that requires grad",
+                "add_accumulated_hook: leaf is {}, no leaf; expected one that requires grad",
                 leaf.defined() ? type_str(leaf) : "an undefined tensor");
   auto state = std::make_shared<HookHandle::State>();
   state->accumulated = std::move(hook);
@@ -46,7 +47,8 @@ HookHandle add_accumulated_hook(const Tensor& leaf, AccumulatedHook hook) {
 
 HookHandle add_node_hook(const Tensor& x, NodeHook hook) {
   const NodeOutput from = history_for(x, "add_node_hook");
-  LAMELLA_CHECK(from.node->op, Usage, "add_node_hook: {} is a leaf; expected the result of an operator", x);
+  LAMELLA_CHECK(from.node->op, Usage, "add_node_hook: x is {}, a leaf; expected the result of an operator",
+                x);
   auto state = std::make_shared<HookHandle::State>();
   state->node = std::move(hook);
   return added(*from.node, std::move(state));

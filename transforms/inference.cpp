@@ -26,7 +26,7 @@ InferenceMode::~InferenceMode() {
 }
 
 bool is_inference(const Tensor& x) {
-  LAMELLA_CHECK(x.defined(), Undefined, "is_inference: the tensor is undefined; expected a defined one");
+  LAMELLA_CHECK(x.defined(), Undefined, "is_inference: x is an undefined tensor; expected a defined one");
   const TensorImpl* impl = x.impl();
   while (!impl->storage && impl->keys >> kFirstLevelKey)
     impl = static_cast<const Wrapper*>(impl->wrap)->value.impl();

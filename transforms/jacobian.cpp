@@ -14,7 +14,8 @@ namespace lamella {
 namespace {
 /// Rows `from` to `to` of the basis of tensors like `x`, times `unit`: sizes [to - from, sizes of x].
 Tensor basis_like(const Tensor& x, int64_t from, int64_t to, const Scalar& unit) {
-  const Tensor hot = eq(unsqueeze(arange(from, to), 1), unsqueeze(arange(x.numel()), 0));
+  const auto count = [&](int64_t a, int64_t b) { return arange(a, b, {}, {}, x.device()); };
+  const Tensor hot = eq(unsqueeze(count(from, to), 1), unsqueeze(count(0, x.numel()), 0));
   Dims sizes{to - from};
   for (const int64_t s : x.sizes()) sizes.push_back(s);
   const Tensor one = full_like(x, unit);

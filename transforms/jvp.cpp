@@ -255,8 +255,8 @@ class Jvp final : public Interpreter {
 
 JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensors& tangents) {
   LAMELLA_CHECK(primals.size() == tangents.size(), Shape,
-                "jvp: got {} primals and {} tangents; expected as many of each", primals.size(),
-                tangents.size());
+                "jvp: got {} {} and {} tangents; expected as many of each", primals.size(),
+                Argument{"primals"}, tangents.size());
   Jvp transform;
   for (size_t i = 0; i < primals.size(); ++i) {
     const Tensor &x = primals[i], &t = tangents[i];

@@ -13,16 +13,17 @@ namespace lamella {
 namespace {
 /// `given` as a map takes them: undefined ones stand for zero.
 Tensors filled(const Tensors& given, const Tensors& like, std::string_view what, std::string_view arg) {
-  LAMELLA_CHECK(given.size() == like.size(), Shape, "{}: got {} {}s, expected {}", what, given.size(), arg,
-                like.size());
+  LAMELLA_CHECK(given.size() == like.size(), Shape, "{}: got {} {}, expected {}", what, given.size(),
+                Argument{format("{}s", arg)}, like.size());
   Tensors out;
   for (size_t i = 0; i < given.size(); ++i) {
     const Tensor &t = given[i], &x = like[i];
     out.push_back(t.defined() ? t : zeros_like(x));
     if (!t.defined()) continue;
-    LAMELLA_CHECK(t.dtype() == x.dtype(), DType, "{}: {} {} is {}, expected {}", what, arg, i, t, x);
-    LAMELLA_CHECK(std::ranges::equal(t.sizes(), x.sizes()), Shape, "{}: {} {} is {}, expected {}", what, arg,
-                  i, t, x);
+    LAMELLA_CHECK(t.dtype() == x.dtype(), DType, "{}: {} is {}, expected {}", what, format("{} {}", arg, i),
+                  t, x);
+    LAMELLA_CHECK(std::ranges::equal(t.sizes(), x.sizes()), Shape, "{}: {} is {}, expected {}", what,
+                  format("{} {}", arg, i), t, x);
   }
   return out;
 }

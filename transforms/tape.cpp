@@ -295,12 +295,14 @@ void Node::Saved::keep(const Frame& f) {
     case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
     case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
     case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
+    case ParamKind::Device: return put(f.arg<Device>(i), Held::Number);
     default: return keep_elsewhere(f);
   }
 }
 
 [[gnu::noinline]] void Node::Saved::keep_elsewhere(const Frame& f) {
   const int i = what.index;
+  if (what.kind == BoundSave::DeviceOf) return put(f.tensor(i).device(), Held::Number);
   const auto boxed = [&](Value v) { put(new Value(std::move(v)), Held::Boxed); };
   const auto list = [&](TensorSpan ts) {
     auto saved = std::make_unique<SavedList>();

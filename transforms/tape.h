@@ -235,6 +235,7 @@ class FrameSaves {
   const void* pointers_[kMaxSaves];
   Ints ints_[kMaxSavedSizes];
   DType dtypes_[kMaxSaves];
+  Device devices_[kMaxSaves];
   TensorSpan list_;
 };
 

@@ -28,14 +28,16 @@ std::string_view field_name(std::string_view names, size_t i) {
 }
 
 void raise_tree_size(const TreePath& path, size_t got, size_t expected) {
-  fail(ErrorCode::Shape, "tree: {} has size {}, expected {} as the tree beside it", path, got, expected);
+  fail(ErrorCode::Shape, "tree: {} has size {}, expected {} as the tree beside it", path.str(), got,
+       expected);
 }
 
 void raise_tree_key(const TreePath& path, std::string_view key, bool missing) {
   if (missing)
-    fail(ErrorCode::Shape, "tree: {} has no key \"{}\"; expected the keys of the tree beside it", path, key);
+    fail(ErrorCode::Shape, "tree: {} has no key \"{}\"; expected the keys of the tree beside it", path.str(),
+         key);
   fail(ErrorCode::Shape, "tree: {} has the key \"{}\", which the tree beside it has not; expected its keys",
-       path, key);
+       path.str(), key);
 }
 void raise_dims_size(std::string_view what, const TreePath& path, size_t got, size_t expected) {
   fail(ErrorCode::MappedSize, "vmap: {} for {} has size {}; expected {}, or one dim for all of it", what,
@@ -57,7 +59,7 @@ void MappedLeaves::operator()(const TreePath& path, const Tensor& leaf, int dim)
                 -rank, rank);
   const int64_t n = leaf.size(dim);
   LAMELLA_CHECK(size_ < 0 || n == size_, MappedSize,
-                "vmap: {} ({}) has {} lanes, {} has {}; expected equal sizes", path, leaf, n,
+                "vmap: {} ({}) has {} lanes, {} has {}; expected equal sizes", path.str(), leaf, n,
                 first_.empty() ? "size" : first_, size_);
   if (size_ < 0) first_ = format("{} ({})", path, leaf);
   size_ = n;
@@ -65,14 +67,14 @@ void MappedLeaves::operator()(const TreePath& path, const Tensor& leaf, int dim)
 
 void check_differentiable(std::string_view what, const TreePath& path, const Tensor& leaf) {
   LAMELLA_CHECK(is_inexact(leaf.dtype()), DType, "{}: {} is {}, expected floating point or complex", what,
-                path, leaf);
+                path.str(), leaf);
 }
 
 void check_type(std::string_view what, const TreePath& path, const Tensor& got, const Tensor& like) {
   if (!got.defined()) return;
-  LAMELLA_CHECK(got.dtype() == like.dtype(), DType, "{}: {} is {}, expected {}", what, path, got, like);
-  LAMELLA_CHECK(std::ranges::equal(got.sizes(), like.sizes()), Shape, "{}: {} is {}, expected {}", what, path,
-                got, like);
+  LAMELLA_CHECK(got.dtype() == like.dtype(), DType, "{}: {} is {}, expected {}", what, path.str(), got, like);
+  LAMELLA_CHECK(std::ranges::equal(got.sizes(), like.sizes()), Shape, "{}: {} is {}, expected {}", what,
+                path.str(), got, like);
 }
 }  // namespace detail
 

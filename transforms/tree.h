@@ -162,7 +162,8 @@ template <class T> T tree_unflatten(const Tensors& leaves, const T& like) {
   size_t n = 0;
   visit_leaves([&](const TreePath&, Tensor& t) { t = n < leaves.size() ? leaves[n] : Tensor(), ++n; }, "tree",
                out);
-  LAMELLA_CHECK(n == leaves.size(), Shape, "tree_unflatten: got {} tensors, expected {}", leaves.size(), n);
+  LAMELLA_CHECK(n == leaves.size(), Shape, "tree_unflatten: got {} {}, expected {}", leaves.size(),
+                Argument{"leaves"}, n);
   return out;
 }
 

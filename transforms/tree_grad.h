@@ -3,6 +3,7 @@
 
 #include <numeric>
 
+#include "lamella/core/wording.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/tree_vmap.h"
@@ -15,7 +16,7 @@ void check_differentiable(std::string_view what, const TreePath& path, const Ten
 /// Error shape or dtype unless `got`, when it is defined, is of the type of `like`.
 void check_type(std::string_view what, const TreePath& path, const Tensor& got, const Tensor& like);
 
-template <int... Argnums> consteval bool are_distinct(int n) {
+template <int... Argnums> LAMELLA_CONSTEVAL bool are_distinct(int n) {
   const int all[] = {(Argnums < 0 ? Argnums + n : Argnums)...};
   for (size_t i = 0; i < sizeof...(Argnums); ++i)
     for (size_t j = 0; j < i; ++j)
@@ -24,7 +25,7 @@ template <int... Argnums> consteval bool are_distinct(int n) {
 }
 
 /// The positions of the arguments that argnums name among n; the first when they name none.
-template <int N, int... Argnums> consteval auto positions() {
+template <int N, int... Argnums> LAMELLA_CONSTEVAL auto positions() {
   if constexpr (sizeof...(Argnums) == 0) return std::index_sequence<0>();
   else {
     static_assert(((-N <= Argnums && Argnums < N) && ...), "argnums: the function has fewer arguments");

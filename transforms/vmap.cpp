@@ -328,8 +328,10 @@ class Vmap final : public Interpreter {
                   "{}: key is None under vmap; expected a mapped key, or randomness same or different",
                   f.op->name);
     if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
-    const Tensor base = next_key();  // one level down: lanes of outer vmaps get keys of their own first
-    const Tensor keys = lamella::fold_in(unsqueeze(base, 0), to(arange(first_, first_ + size_), DType::U64));
+    const Device device = device_of_call(f);
+    const Tensor base = next_key(device);  // one level down: lanes of outer vmaps get keys of their own first
+    const Tensor lanes = arange(first_, first_ + size_, {}, DType::U64, device);
+    const Tensor keys = lamella::fold_in(unsqueeze(base, 0), lanes);
     if (at >= 0) return with_key(f, at, keys, true);
     f.results[0] = wrap_result(keys);
   }
@@ -401,7 +403,8 @@ Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, con
   Tensor value = transform.mapped_value(y);
   if (d == kNone) {
     LAMELLA_CHECK(!value.defined(), DimOutOfRange,
-                  "vmap: out_dims of result {} is none; expected a dim, for it depends on the lane", i);
+                  "vmap: {} of result {} is none; expected a dim, for it depends on the lane",
+                  Argument{"out_dims"}, i);
     return y;
   }
   const int at = wrap_mapped(d, y.rank() + 1, "out_dims", y);

@@ -98,7 +98,10 @@ Values Case::with(const std::vector<Slot>& slots, const Tensors& xs) const {
   return full;
 }
 
-Tensor Case::direction(const Tensor& like) { return draw.tensor(Dims(like.sizes()), like.dtype()); }
+Tensor Case::direction(const Tensor& like) {
+  const Tensor t = draw.tensor(Dims(like.sizes()), like.dtype());
+  return like.device() == Device::CPU ? t : to_device(t, like.device());
+}
 
 const Op& Case::partner(const std::vector<const Op*>& among) {
   const uint32_t at = draw.below(uint32_t(among.size()));
@@ -182,6 +185,10 @@ std::string ints(Ints v) {
   return out + "}";
 }
 
+std::string cpp_name(Device d) {
+  static constexpr std::string_view kNames[] = {"CPU", "Reference", "CUDA", "Meta", "User0", "User1"};
+  return format("Device::{}", kNames[int(d)]);
+}
 std::string cpp_name(DType d) {
   static constexpr const char* kNames[] = {"Bool", "U8",   "U16", "U32", "U64", "I8",   "I16",  "I32", "I64",
                                            "F16",  "BF16", "F32", "F64", "C64", "C128", "F128", "C256"};
@@ -259,6 +266,7 @@ std::string value_text(const Value& v, size_t& next, const std::vector<std::stri
           return x.kind() == DType::Bool ? format("Scalar({})", x.to_int() != 0)
                                          : format("Scalar({})", x.to_int());
         } else if constexpr (std::is_same_v<T, DType>) return cpp_name(x);
+        else if constexpr (std::is_same_v<T, Device>) return cpp_name(x);
         else if constexpr (std::is_same_v<T, FunctionRef>) return "f";  // no text says what it does
         else return "std::string(\"" + x + "\")";
       },

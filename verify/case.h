@@ -44,7 +44,7 @@ class Case {
   /// args with the tensors in `slots` replaced.
   Values with(const std::vector<Slot>& slots, const Tensors& xs) const;
 
-  /// Tensor with the sizes and dtype of `like`, drawn: tangents and cotangents.
+  /// Tensor with the sizes, dtype and device of `like`, drawn: tangents and cotangents.
   Tensor direction(const Tensor& like);
   /// An operator of `among`, by name: a record that names it means the same case whatever is registered
   /// later. Error value when a recorded one is not among them.

@@ -108,6 +108,7 @@ Rows pointwise_rows() {
   rows.push_back({"copy", {fits_self}});
   rows.push_back({"fill", {number_fits("value", "x", "")}});
   rows.push_back({"to", {}});
+  rows.push_back({"to_device", {}});
   return rows;
 }
 
@@ -142,7 +143,7 @@ void whatever_operator(Questioned& q) {
     for (const Tensor& t : list ? *list : Tensors{std::get<Tensor>(v)}) {
       if (!t.defined()) {
         if (list || !param.optional) q.object({ErrorCode::Undefined}, {param.name});
-      } else if (device && t.device() != *device) {
+      } else if (device && t.device() != *device && !q.op().has(kCrosses)) {
         q.object({ErrorCode::Device}, tensors);
       } else {
         device = t.device();
@@ -161,6 +162,25 @@ const std::map<std::string_view, std::vector<Constraint>>& table() {
   return all;
 }
 
+/// The oracle's row says what the operator takes: see StatedTypes.
+bool is_stated(const Op& op) { return op.kernel.stated.result != StatedTypes::Result::Unsaid; }
+
+/// Of an operator without a row above: dtypes by what is stated, dims in range, sizes that broadcast.
+std::vector<Constraint> stated(const Op& op) {
+  std::vector<Constraint> all;
+  Names tensors;
+  for (const uint8_t i : op.tensor_params) tensors.push_back(op.schema.params[i].name);
+  for (const Param& param : op.schema.params) {
+    if (param.role != ParamRole::Dim) continue;
+    const bool one = param.kind == ParamKind::Int;
+    all.push_back(one ? one_dim(param.name, tensors[0]) : distinct_dims(param.name, tensors[0]));
+  }
+  if (tensors.size() > 1) all.push_back(broadcasting(tensors));
+  if (!op.kernel.stated.takes_bool) all.push_back(result_of_kind(tensors, Kinds::NotBool));
+  if (!op.kernel.stated.takes_complex) all.push_back(result_of_kind(tensors, Kinds::Real));
+  return all;
+}
+
 /// Whether `word` stands in `text` from `from` on, not as a part of another one.
 bool names(const std::string& text, std::string_view word, size_t from) {
   const auto part = [&](size_t i) {
@@ -173,21 +193,19 @@ bool names(const std::string& text, std::string_view word, size_t from) {
 
 }  // namespace
 
-const std::vector<Constraint>* constraints_of(std::string_view op) {
-  const auto found = table().find(op);
-  return found == table().end() ? nullptr : &found->second;
+bool has_constraints(std::string_view op) {
+  const Op* const row = OpTable::current().find(op);
+  return table().contains(op) || (row && is_stated(*row));
 }
 
-bool has_constraints(std::string_view op) { return constraints_of(op); }
-
 Ruling ruling(const Op& op, const Values& args, Seen seen) {
-  const std::vector<Constraint>* const all = constraints_of(op.name);
-  if (!all) return {{}, "the specification does not know the operator"};
+  const auto listed = table().find(op.name);
+  if (listed == table().end() && !is_stated(op)) return {{}, "the specification does not know the operator"};
   Questioned q(op, args, seen);
   whatever_operator(q);
   for (const Objection& o : q.ruling.objections)
     if (o.codes[0] == ErrorCode::Undefined) return q.ruling;  // the others look at tensors
-  for (const Constraint& constraint : *all) constraint(q);
+  for (const Constraint& constraint : listed == table().end() ? stated(op) : listed->second) constraint(q);
   return q.ruling;
 }
 

@@ -72,8 +72,6 @@ Constraint number_fits(Name number, Name tensor,
                        Name dtype);  ///< a complex one in a real dtype: dtype; too large: overflow
 Constraint multiplier(Name alpha, Names tensors);  ///< a number of the result's kind: dtype
 
-/// Those of one operator that no other shares are written beside its row.
-const std::vector<Constraint>* constraints_of(std::string_view op);
 /// Further files' rows (constraints_matrix.cpp, constraints_places.cpp).
 using Rows = std::vector<std::pair<std::string_view, std::vector<Constraint>>>;
 Rows matrix_rows();

@@ -381,6 +381,7 @@ const std::vector<IndexMap>& index_maps() {
       {"reshape", other_sizes, in_order},
       {"contiguous", like_x, itself},
       {"clone", like_x, itself},
+      {"to_device", like_x, itself},
       {"detach", like_x, itself},
       {"real", like_x, part_of<0>},
       {"real_part", like_x, part_of<0>},

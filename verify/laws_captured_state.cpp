@@ -35,17 +35,20 @@ class OddState {
     if (around) outer_.emplace(d.flag());
     for (uint32_t k = 0; k < depth; ++k) {
       transforms_.push_back(std::make_unique<Silent>(TransformKind(d.below(3))));
-      levels_.push_back(std::make_unique<Level>(*transforms_.back()));
+      levels_.push_back(d.one_in(3) ? above_a_gap(*transforms_.back(), int(d.below(3)))
+                                    : std::make_unique<Level>(*transforms_.back()));
     }
     if (!around && d.flag()) inner_.emplace(true);
     DispatchState& s = dispatch_state();
     s.exclude ^= bits(d), s.modes ^= bits(d), s.ambient ^= bits(d);
-    if (d.flag()) s.default_dtype = DType::F64;
+    const uint32_t odd = d.below(d.options().version >= 11 ? 4 : 2);
+    if (odd & 1) s.default_dtype = DType::F64;
+    if (odd & 2) s.default_device = Device::Reference;
     if (d.flag()) s.table = &OpTable::current();
   }
   ~OddState() {
     DispatchState& s = dispatch_state();
-    s.default_dtype = before_.default_dtype;
+    s.default_dtype = before_.default_dtype, s.default_device = before_.default_device;
     inner_.reset();
     while (!levels_.empty()) levels_.pop_back();
     outer_.reset();
@@ -55,6 +58,11 @@ class OddState {
   OddState(const OddState&) = delete;
 
  private:
+  /// As a level that is entered again after those below it have ended.
+  static std::unique_ptr<Level> above_a_gap(Transform& t, int gap) {
+    const uint64_t serial = Level(t).serial();
+    return std::make_unique<Level>(t, kFirstLevelKey + dispatch_state().depth + gap, serial);
+  }
   static uint64_t bits(Draw& d) { return (uint64_t(d.word()) << 32 | d.word()) & d.word(); }
   const DispatchState before_;
   std::vector<std::unique_ptr<Silent>> transforms_;
@@ -66,6 +74,7 @@ class OddState {
 struct Carried {
   DispatchState state = dispatch_state();
   uint64_t birth = detail::birth_serial;
+  KeySet live = live_levels();
 
   std::string differs(const Carried& want) const {
     const auto wrong = [](const char* what, uint64_t a, uint64_t b) {
@@ -78,10 +87,14 @@ struct Carried {
       return wrong("levels", uint64_t(state.depth), uint64_t(want.state.depth));
     if (state.table != want.state.table) return "another table is pinned";
     if (state.default_dtype != want.state.default_dtype) return "default_dtype differs";
+    if (state.default_device != want.state.default_device) return "the default device differs";
     for (int k = 0; k < kMaxLevels; ++k) {
       const LevelSlot &a = state.levels[k], &b = want.state.levels[k];
       if (a.transform != b.transform || a.serial != b.serial) return format("level {} is another one", k);
     }
+    for (int k = 0; k < kMaxLevels; ++k)
+      if (live.has(kFirstLevelKey + k) != bool(want.state.levels[k].transform))
+        return format("live_levels() has {} level {}", live.has(kFirstLevelKey + k) ? "a dead" : "no", k);
     if (birth != want.birth) return wrong("serial for new memory", birth, want.birth);
     return "";
   }

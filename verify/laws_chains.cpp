@@ -198,14 +198,14 @@ double exact_product(const Tensors& u, const Tensors& y) {
 }
 
 std::string adjoint_text(size_t inputs, size_t results) {
-  return format(R"(  const Tensors xs{}, ts{}, us{};
-  const Tensors forth = jvp(f0, xs, ts).tangents, back = vjp(f0, xs).pullback(us);
+  return format(
+      R"(  const Tensors ts{}, us{}, forth = jvp(f0, {}, ts).tangents, back = vjp(f0, {}).pullback(us);
   double got = 0, expected = 0;
   for (size_t k = 0; k < us.size(); ++k) got += real(sum(conj(us[k]) * forth[k])).item<double>();
   for (size_t k = 0; k < ts.size(); ++k) expected += real(sum(conj(ts[k]) * back[k])).item<double>();
   std::cout << "got      " << got << "\nexpected " << expected << '\n';
 )",
-                cpp_names("x", inputs), cpp_names("t", inputs), cpp_names("u", results));
+      cpp_names("t", inputs), cpp_names("u", results), cpp_names("x", inputs), cpp_names("x", inputs));
 }
 
 Verdict chains_are_adjoint(Case& c) {

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/constraints_call.h"
 #include "lamella/verify/laws_more.h"
@@ -55,6 +56,7 @@ Values to_meta(const Values& args) {
     if (Tensor* t = std::get_if<Tensor>(&v); t && t->defined()) *t = to_meta(*t);
     if (Tensors* ts = std::get_if<Tensors>(&v))
       for (Tensor& t : *ts) t = to_meta(t);
+    if (Device* d = std::get_if<Device>(&v)) *d = Device::Meta;
   }
   return out;
 }
@@ -84,7 +86,7 @@ std::string form_of_meta_differs(Case& c, const Outcome& real) {
     DType dtype = real.results[0].dtype();
     if (w & 2) dtype = DType(w / 256 % uint32_t(DType::F128));
     if (w & 4) sizes.push_back(1 + (w >> 31));
-    args.insert(args.begin(), make_tensor(sizes, dtype));
+    args.insert(args.begin(), make_tensor(sizes, dtype, real.results[0].device()));
   } else {
     if (c.tensors()[0].param != 0) return "";
     Tensor target = strided_copy(c.at(c.tensors()[0]));
@@ -196,7 +198,8 @@ Verdict out_equals(Case& c) {
   if (w % 8 == 5) sizes.push_back(1);
   if (w % 8 == 6 && !sizes.empty()) sizes[0] += 1;
   if (w % 8 == 7) dtype = DType(w / 8 % uint32_t(DType::F128));
-  const Tensor target = c.draw.tensor(sizes, dtype);
+  const Tensor drawn = c.draw.tensor(sizes, dtype);
+  const Tensor target = want.device() == Device::CPU ? drawn : to_device(drawn, want.device());
   const Tensor before = plain_copy(target);
   Values args = c.args;
   args.insert(args.begin(), target);

@@ -178,8 +178,7 @@ struct RuledStage {
 };
 
 /// Both functions of a kind under what `around` puts there.
-Verdict rule_agrees(Case& c, const Chain& chain, RuleKind kind,
-                    const std::function<void(RuledStage&)>& around) {
+Verdict rule_agrees(const Chain& chain, RuleKind kind, const std::function<void(RuledStage&)>& around) {
   const RuledFunction functions(chain, kind);
   RuledStage s{functions.plain, functions.ruled, chain.inputs(), "f"};
   Tensors want, got;
@@ -213,7 +212,7 @@ Verdict custom_rules_agree(Case& c) {
   if (!chain.valid()) return Verdict::discard();
   const auto kind = RuleKind(c.draw.below(5));
   const uint32_t layers = c.draw.below(3), base = c.draw.below(3);
-  return rule_agrees(c, chain, kind, [&](RuledStage& s) {
+  return rule_agrees(chain, kind, [&](RuledStage& s) {
     for (uint32_t k = 0; k < layers; ++k) {
       const uint32_t w = c.draw.below(3);
       if (w == 2) s.map(c);
@@ -228,7 +227,7 @@ Verdict checkpoints_map(Case& c) {
   const Chain chain(c);
   if (!chain.valid()) return Verdict::discard();
   const uint32_t order = c.draw.below(4);
-  return rule_agrees(c, chain, RuleKind::Checkpoint, [&](RuledStage& s) {
+  return rule_agrees(chain, RuleKind::Checkpoint, [&](RuledStage& s) {
     if (order == 1) s.derive(c, false);
     s.map(c);
     if (order == 2) s.derive(c, false);

@@ -61,6 +61,7 @@ void add_function_laws(std::vector<Law>&);                ///< laws_functions.cp
 void add_trace_laws(std::vector<Law>&);                   ///< laws_traces.cpp: 127
 void add_at_once_laws(std::vector<Law>&);                 ///< laws_at_once.cpp: 129
 void add_registration_laws(std::vector<Law>&);            ///< laws_registrations.cpp: 149
+void add_device_laws(std::vector<Law>&);                  ///< laws_devices.cpp: 170 171 172
 
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
@@ -88,6 +89,8 @@ void spoil_values(Case& c);
 Verdict agrees_with_reference(Case& c);
 /// Law 1 for results that come from elsewhere: a discard where an infinity may come up on the way.
 Verdict within_reference(Case& c, const Tensors& got);
+/// Law 14 likewise: NaN and infinities are where the reference's are.
+Verdict classes_as_reference(Case& c, const Tensors& got);
 /// `wide` in the dtype of `got`, with got's own entries where the exact result needs rounding.
 Tensor exact_parts(const Tensor& wide, const Tensor& got);
 /// A random operator that is given no key: another call gives other numbers.

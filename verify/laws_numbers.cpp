@@ -257,7 +257,8 @@ std::string listed(const Tensor& t, std::vector<int64_t>& at) {
 
 std::string text_wrong(const Tensor& t) {
   std::vector<int64_t> at;
-  const std::string want = type_str(t) + " " + listed(t, at);
+  const std::string where = t.device() == Device::CPU ? "" : " on " + std::string(name(t.device()));
+  const std::string want = type_str(t) + where + " " + listed(t, at);
   return str(t) == want ? "" : "printed: " + str(t) + ", expected " + want;
 }
 

@@ -109,6 +109,9 @@ std::optional<Way> with_out(Case& c, const Ruling& plain) {
           target};
   if (plain.refuses() && by_values(plain))
     way.ruling.objections.push_back({{ErrorCode::Shape, ErrorCode::DType, ErrorCode::Overlap}, {"out"}});
+  const int named = c.op.schema.find("device");
+  const Device* const there = named < 0 ? nullptr : std::get_if<Device>(&c.args[size_t(named)]);
+  if (there && *there != Device::CPU) way.ruling.objections.push_back({{ErrorCode::Device}, {"out"}});
   if (known) {
     join(way.ruling, writing(c.op, target, "out", {Dims(y.sizes()), y.dtype()}, c.args));
     if (way.ruling.accepts() && y.dtype() != dtype) way.ruling.open = "kernels may write one dtype only";

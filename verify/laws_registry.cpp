@@ -81,7 +81,7 @@ class Registry {
     mine_.push_back(row);
     row->base = row;
     for (int key = 0; key < kKeyCount; ++key)
-      if (key == int(Device::CPU) || row->composite)
+      if ((kBackendKeys.bits >> key & 1) || row->composite)
         row->cells[key] = which ? cell_of<1>(version) : cell_of<0>(version);
     TableSnapshot next{from.table->with(*row), from.model};
     next.model[row->name] = version;

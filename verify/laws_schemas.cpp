@@ -29,7 +29,8 @@ constexpr Written kTypes[] = {{"Tensor", ParamKind::Tensor, ParamRole::Plain, ""
                               {"DType", ParamKind::DType, ParamRole::Plain, ""},
                               {"str", ParamKind::String, ParamRole::Plain, ""},
                               {"Function", ParamKind::Function, ParamRole::Plain, ""},
-                              {"Rule", ParamKind::Function, ParamRole::Rule, ""}};
+                              {"Rule", ParamKind::Function, ParamRole::Rule, ""},
+                              {"Device", ParamKind::Device, ParamRole::Plain, ""}};
 
 /// A drawn schema beside its text, in which spaces stand between tokens as drawn.
 class Drawing {
@@ -203,7 +204,7 @@ Verdict schemas_as_written(Case& c) {
   return Verdict::fail(wrong, "  // parse_schema of " + wrong + "\n");
 }
 
-bool every(const Op&) { return true; }
+bool all_rows(const Op&) { return true; }
 
 }  // namespace
 
@@ -215,7 +216,7 @@ void add_schema_laws(std::vector<Law>& laws) {
                   "printed so that it reads back; a text that is none raises `schema`.",
                   {.tame = true, .max_numel = 4},
                   false,
-                  every,
+                  all_rows,
                   schemas_as_written});
 }
 

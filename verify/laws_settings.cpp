@@ -13,6 +13,7 @@
 #include "lamella/transforms/stop_gradient.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/compare.h"
+#include "lamella/verify/interrupted.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
 #include "lamella/verify/pass_on.h"
@@ -47,6 +48,7 @@ struct Seen {
     if (a.table != b.table) return "another table is pinned";
     if (a.observer != b.observer) return "another observer is installed";
     if (a.default_dtype != b.default_dtype) return "default_dtype differs";
+    if (a.default_device != b.default_device) return "the default device differs";
     if (birth != want.birth) return "new memory has another birth";
     if (thresholds != want.thresholds) return "other thresholds";
     if (side != want.side) return "memory is guarded on another side";
@@ -70,11 +72,12 @@ class Nest {
 
   /// Empty, or the first thing that was not as the scopes say.
   std::string run(int left) {
+    const uint32_t kinds = draw_.options().version >= 11 ? 14 : 13;
     check_draw();
     for (uint32_t k = draw_.below(3); k-- > 0 && left > 0;) {
       const Seen before;
       try {
-        scope(draw_.below(13), left - 1);
+        scope(draw_.below(kinds), left - 1);
       } catch (const Interruption&) {}
       note("after a scope: ", Seen().differs(before));
       check_draw();
@@ -163,11 +166,21 @@ class Nest {
       }
       case 10: return within<EnableGrad>(left, "EnableGrad");
       case 11: loops_ = true; return within<ForceLoop>(left, "ForceLoop");
+      case 13: return in_device(left, draw_.flag() ? Device::Reference : Device::Meta);
       default: {
         PassOn transform;
         return within<Level>(left, "Level", transform);
       }
     }
+  }
+
+  /// The innermost one says where results without arguments lie.
+  void in_device(int left, Device device) {
+    const DefaultDevice on(device);
+    names_ += " > DefaultDevice";
+    if (zeros({2}).device() != device) note("in DefaultDevice: ", "zeros lie elsewhere");
+    run(left);
+    if (zeros({2}).device() != device) note("in DefaultDevice: ", "zeros lie elsewhere after a scope inside");
   }
 
   struct Quiet final : Observer {
@@ -244,6 +257,19 @@ void in_pairs(std::vector<uint64_t>& keys) {
   for (std::thread& t : threads) t.join();
 }
 
+/// One thread stops at its first question, before an instruction that is drawn, most of them early: there it
+/// counts, and the rest computes a key. Another one asks meanwhile.
+void one_inside_the_other(Draw& d, std::vector<uint64_t>& keys) {
+  static std::atomic<uint32_t> longest{400};  ///< instructions of a first question
+  const uint32_t words[] = {d.word(), d.word()};
+  uint64_t mine = 0, others = 0;
+  const uint32_t within = 1 + words[0] % longest;
+  const int64_t taken = run_interrupted([&] { mine = default_generator().key(); }, words[1] % within,
+                                        [&] { others = default_generator().key(); });
+  if (taken > 0 && taken < words[1] % within) longest = uint32_t(taken);
+  keys.push_back(mine), keys.push_back(others);
+}
+
 /// What differs in one bit of a key, a place or a lane gives other numbers.
 std::string streams_alike(Draw& d) {
   const uint64_t key = uint64_t(d.word()) << 32 | d.word(), place = uint64_t(d.word()) << 32 | d.word();
@@ -278,6 +304,7 @@ Verdict streams_are_apart(Case& c) {
   std::vector<uint64_t> paired(16);
   in_pairs(paired);
   keys.insert(keys.end(), paired.begin(), paired.end());
+  for (int k = 0; k < 3; ++k) one_inside_the_other(c.draw, keys);
   alone([] { manual_seed(0); });
   std::string wrong;
   std::set<uint64_t> places;
@@ -313,7 +340,8 @@ void add_setting_laws(std::vector<Law>& laws) {
        "streams_are_apart",
        "random",
        "Threads that draw for the first time have generators of their own, those that the seed given "
-       "last names, also when they ask at once; keys, places and lanes that differ in any bit draw others.",
+       "last names, also when they ask at once, or one between two instructions of another; keys, places and "
+       "lanes that differ in any bit draw others.",
        {.tame = true, .max_numel = 4},
        false,
        draws_numbers,

@@ -203,7 +203,9 @@ Verdict dispatch_model(Case& c) {
     const OddKeys odd(c);
     const uint64_t seen =
         (odd.carried | odd.modes | (c.op.properties & (kRandom | kAmbient) ? odd.ambient : 0)) & ~odd.exclude;
-    const int want = seen ? KeySet(seen).highest() : int(Device::CPU);
+    const int at = c.op.device_param;  // where no key says anything
+    const Device named = at < 0 || frame.none(at) ? Device::CPU : frame.arg<Device>(at);
+    const int want = seen ? KeySet(seen).highest() : int(named);
     recorded_key = -1;
     {
       const ScopedObserver scope(observed ? &observer : nullptr);

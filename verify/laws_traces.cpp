@@ -54,9 +54,11 @@ class Recorder final : public Observer {
     const uint64_t shown = live | uint64_t{1} << kAutogradKey;
     line += "   exclude " + names_of(s.exclude & shown) + "  include " + names_of(include & shown);
     const bool backend = chosen < kAutogradKey;
-    const bool body =
-        op.composite && (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)] ||
-                         (is_level_key(chosen) && op.form == OpForm::Functional));
+    const Column* const column = op.column(chosen);
+    const bool own = column && (op.form == OpForm::Functional ? column->chosen > 0 : op.has_cell(chosen));
+    const bool body = op.composite && !own &&
+                      (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)] ||
+                       (is_level_key(chosen) && op.form == OpForm::Functional));
     std::string to = names_of(uint64_t{1} << chosen);
     to = body ? "composite" : to.substr(1, to.size() - 2);
     text_ += line + "   -> " + to + "\n";

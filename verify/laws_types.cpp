@@ -120,6 +120,7 @@ Verdict promotes_by_table(Case& c) {
 }
 
 // What docs say of the dtypes of results, by name: the first result, and the second one of those that index.
+// For other operators the oracle's row may state it.
 
 enum class ResultType : uint8_t {
   Promoted,  ///< of all tensors but a condition
@@ -148,7 +149,7 @@ constexpr NamedType kResultTypes[] = {
     {"to softmax log_softmax zeros_like ones_like full_like empty_like new_zeros new_full",
      ResultType::Named},
     {"zeros ones full eye arange empty rand randn", ResultType::Made},
-    {"neg sign conj_physical clone copy fill fold_in amax amin sort flip tril triu mm bmm mv",
+    {"neg sign conj_physical clone to_device copy fill fold_in amax amin sort flip tril triu mm bmm mv",
      ResultType::First},
     {"linalg_cholesky linalg_solve_triangular gather index_select index_add scatter_add", ResultType::First},
     {"view expand squeeze unsqueeze permute transpose select slice diagonal detach", ResultType::First},
@@ -160,6 +161,13 @@ constexpr NamedType kResultTypes[] = {
 std::optional<ResultType> result_type_of(const Op& op) {
   for (const NamedType& n : kResultTypes)
     if ((" " + std::string(n.ops) + " ").find(" " + op.name + " ") != std::string::npos) return n.type;
+  switch (op.kernel.stated.result) {
+    case StatedTypes::Result::Unsaid: break;
+    case StatedTypes::Result::Promoted: return ResultType::Promoted;
+    case StatedTypes::Result::Floating: return ResultType::Floating;
+    case StatedTypes::Result::First: return ResultType::First;
+    case StatedTypes::Result::Bool: return ResultType::Bool;
+  }
   return std::nullopt;
 }
 

@@ -31,12 +31,16 @@ template <class F> bool each_tensor(const Frame& frame, F&& f) {
   return true;
 }
 
+/// A dtype that holds less, or the CPU, where none of the oracle's exist.
 bool names_narrow_dtype(const Frame& frame) {
   const auto& params = frame.op->schema.params;
-  for (size_t i = 0; i < params.size(); ++i)
-    if (params[i].kind == ParamKind::DType && !frame.none(int(i)) && is_inexact(frame.arg<DType>(int(i))) &&
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (frame.none(int(i))) continue;
+    if (params[i].kind == ParamKind::Device && frame.arg<Device>(int(i)) == Device::CPU) return true;
+    if (params[i].kind == ParamKind::DType && is_inexact(frame.arg<DType>(int(i))) &&
         !is_internal(frame.arg<DType>(int(i))))
       return true;
+  }
   return false;
 }
 

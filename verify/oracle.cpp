@@ -84,6 +84,7 @@ Values to_reference(const Values& args) {
     if (Tensors* list = std::get_if<Tensors>(&v))
       for (Tensor& t : *list) t = to_reference(t);
     if (DType* d = std::get_if<DType>(&v)) *d = widen(*d);
+    if (Device* d = std::get_if<Device>(&v); d && *d == Device::CPU) *d = Device::Reference;
   }
   return out;
 }

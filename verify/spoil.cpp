@@ -71,7 +71,7 @@ Tensor spoiled_tensor(Case& c, const Tensor& t, bool anything) {
       if (!sizes.empty()) sizes[d] = w & 1024 ? 1 : 0;
       break;
     case 7:
-      if (anything && w % 32 == 7) return to_device(t, "reference");
+      if (anything && w % 32 == 7) return to_device(t, Device::Reference);
       if (anything && w % 32 == 15) return {};
       [[fallthrough]];
     default: dtype = DType(w / 32 % uint32_t(DType::F128)); break;

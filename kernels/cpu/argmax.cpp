@@ -28,7 +28,9 @@ void arg_lines(const char* in, int64_t line_step, int64_t step, int64_t size, in
 
 }  // namespace
 
-void cpu::argmax(const KernelCall& call) {
+namespace cpu {
+namespace {
+void argmax(const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
   const int64_t dim = call.ints[0];
   if (is_complex(in.dtype) || is_internal(in.dtype)) fail_dtype("argmax", in.dtype);
@@ -51,5 +53,13 @@ void cpu::argmax(const KernelCall& call) {
     mover.strided(at[0], plan.stride(0, 0), reinterpret_cast<const char*>(index), sizeof(int64_t), n);
   });
 }
+
+}  // namespace
+
+Texts argmax_kernels() {
+  static constexpr Text kTexts[] = {{"argmax", argmax}};
+  return kTexts;
+}
+}  // namespace cpu
 
 }  // namespace lamella::kernels

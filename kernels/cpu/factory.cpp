@@ -34,6 +34,7 @@ template <class T> void arange_of(const View& out, const Scalar& start, const Sc
 }  // namespace
 
 namespace cpu {
+namespace {
 
 void fill(const KernelCall& call) {
   const View& out = call.outs[0];
@@ -57,7 +58,12 @@ void arange(const KernelCall& call) {
     else arange_of<T>(out, call.scalars[0], call.scalars[1]);
   });
 }
+}  // namespace
 
+Texts factory_kernels() {
+  static constexpr Text kTexts[] = {{"fill", fill}, {"arange", arange}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

@@ -130,6 +130,7 @@ void add_rows_in_f32(AddFn add, const View& out, const View& index, const View& 
 }  // namespace
 
 namespace cpu {
+namespace {
 
 void gather(const KernelCall& call) {
   const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1];
@@ -185,7 +186,13 @@ void index_select(const KernelCall& call) {
     });
   }
 }
+}  // namespace
 
+Texts gather_kernels() {
+  static constexpr Text kTexts[] = {
+      {"gather", gather}, {"scatter_add", scatter_add}, {"index_select", index_select}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

@@ -1,5 +1,5 @@
 // Contiguous conversions worth SIMD. Compiled once per LAMELLA_BACKEND.
-#include "lamella/kernels/cpu/bodies.h"
+#include "lamella/kernels/cpu/lines.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>

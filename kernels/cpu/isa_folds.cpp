@@ -1,6 +1,7 @@
 // Contiguous runs folded to one value, and softmax of one row. Compiled once per LAMELLA_BACKEND.
 #include <cmath>
 
+#include "lamella/kernels/cpu/fold_lines.h"
 #include "lamella/kernels/cpu/vector_math.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
@@ -8,57 +9,47 @@ namespace {
 
 // kWidth accumulators side by side, whatever the vectors' width: every instruction set adds in the same
 // order.
-template <int64_t kWidth, class T, template <class> class F> T fold_side_by_side(const T* a, int64_t n) {
-  T acc[kWidth];
-  for (int64_t j = 0; j < kWidth; ++j) acc[j] = a[j];
+template <int64_t kWidth, class F, class T> auto fold_side_by_side(const T* a, int64_t n) {
+  decltype(F::first(*a)) acc[kWidth];
+  for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::first(a[j]);
   int64_t i = kWidth;
   for (; i + kWidth <= n; i += kWidth) {
-    for (int64_t j = 0; j < kWidth; ++j) acc[j] = F<T>{}(acc[j], a[i + j]);
+    for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::step(acc[j], a[i + j]);
   }
-  for (; i < n; ++i) acc[i % kWidth] = F<T>{}(acc[i % kWidth], a[i]);
+  for (; i < n; ++i) acc[i % kWidth] = F::step(acc[i % kWidth], a[i]);
   for (int64_t w = kWidth / 2; w > 0; w /= 2) {
-    for (int64_t j = 0; j < w; ++j) acc[j] = F<T>{}(acc[j], acc[j + w]);
+    for (int64_t j = 0; j < w; ++j) acc[j] = F::merge(acc[j], acc[j + w]);
   }
   return acc[0];
 }
 
 // Few terms in a row even in short runs: many equal terms round the same way, half a roundoff a term.
-template <class T, template <class> class F> T fold_block(const T* a, int64_t n) {
-  if (n >= kHere.fold_many) return fold_side_by_side<kHere.fold_many / 2, T, F>(a, n);
-  if (n >= kHere.fold_some) return fold_side_by_side<kHere.fold_some / 2, T, F>(a, n);
-  T r = a[0];
-  for (int64_t i = 1; i < n; ++i) r = F<T>{}(r, a[i]);
-  return r;
+template <class F, class T> auto fold_block(const T* a, int64_t n) {
+  if (n >= kHere.fold_many) return fold_side_by_side<kHere.fold_many / 2, F>(a, n);
+  if (n >= kHere.fold_some) return fold_side_by_side<kHere.fold_some / 2, F>(a, n);
+  return fold_in_a_row<F>(a, n);
 }
 
 // Pairwise above blocks of 512 (16 terms an accumulator of the usual 32): the error grows with log n.
-template <class T, template <class> class F> T fold_pairwise(const T* a, int64_t n) {
+template <class F, class T> auto fold_pairwise(const T* a, int64_t n) -> decltype(F::first(*a)) {
   constexpr int64_t kBlock = kHere.fold_block;
-  if (n <= kBlock) return fold_block<T, F>(a, n);
+  if (n <= kBlock) return fold_block<F>(a, n);
   int64_t half = kBlock;
   while (half * 2 < n) half *= 2;
-  return F<T>{}(fold_pairwise<T, F>(a, half), fold_pairwise<T, F>(a + half, n - half));
+  return F::merge(fold_pairwise<F>(a, half), fold_pairwise<F>(a + half, n - half));
 }
 
-template <class T, template <class> class F> void fold_line(void* out, const void* in, int64_t n) {
-  *static_cast<T*>(out) = fold_pairwise<T, F>(static_cast<const T*>(in), n);
-}
-
-template <class T> FoldFn fold_of(Op op) {
-  switch (op) {
-    case Op::add: return fold_line<T, Add>;
-    case Op::mul: return fold_line<T, Mul>;
-    case Op::maximum: return fold_line<T, Maximum>;
-    case Op::minimum: return fold_line<T, Minimum>;
-    default: return nullptr;
+struct SimdRun {
+  template <class F, Order, class T> static auto fold(const T* a, int64_t n) {
+    return fold_pairwise<F>(a, n);
   }
-}
+};
 
 template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
   const void* ins[] = {out};
-  exp_line<T>()(out, ins, n);
+  line_of<Exp, T>()(out, ins, n);
 }
 
 // The first of n numbers that is x, in blocks whose search is a reduction; n if none is (x is NaN).
@@ -81,10 +72,10 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
   constexpr int64_t kChunk = kHere.softmax_chunk;
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(in);
-  const T most = fold_pairwise<T, Maximum>(a, n);
+  const T most = fold_pairwise<Of<Maximum>>(a, n);
   if (!log) {
     exp_of_difference(o, a, most, n);
-    const T total = fold_pairwise<T, Add>(o, n);
+    const T total = fold_pairwise<Of<Add>>(o, n);
     for (int64_t i = 0; i < n; ++i) o[i] = o[i] / total;
     return;
   }
@@ -94,7 +85,7 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
     const int64_t count = n - i < kChunk ? n - i : kChunk;
     exp_of_difference(chunk, a + i, most, count);
     if (i <= greatest && greatest < i + count) chunk[greatest - i] = 0;
-    total += fold_block<T, Add>(chunk, count);
+    total += fold_block<Of<Add>>(chunk, count);
   }
   const T log_total = std::log1p(total) + (most - most);  // NaN where the greatest is infinite
 #pragma GCC ivdep
@@ -103,14 +94,9 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
 
 }  // namespace
 
-FoldFn find_fold(Op op, DType dtype) {
-  switch (dtype) {
-    case DType::F32: return fold_of<float>(op);
-    case DType::F64: return fold_of<double>(op);
-    case DType::I32: return fold_of<int32_t>(op);
-    case DType::I64: return fold_of<int64_t>(op);
-    default: return nullptr;
-  }
+std::span<const Folds> simd_folds() {
+  static constexpr auto kFoldLines = folds_of_rows<SimdRun, float, double, int32_t, int64_t>();
+  return kFoldLines;
 }
 
 SoftmaxRowFn find_softmax(DType dtype) {

@@ -1,6 +1,6 @@
 // Matrix product of one f32 or f64 pair: 4 rows by 2 vectors of C in registers. Compiled once per
 // LAMELLA_BACKEND. This file alone allows fused multiply-add.
-#include "lamella/kernels/cpu/bodies.h"
+#include "lamella/kernels/cpu/lines.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {

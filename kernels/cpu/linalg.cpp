@@ -99,8 +99,8 @@ template <class T> void cholesky_of(const View& out, const View& in, bool upper)
     }
     const int64_t minor = factor(l, n);
     LAMELLA_CHECK(minor == 0, Value,
-                  "matrix {} of x has no positive leading minor {}; expected positive definite x", number,
-                  minor);
+                  "matrix {} of {} has no positive leading minor {}; expected positive definite x", number,
+                  Argument{"x"}, minor);
     if (upper) {
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }
@@ -149,6 +149,7 @@ template <class T> void solve_of(const View& out, const View& a, const View& b, 
 }  // namespace
 
 namespace cpu {
+namespace {
 
 void cholesky(const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
@@ -166,7 +167,12 @@ void solve_triangular(const KernelCall& call) {
     solve_of<typename decltype(tag)::type>(out, a, b, call.ints[0] != 0, call.ints[1] != 0);
   });
 }
+}  // namespace
 
+Texts linalg_kernels() {
+  static constexpr Text kTexts[] = {{"cholesky", cholesky}, {"solve_triangular", solve_triangular}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

@@ -128,7 +128,9 @@ Operand describe(const View& v, DType exec) {
 
 }  // namespace
 
-void cpu::matmul(const KernelCall& call) {
+namespace cpu {
+namespace {
+void matmul(const KernelCall& call) {
   const View &out = call.outs[0], &x = call.ins[0], &y = call.ins[1];
   const DType exec = exec_dtype(out.dtype);
   const GemmFn own = find_gemm(exec);
@@ -137,7 +139,7 @@ void cpu::matmul(const KernelCall& call) {
   if (out.numel() == 0) return;
   if (k == 0) {  // operands without elements have no memory to point into
     const Scalar zero = 0;
-    return kernels::fill.cpu({{&out, 1}, {}, out.dtype, {}, {&zero, 1}});
+    return named("fill").cpu({{&out, 1}, {}, out.dtype, {}, {&zero, 1}});
   }
   const Operand a = describe(x, exec), b = describe(y, exec), c = describe(out, exec);
   std::vector<char> a_buffer, b_buffer, c_buffer;
@@ -161,5 +163,13 @@ void cpu::matmul(const KernelCall& call) {
                m * back.from_size, m, n);
   }
 }
+
+}  // namespace
+
+Texts matmul_kernels() {
+  static constexpr Text kTexts[] = {{"matmul", matmul}};
+  return kTexts;
+}
+}  // namespace cpu
 
 }  // namespace lamella::kernels

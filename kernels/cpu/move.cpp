@@ -39,6 +39,7 @@ struct Columns {
 }  // namespace
 
 namespace cpu {
+namespace {
 
 void flip(const KernelCall& call) {
   check_same_dtype("flip", call);
@@ -73,7 +74,12 @@ void triu(const KernelCall& call) {
     return Columns{std::clamp<int64_t>(row + std::min(diagonal, columns), 0, columns), columns};
   });
 }
+}  // namespace
 
+Texts move_kernels() {
+  static constexpr Text kTexts[] = {{"flip", flip}, {"tril", tril}, {"triu", triu}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

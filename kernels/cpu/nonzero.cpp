@@ -46,6 +46,7 @@ void find_rows(const View& in, Rows rows) {
 }  // namespace
 
 namespace cpu {
+namespace {
 
 void nonzero(const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
@@ -69,7 +70,12 @@ void count_nonzero(const KernelCall& call) {
   });
   *call.outs[0].as<int64_t>() = count;
 }
+}  // namespace
 
+Texts nonzero_kernels() {
+  static constexpr Text kTexts[] = {{"nonzero", nonzero}, {"count_nonzero", count_nonzero}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

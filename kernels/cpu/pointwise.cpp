@@ -6,11 +6,13 @@
 namespace lamella::kernels {
 namespace {
 
-bool gives_bool(Op op) {
-  return (op >= Op::eq && op <= Op::logical_or) || op == Op::logical_not || op == Op::isnan;
-}
-
 DType real_part(DType d) { return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d; }
+
+/// How a kernel runs for a compute dtype: its line, what the line reads and what it writes.
+struct Execution {
+  LineFn line;
+  DType in, out;
+};
 
 struct Run {
   Execution body;
@@ -19,7 +21,7 @@ struct Run {
 };
 
 // Everything gapless, of the body's dtypes and in the same order: no plan needed.
-bool is_one_line(const KernelCall& call, const Execution& body, Op op) {
+bool is_one_line(const KernelCall& call, const Execution& body, bool chooses) {
   const View& out = call.outs[0];
   if (out.dtype != body.out) return false;
   int64_t expected = 1;
@@ -32,8 +34,7 @@ bool is_one_line(const KernelCall& call, const Execution& body, Op op) {
     expected *= out.sizes[d];
   }
   for (size_t k = 0; k < call.ins.size(); ++k) {
-    const bool condition = op == Op::where && k == 0;
-    if (call.ins[k].dtype != (condition ? DType::Bool : body.in)) return false;
+    if (call.ins[k].dtype != (chooses && k == 0 ? DType::Bool : body.in)) return false;
   }
   return true;
 }
@@ -93,7 +94,7 @@ void check_divisor(const View& divisor, DType compute) {
   const IterPlan plan = make_plan({&divisor, 1}, {});
   TileReader reader;
   reader.open(divisor.dtype, compute);
-  const LineFn is_zero = find_body(Op::logical_not, compute);
+  const LineFn is_zero = line_of<scalar::LogicalNot>(compute);
   BlockShape shape = choose_block(plan);
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     const void* source = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
@@ -114,61 +115,75 @@ void run_copy(const KernelCall& call) {
   move_plan(mover, plan);
 }
 
-}  // namespace
-
-std::string_view op_name(Op op) {
-  static constexpr std::string_view kNames[] = {
-#define LAMELLA_OP_TEXT(name) #name,
-      LAMELLA_POINTWISE_KERNELS(LAMELLA_OP_TEXT) "fold_in"
-#undef LAMELLA_OP_TEXT
-  };
-  return kNames[int(op)];
+/// Fails with DType when the kernel has no text for `compute`. `exec` is compute, or f32 for f16 and bf16.
+Execution find_execution(const Kernel& kernel, DType compute, DType exec) {
+  const DType in = kernel.gives == Gives::Complex ? real_part(exec) : exec;
+  const LineFn line = line_of(kernel, in);
+  if (!line) fail_dtype(kernel.name, compute);
+  switch (kernel.gives) {
+    case Gives::Same: return {line, in, in};
+    case Gives::Bool: return {line, in, DType::Bool};
+    case Gives::Parts: return {line, in, real_part(in)};
+    case Gives::Complex: break;
+  }
+  return {line, in, in == DType::F64 ? DType::C128 : DType::C64};
 }
+
+void run_pointwise(const Kernel& kernel, const KernelCall& call) {
+  const View& out = call.outs[0];
+  if (kernel.also == Also::MovesBits && (call.compute == out.dtype || call.compute == call.ins[0].dtype))
+    return run_copy(call);
+  // Where nothing is computed f16 and bf16 pass as they are unless there is another dtype to convert.
+  const bool chooses = kernel.takes == Takes::Bits;
+  const bool moves = chooses && call.ins[1].dtype == call.compute && call.ins[2].dtype == call.compute;
+  const Execution body =
+      find_execution(kernel, call.compute, moves ? call.compute : exec_dtype(call.compute));
+  if (kernel.also == Also::ChecksDivisor && is_integer(call.compute))
+    check_divisor(call.ins[1], call.compute);
+  if (is_one_line(call, body, chooses)) return run_line(call, body, out.numel());
+  const IterPlan plan = make_plan(call.outs, call.ins);
+  Run run;
+  run.body = body;
+  for (size_t k = 0; k < call.ins.size(); ++k)
+    run.readers[k].open(call.ins[k].dtype, chooses && k == 0 ? DType::Bool : body.in);
+  run.writer.open(body.out, out.dtype);
+  run_blocks(run, plan);
+}
+
+}  // namespace
 
 void fail_dtype(std::string_view kernel, DType dtype) {
   fail(ErrorCode::DType, "no kernel {} for {}", kernel, name(dtype));
 }
 
-Execution find_execution(Op op, DType compute, DType exec) {
-  if (op == Op::make_complex) {
-    const bool wide = exec == DType::F64 || exec == DType::C128;
-    if (!wide && exec != DType::F32 && exec != DType::C64) fail_dtype(op_name(op), compute);
-    const DType out = wide ? DType::C128 : DType::C64;
-    return {find_body(op, out), wide ? DType::F64 : DType::F32, out};
-  }
-  const LineFn line = find_body(op, exec);
-  if (!line) fail_dtype(op_name(op), compute);
-  return {line, exec, gives_bool(op) ? DType::Bool : op == Op::abs ? real_part(exec) : exec};
-}
-
-void run_pointwise(Op op, const KernelCall& call) {
-  const View& out = call.outs[0];
-  if (op == Op::copy && (call.compute == out.dtype || call.compute == call.ins[0].dtype))
-    return run_copy(call);
-  // `where` computes nothing: f16 and bf16 pass as they are unless there is another dtype to convert.
-  const bool moves =
-      op == Op::where && call.ins[1].dtype == call.compute && call.ins[2].dtype == call.compute;
-  const Execution body = find_execution(op, call.compute, moves ? call.compute : exec_dtype(call.compute));
-  if (is_integer(call.compute) && (op == Op::div_floor || op == Op::div_trunc))
-    check_divisor(call.ins[1], call.compute);
-  if (is_one_line(call, body, op)) return run_line(call, body, out.numel());
-  const IterPlan plan = make_plan(call.outs, call.ins);
-  Run run;
-  run.body = body;
-  for (size_t k = 0; k < call.ins.size(); ++k) {
-    const bool condition = op == Op::where && k == 0;
-    run.readers[k].open(call.ins[k].dtype, condition ? DType::Bool : body.in);
-  }
-  run.writer.open(body.out, out.dtype);
-  run_blocks(run, plan);
+LineFn Kernel::straight(DType compute) const {
+  const bool two_dtypes = gives == Gives::Complex || (gives == Gives::Parts && is_complex(compute));
+  const bool checked = also == Also::ChecksDivisor && is_integer(compute);
+  return two_dtypes || checked || lamella::thresholds().lowered ? nullptr : line_of(*this, compute);
 }
 
 namespace cpu {
-#define LAMELLA_DEFINE_POINTWISE(name) \
-  void name(const KernelCall& call) { run_pointwise(Op::name, call); }
-LAMELLA_POINTWISE_KERNELS(LAMELLA_DEFINE_POINTWISE)
-LAMELLA_DEFINE_POINTWISE(fold_in)
-#undef LAMELLA_DEFINE_POINTWISE
+namespace {
+template <size_t... kRow> std::vector<Kernel> pointwise_kernels(std::index_sequence<kRow...>) {
+  std::vector<Kernel> all(sizeof...(kRow));
+  const auto add = [&all]<size_t kAt>(std::integral_constant<size_t, kAt>) {
+    constexpr auto kSays = std::get<kAt>(scalar::kPointwise);
+    Kernel& k = all[kAt];
+    k.name = kSays.name, k.takes = kSays.takes, k.gives = kSays.gives, k.also = kSays.also;
+    k.lines = lines_of(kAt, kSays.takes);
+    k.cpu = [](const KernelCall& call) {
+      static const Kernel& mine = all_kernels()[kAt];
+      run_pointwise(mine, call);
+    };
+  };
+  (add(std::integral_constant<size_t, kRow>{}), ...);
+  return all;
+}
+}  // namespace
+
+std::vector<Kernel> pointwise_kernels() {
+  return pointwise_kernels(std::make_index_sequence<scalar::kPointwiseRows>{});
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

@@ -1,26 +1,25 @@
-// The pointwise runner: one plan, one line per (op, dtype), tiles for everything that is not gapless in the
-// exec dtype.
+// The pointwise runner: one plan, one line per (kernel, dtype), tiles for everything that is not gapless in
+// the exec dtype.
 #pragma once
 
 #include "lamella/core/check.h"
+#include "lamella/kernels/bodies/all.h"
 #include "lamella/kernels/cpu/tile.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels {
 
-std::string_view op_name(Op op);
+/// What a kernel has for this dtype, from the instruction set in use. Null when there is none.
+inline LineFn line_of(const Kernel& kernel, DType dtype) {
+  return kernel.lines[size_t(isa().set)][size_t(dtype)];
+}
+/// Likewise of the kernel of a body.
+template <class B> LineFn line_of(DType dtype) {
+  static const Kernel& kernel = all_kernels()[scalar::row_of<B>()];
+  return line_of(kernel, dtype);
+}
 
-/// How `op` runs for a compute dtype: its line, what the line reads and what it writes.
-struct Execution {
-  LineFn line;
-  DType in, out;
-};
-/// Fails with DType when the op has no text for `compute`. `exec` is compute, or f32 for f16 and bf16.
-Execution find_execution(Op op, DType compute, DType exec);
-
-/// All of a pointwise kernel.
-void run_pointwise(Op op, const KernelCall& call);
-
-/// "kernel: no NAME for DTYPE".
+/// "no kernel NAME for DTYPE".
 [[noreturn]] void fail_dtype(std::string_view kernel, DType dtype);
 
 }  // namespace lamella::kernels

@@ -96,8 +96,15 @@ template <template <class> class Sample> void random(const char* kernel, const K
 }  // namespace
 
 namespace cpu {
+namespace {
 void rand_uniform(const KernelCall& call) { random<Uniform>("rand_uniform", call); }
 void rand_normal(const KernelCall& call) { random<Normal>("rand_normal", call); }
+}  // namespace
+
+Texts random_kernels() {
+  static constexpr Text kTexts[] = {{"rand_uniform", rand_uniform}, {"rand_normal", rand_normal}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

@@ -140,8 +140,15 @@ void scan(const char* kernel, Body body, const KernelCall& call) {
 }  // namespace
 
 namespace cpu {
+namespace {
 void cumsum(const KernelCall& call) { scan("cumsum", find_scan<false>(exec_dtype(call.compute)), call); }
 void cumprod(const KernelCall& call) { scan("cumprod", find_scan<true>(exec_dtype(call.compute)), call); }
+}  // namespace
+
+Texts scan_kernels() {
+  static constexpr Text kTexts[] = {{"cumsum", cumsum}, {"cumprod", cumprod}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

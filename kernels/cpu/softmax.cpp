@@ -22,15 +22,15 @@ struct Softmax {
 };
 
 // out = op(a, b) over n elements of a tile.
-void apply(Op op, DType exec, char* out, const char* a, const char* b, int64_t n) {
+template <class B> void apply(DType exec, char* out, const char* a, const char* b, int64_t n) {
   const void* ins[] = {a, b};
-  find_body(op, exec)(out, ins, n);
+  line_of<B>(exec)(out, ins, n);
 }
 
 // The statistics of a tile of lines: their greatest elements and, in the cascade's lowest slot, their sums of
 // exp(x - greatest), for `log` without the first greatest element: see NOTE: [logarithm of softmax's sum].
 struct Statistics {
-  explicit Statistics(DType exec) : sums(find_body(Op::add, exec), kTile * itemsize(exec), 0) {}
+  explicit Statistics(DType exec) : sums(line_of<scalar::Add>(exec), kTile * itemsize(exec), 0) {}
   alignas(64) char most[kTile * sizeof(double)];
   bool left_out[kTile];
   Cascade sums;
@@ -53,18 +53,18 @@ template <class Read> void gather_statistics(const Softmax& s, Statistics& stats
   const size_t bytes = size_t(n * itemsize(s.exec));
   const int64_t in_a_row = thresholds().terms_in_a_row;
   std::memcpy(stats.most, read(0), bytes);
-  for (int64_t i = 1; i < s.size; ++i) apply(Op::maximum, s.exec, stats.most, stats.most, read(i), n);
+  for (int64_t i = 1; i < s.size; ++i) apply<scalar::Maximum>(s.exec, stats.most, stats.most, read(i), n);
   std::fill_n(stats.left_out, n, false);
   stats.sums.reset(n);
   alignas(64) char work[kTile * sizeof(double)];
   for (int64_t i = 0; i < s.size; ++i) {
     char* const run = stats.sums.slot(stats.sums.depth());
     char* const term = i % in_a_row == 0 ? run : work;
-    apply(Op::sub, s.exec, term, read(i), stats.most, n);
+    apply<scalar::Sub>(s.exec, term, read(i), stats.most, n);
     if (s.log && s.exec == DType::F32) leave_out_first(reinterpret_cast<float*>(term), stats.left_out, n);
     else if (s.log) leave_out_first(reinterpret_cast<double*>(term), stats.left_out, n);
-    apply(Op::exp, s.exec, term, term, nullptr, n);
-    if (term == work) apply(Op::add, s.exec, run, run, work, n);
+    apply<scalar::Exp>(s.exec, term, term, nullptr, n);
+    if (term == work) apply<scalar::Add>(s.exec, run, run, work, n);
     if ((i + 1) % in_a_row == 0 || i + 1 == s.size) stats.sums.push();
   }
   stats.sums.finish();
@@ -84,9 +84,10 @@ void softmax_across(Softmax& s) {
     else if (s.log) log_of_sums(reinterpret_cast<double*>(total), reinterpret_cast<const double*>(most), n);
     char* work = s.writer.buffer();
     for (int64_t i = 0; i < s.size; ++i) {
-      apply(Op::sub, s.exec, work, read(i), most, n);
-      if (!s.log) apply(Op::exp, s.exec, work, work, nullptr, n);
-      apply(s.log ? Op::sub : Op::div, s.exec, work, work, total, n);
+      apply<scalar::Sub>(s.exec, work, read(i), most, n);
+      if (!s.log) apply<scalar::Exp>(s.exec, work, work, nullptr, n);
+      if (s.log) apply<scalar::Sub>(s.exec, work, work, total, n);
+      else apply<scalar::Div>(s.exec, work, work, total, n);
       s.writer.write(at[0] + i * s.out_step, s.lines.stride(0, 0), s.lines.stride(0, 1), n0, n1, work);
     }
   });
@@ -126,8 +127,15 @@ void softmax_lines(const char* kernel, const KernelCall& call, bool log) {
 }  // namespace
 
 namespace cpu {
+namespace {
 void softmax(const KernelCall& call) { softmax_lines("softmax", call, false); }
 void log_softmax(const KernelCall& call) { softmax_lines("log_softmax", call, true); }
+}  // namespace
+
+Texts softmax_kernels() {
+  static constexpr Text kTexts[] = {{"softmax", softmax}, {"log_softmax", log_softmax}};
+  return kTexts;
+}
 }  // namespace cpu
 
 }  // namespace lamella::kernels

@@ -63,7 +63,9 @@ void sort_entries(std::vector<Entry>& entries, std::vector<Entry>& spare) {
 
 }  // namespace
 
-void cpu::sort(const KernelCall& call) {
+namespace cpu {
+namespace {
+void sort(const KernelCall& call) {
   const View &values = call.outs[0], &indices = call.outs[1], &in = call.ins[0];
   const int64_t dim = call.ints[0];
   const bool descending = call.ints[1] != 0;
@@ -94,5 +96,13 @@ void cpu::sort(const KernelCall& call) {
     }
   });
 }
+
+}  // namespace
+
+Texts sort_kernels() {
+  static constexpr Text kTexts[] = {{"sort", sort}};
+  return kTexts;
+}
+}  // namespace cpu
 
 }  // namespace lamella::kernels

@@ -4,13 +4,22 @@
 // depend on its place in a run.
 #pragma once
 
-#include "lamella/kernels/cpu/bodies.h"
+#include "lamella/kernels/cpu/lines.h"
 
 #if defined(__AVX2__)
 #include <immintrin.h>
 #endif
 
 namespace lamella::kernels::LAMELLA_BACKEND {
+
+/// Whether lines of a body go through vector functions. They differ by the instruction set, in roundings too.
+template <class B, class T> inline constexpr bool has_lanes = false;
+template <class T> inline constexpr bool has_lanes<Log, T> = Floating<T>;
+template <class T> inline constexpr bool has_lanes<Tanh, T> = Floating<T>;
+template <class T> inline constexpr bool has_lanes<Pow, T> = Floating<T>;
+template <> inline constexpr bool has_lanes<Exp, float> = true;
+template <> inline constexpr bool has_lanes<Sin, float> = true;
+template <> inline constexpr bool has_lanes<Cos, float> = true;
 
 #if defined(__AVX2__)
 #if defined(__AVX512F__)
@@ -45,76 +54,74 @@ F64Reg pow_lanes(F64Reg, F64Reg) asm(LAMELLA_MATH_F64 "vv_pow");
 #undef LAMELLA_MATH_F32
 #undef LAMELLA_MATH_F64
 
-template <class T> struct VectorExp {
-  static auto lanes(auto x) { return exp_lanes(x); }
-};
-template <class T> struct VectorLog {
-  static auto lanes(auto x) { return log_lanes(x); }
-};
-template <class T> struct VectorSin {
-  static auto lanes(auto x) { return sin_lanes(x); }
-};
-template <class T> struct VectorCos {
-  static auto lanes(auto x) { return cos_lanes(x); }
-};
-template <class T> struct VectorTanh {
-  static auto lanes(auto x) { return tanh_lanes(x); }
-};
+static inline auto lanes(Exp, auto x) { return exp_lanes(x); }
+static inline auto lanes(Log, auto x) { return log_lanes(x); }
+static inline auto lanes(Sin, auto x) { return sin_lanes(x); }
+static inline auto lanes(Cos, auto x) { return cos_lanes(x); }
+static inline auto lanes(Tanh, auto x) { return tanh_lanes(x); }
+static inline auto lanes(Pow, auto x, auto y) { return pow_lanes(x, y); }
 
-template <class T, template <class> class F> void math_line(void* out, const void* const* ins, int64_t n) {
+template <class B, class T> void lanes_of_one(void* out, const void* const* ins, int64_t n) {
   constexpr int64_t kLanes = sizeof(F32Reg) / sizeof(T);
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(ins[0]);
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(o + i, F<T>::lanes(load(a + i)));
+  for (; i + kLanes <= n; i += kLanes) store(o + i, lanes(B{}, load(a + i)));
   if (i == n) return;
   T tail[kLanes];
   for (int64_t j = 0; j < kLanes; ++j) tail[j] = i + j < n ? a[i + j] : T(1);
-  store(tail, F<T>::lanes(load(tail)));
+  store(tail, lanes(B{}, load(tail)));
   for (int64_t j = 0; i + j < n; ++j) o[i + j] = tail[j];
 }
 
-template <class T> void pow_line(void* out, const void* const* ins, int64_t n) {
+template <class B, class T> void lanes_of_two(void* out, const void* const* ins, int64_t n) {
   constexpr int64_t kLanes = sizeof(F32Reg) / sizeof(T);
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(ins[0]);
   const T* b = static_cast<const T*>(ins[1]);
   int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) store(o + i, pow_lanes(load(a + i), load(b + i)));
+  for (; i + kLanes <= n; i += kLanes) store(o + i, lanes(B{}, load(a + i), load(b + i)));
   if (i == n) return;
-  T base[kLanes], exponent[kLanes];
+  T left[kLanes], right[kLanes];
   for (int64_t j = 0; j < kLanes; ++j) {
-    base[j] = i + j < n ? a[i + j] : T(1);
-    exponent[j] = i + j < n ? b[i + j] : T(1);
+    left[j] = i + j < n ? a[i + j] : T(1);
+    right[j] = i + j < n ? b[i + j] : T(1);
   }
-  store(base, pow_lanes(load(base), load(exponent)));
-  for (int64_t j = 0; i + j < n; ++j) o[i + j] = base[j];
+  store(left, lanes(B{}, load(left), load(right)));
+  for (int64_t j = 0; i + j < n; ++j) o[i + j] = left[j];
+}
+
+template <class B, class T> constexpr LineFn line_of_lanes() {
+  if constexpr (requires(T x) { B{}(x); }) return lanes_of_one<B, T>;
+  else return lanes_of_two<B, T>;
 }
 #else
-template <class T> using VectorExp = Exp<T>;
-template <class T> using VectorLog = Log<T>;
-template <class T> using VectorSin = Sin<T>;
-template <class T> using VectorCos = Cos<T>;
-template <class T> using VectorTanh = Tanh<T>;
-template <class T, template <class> class F> void math_line(void* out, const void* const* ins, int64_t n) {
-  unary_line<T, F>(out, ins, n);
-}
-template <class T> void pow_line(void* out, const void* const* ins, int64_t n) {
-  binary_line<T, Pow>(out, ins, n);
-}
+template <class B, class T> constexpr LineFn line_of_lanes() { return line_of_body<B, T>(); }
 #endif
 
-template <class T> LineFn exp_line() {
-  if constexpr (sizeof(T) == 4) return math_line<T, VectorExp>;
-  else return unary_line<T, Exp>;
+/// The one place that says which text a body has for T.
+template <class B, class T> constexpr LineFn line_of() {
+  if constexpr (has_lanes<B, T>) return line_of_lanes<B, T>();
+  else return line_of_body<B, T>();
 }
-template <class T> LineFn sin_line() {
-  if constexpr (sizeof(T) == 4) return math_line<T, VectorSin>;
-  else return unary_line<T, Sin>;
+/// Null where the row does not take T, and where the lowered text takes the chosen instruction set's.
+template <size_t kRow, class T> constexpr LineFn line_of_row() {
+  using B = BodyOf<kRow>;
+  if constexpr (!takes<T>(std::get<kRow>(kPointwise).takes)) return nullptr;
+  else if constexpr (has_lanes<B, T> && kHere.lowered) return nullptr;
+  else return line_of<B, T>();
 }
-template <class T> LineFn cos_line() {
-  if constexpr (sizeof(T) == 4) return math_line<T, VectorCos>;
-  else return unary_line<T, Cos>;
+template <size_t kRow, class... T> constexpr Lines lines_of_row() {
+  Lines lines{};
+  ((lines[size_t(dtype_of<T>)] = line_of_row<kRow, T>()), ...);
+  return lines;
+}
+/// Of all rows, for these types.
+template <class... T> constexpr std::array<Lines, kPointwiseRows> lines_of_rows() {
+  return []<size_t... kRow>(std::index_sequence<kRow...>) {
+    return std::array{lines_of_row<kRow, T...>()...};
+  }
+  (std::make_index_sequence<kPointwiseRows>{});
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

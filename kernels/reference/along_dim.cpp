@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/arith.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -59,8 +59,6 @@ template <class W> std::vector<int64_t> stable_order(const std::vector<W>& keys,
   return order;
 }
 
-}  // namespace
-
 void softmax(const KernelCall& call) {
   map_lines(call, "softmax", []<class Wide>(std::vector<Wide>& line) {
     const Wide shift = greatest(line), sum = sum_of_exp(line, shift);
@@ -103,6 +101,18 @@ void flip(const KernelCall& call) {
     }
     copy_element(out, at.offset(out), in, from);
   }
+}
+
+}  // namespace
+
+Texts along_dim_texts() {
+  static constexpr Text kTexts[] = {
+      {"softmax", softmax},
+      {"log_softmax", log_softmax},
+      {"sort", sort},
+      {"flip", flip},
+  };
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

@@ -1,8 +1,9 @@
 // Oracle: comparisons, logic, and choosing one of two elements.
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/pointwise.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
+namespace {
 
 void eq(const KernelCall& call) {
   binary(call, "eq", []<class W>(W a, W b) { return a == b; });
@@ -69,6 +70,29 @@ void where(const KernelCall& call) {
       store(out, at.offset(out), load<W>(from, at.offset(from), call.compute));
     }
   });
+}
+
+}  // namespace
+
+Texts comparison_texts() {
+  // clang-format off
+  static constexpr Text kTexts[] = {
+      {"eq", eq},
+      {"ne", ne},
+      {"lt", lt},
+      {"le", le},
+      {"gt", gt},
+      {"ge", ge},
+      {"logical_and", logical_and},
+      {"logical_or", logical_or},
+      {"logical_not", logical_not},
+      {"isnan", isnan},
+      {"maximum", maximum},
+      {"minimum", minimum},
+      {"where", where},
+  };
+  // clang-format on
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

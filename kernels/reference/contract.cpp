@@ -1,8 +1,9 @@
 // Oracle: batched matrix product, one inner product at a time, one precision above the dtype.
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/arith.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
+namespace {
 
 void matmul(const KernelCall& call) {
   const View &out = call.outs[0], &a = call.ins[0], &b = call.ins[1];
@@ -21,6 +22,13 @@ void matmul(const KernelCall& call) {
       store(out, at.offset(out), cast<W>(acc));
     }
   });
+}
+
+}  // namespace
+
+Texts contract_texts() {
+  static constexpr Text kTexts[] = {{"matmul", matmul}};
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

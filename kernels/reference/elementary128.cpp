@@ -106,6 +106,7 @@ f128 exp128(f128 x) {
   if (x != x) return x;
   if (x > 11357) return std::numeric_limits<double>::infinity();
   if (x < -11434) return 0;
+  if (x == 0) return 1;
   const Power e = power(x);
   const Fixed rounded = (e.less_one >> 1) + (Fixed(1) << 14);  // may carry into the exponent
   const Fixed mantissa = rounded >> 15;

@@ -1,7 +1,7 @@
 // Oracle: tensors made of a number, a progression or a stream of random numbers.
 #include "lamella/core/rng.h"
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/arith.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -65,8 +65,6 @@ void fill_random(const KernelCall& call, const char* name, Sampler sample, doubl
   }
 }
 
-}  // namespace
-
 void fill(const KernelCall& call) {
   const View& out = call.outs[0];
   const Scalar& value = call.scalars[0];
@@ -98,6 +96,16 @@ void fold_in(const KernelCall& call) {
     const uint64_t d = load<uint64_t>(data, at.offset(data), DType::U64);
     store(out, at.offset(out), lamella::fold_in(k, d));
   }
+}
+
+}  // namespace
+
+Texts factory_texts() {
+  static constexpr Text kTexts[] = {
+      {"fill", fill},       {"arange", arange}, {"rand_uniform", rand_uniform}, {"rand_normal", rand_normal},
+      {"fold_in", fold_in},
+  };
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

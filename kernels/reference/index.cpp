@@ -1,8 +1,8 @@
 // Oracle: elements chosen by index tensors and by truth. Every index is checked before anything is written.
 #include <map>
 
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/arith.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -31,8 +31,6 @@ template <class Visit> void for_each_nonzero(const View& x, Visit visit) {
     }
   });
 }
-
-}  // namespace
 
 void gather(const KernelCall& call) {
   const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1];
@@ -85,6 +83,16 @@ void count_nonzero(const KernelCall& call) {
   int64_t count = 0;
   for_each_nonzero(call.ins[0], [&](const Odometer&) { ++count; });
   store(call.outs[0], 0, count);
+}
+
+}  // namespace
+
+Texts index_texts() {
+  static constexpr Text kTexts[] = {
+      {"gather", gather},   {"scatter_add", scatter_add},     {"index_select", index_select},
+      {"nonzero", nonzero}, {"count_nonzero", count_nonzero},
+  };
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

@@ -1,6 +1,6 @@
 // Oracle: triangles of matrices, the Cholesky factor and triangular systems, over the last two dims.
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/arith.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -100,8 +100,6 @@ template <class W> void solve(const View& out, int64_t x_at, const View& a, int6
   }
 }
 
-}  // namespace
-
 void tril(const KernelCall& call) {
   keep_triangle(call, [&](int64_t diagonal) { return diagonal <= call.ints[0]; });
 }
@@ -119,8 +117,8 @@ void cholesky(const KernelCall& call) {
       auto a = lower_triangle<W>(x, at.offset(batch_of(x)), upper);
       const int64_t minor = factor(a, x.sizes[x.rank - 1]);
       LAMELLA_CHECK(minor == 0, Value,
-                    "matrix {} of x has no positive leading minor {}; expected positive definite x",
-                    factors.size(), minor);
+                    "matrix {} of {} has no positive leading minor {}; expected positive definite x",
+                    factors.size(), Argument{"x"}, minor);
       factors.push_back(std::move(a));
     }
     size_t matrix = 0;
@@ -139,6 +137,18 @@ void solve_triangular(const KernelCall& call) {
                unitriangular);
     }
   });
+}
+
+}  // namespace
+
+Texts linalg_texts() {
+  static constexpr Text kTexts[] = {
+      {"tril", tril},
+      {"triu", triu},
+      {"cholesky", cholesky},
+      {"solve_triangular", solve_triangular},
+  };
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

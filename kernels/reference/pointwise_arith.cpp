@@ -1,6 +1,6 @@
 // Oracle: pointwise arithmetic, and the parts of complex numbers.
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/pointwise.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -46,8 +46,6 @@ void check_divisor(const KernelCall& call) {
                   "b holds 0 and the division is in {}; expected b != 0", name(call.compute));
   }
 }
-
-}  // namespace
 
 void copy(const KernelCall& call) {
   const View &out = call.outs[0], &x = call.ins[0];
@@ -124,6 +122,29 @@ void make_complex(const KernelCall& call) {
     using R = decltype(real_part(re));
     return std::complex<R>(real_part(re), real_part(im));
   });
+}
+
+}  // namespace
+
+Texts arithmetic_texts() {
+  // clang-format off
+  static constexpr Text kTexts[] = {
+      {"copy", copy},
+      {"neg", neg},
+      {"abs", abs},
+      {"sign", sign},
+      {"conj", conj},
+      {"reciprocal", reciprocal},
+      {"add", add},
+      {"sub", sub},
+      {"mul", mul},
+      {"div", div},
+      {"div_floor", div_floor},
+      {"div_trunc", div_trunc},
+      {"make_complex", make_complex},
+  };
+  // clang-format on
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

@@ -1,6 +1,6 @@
 // Oracle: elementary functions, each evaluated one precision above compute and rounded once.
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/pointwise.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -37,8 +37,6 @@ template <Complex W> W power(W x, W y) {
   return rounded_once([](auto a, auto b) { return math::pow(a, b); }, x, y);
 }
 
-}  // namespace
-
 void exp(const KernelCall& call) {
   elementary(call, "exp", [](auto x) { return math::exp(x); });
 }
@@ -66,6 +64,23 @@ void sqrt(const KernelCall& call) {
 void pow(const KernelCall& call) {
   binary(
       call, "pow", []<class W>(W x, W y) requires(!Bool<W>) { return power(x, y); });
+}
+
+}  // namespace
+
+Texts elementary_texts() {
+  // clang-format off
+  static constexpr Text kTexts[] = {
+      {"exp", exp},
+      {"log", log},
+      {"sin", sin},
+      {"cos", cos},
+      {"tanh", tanh},
+      {"sqrt", sqrt},
+      {"pow", pow},
+  };
+  // clang-format on
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

@@ -1,8 +1,8 @@
 // Oracle: reductions. Sums and products run left to right, one precision above compute, and round once.
 #include <optional>
 
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/arith.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -50,8 +50,6 @@ template <class Prefer> void extreme(const KernelCall& call, const char* name, P
   });
 }
 
-}  // namespace
-
 void sum(const KernelCall& call) {
   fold(call, 0, [](auto acc, auto x) { return plus(acc, x); });
 }
@@ -83,6 +81,21 @@ void argmax(const KernelCall& call) {
       store(out, at.offset(out), best);
     }
   });
+}
+
+}  // namespace
+
+Texts reduce_texts() {
+  // clang-format off
+  static constexpr Text kTexts[] = {
+      {"sum", sum},
+      {"prod", prod},
+      {"amax", amax},
+      {"amin", amin},
+      {"argmax", argmax},
+  };
+  // clang-format on
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference

@@ -1,6 +1,6 @@
 // Oracle: cumulative sums and products. The running value stays one precision above compute.
-#include "lamella/kernels/kernels.h"
 #include "lamella/kernels/reference/arith.h"
+#include "lamella/kernels/table.h"
 
 namespace lamella::kernels::reference {
 namespace {
@@ -20,14 +20,19 @@ template <class Step> void scan(const KernelCall& call, int start, Step step) {
   });
 }
 
-}  // namespace
-
 void cumsum(const KernelCall& call) {
   scan(call, 0, [](auto acc, auto x) { return plus(acc, x); });
 }
 
 void cumprod(const KernelCall& call) {
   scan(call, 1, [](auto acc, auto x) { return times(acc, x); });
+}
+
+}  // namespace
+
+Texts scan_texts() {
+  static constexpr Text kTexts[] = {{"cumsum", cumsum}, {"cumprod", cumprod}};
+  return kTexts;
 }
 
 }  // namespace lamella::kernels::reference
