@@ -23,6 +23,9 @@ TEST(Formulas, Broadcast) {
       exp
         jvp x: mul(t, result)
         vjp x: mul(ct, conj(result))
+      expm1
+        jvp x: mul(t, exp(x))
+        vjp x: mul(ct, conj(exp(x)))
       log
         jvp x: mul(t, reciprocal(x))
         vjp x: mul(ct, conj(reciprocal(x)))

@@ -22,6 +22,7 @@ std::string listing() {
 TEST(Schemas, AllOperators) {
   EXPECT_INLINE(listing(), R"(
       exp(Tensor x) -> Tensor  exp_  exp_out
+      expm1(Tensor x) -> Tensor  expm1_  expm1_out
       log(Tensor x) -> Tensor  log_  log_out
       sin(Tensor x) -> Tensor  sin_  sin_out
       cos(Tensor x) -> Tensor  cos_  cos_out

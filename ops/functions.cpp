@@ -456,6 +456,30 @@ Tensor expand(const Tensor& x, IntArg size) {
   return call_one(handle, args, keys_of_all(x));
 }
 
+Tensor expm1(const Tensor& x) {
+  static constinit const OpHandle handle("expm1");
+  const void* const args[] = {&x};
+  return call_one(handle, args, keys_of_all(x));
+}
+
+const Tensor& expm1_(const Tensor& x) {
+  static constinit const OpHandle handle("expm1_");
+  const void* const args[] = {&x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call_with_keys(frame, keys_of_all(x));
+  return x;
+}
+
+const Tensor& expm1_out(const Tensor& out, const Tensor& x) {
+  static constinit const OpHandle handle("expm1_out");
+  const void* const args[] = {&out, &x};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call_with_keys(frame, keys_of_all(out, x));
+  return out;
+}
+
 Tensor eye(int64_t n, std::optional<int64_t> m, std::optional<DType> dtype, std::optional<Device> device) {
   static constinit const OpHandle handle("eye");
   const void* const args[] = {&n, m ? &*m : nullptr, dtype ? &*dtype : nullptr, device ? &*device : nullptr};

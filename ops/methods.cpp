@@ -40,6 +40,8 @@ Tensor Tensor::eq(const Tensor& b) const { return lamella::eq(*this, b); }
 Tensor Tensor::exp() const { return lamella::exp(*this); }
 const Tensor& Tensor::exp_() const { return lamella::exp_(*this); }
 Tensor Tensor::expand(IntArg size) const { return lamella::expand(*this, size); }
+Tensor Tensor::expm1() const { return lamella::expm1(*this); }
+const Tensor& Tensor::expm1_() const { return lamella::expm1_(*this); }
 Tensor Tensor::fill(const Scalar& value) const { return lamella::fill(*this, value); }
 const Tensor& Tensor::fill_(const Scalar& value) const { return lamella::fill_(*this, value); }
 Tensor Tensor::flip(IntArg dims) const { return lamella::flip(*this, dims); }

@@ -79,6 +79,12 @@ void define_pointwise_unary() {
        .domain = Domain::Any,
        .promises = {.range = {.low = 0}},
        .doc = "e^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "expm1(Tensor x) -> Tensor",
+                 .kernel = "expm1",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(x); }),
+                 .domain = Domain::Any,
+                 .promises = {.range = {.low = -1}},
+                 .doc = "e^x - 1 without cancelling near 0, never below -1. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
                  .kernel = "log",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),

@@ -25,6 +25,20 @@ struct Tanh {
 struct Sqrt {
   template <class T> LAMELLA_FN T operator()(T x) const { return narrow<T>(library::sqrt(wide(x))); }
 };
+// Complex, near 0: e^x cos y - 1 = (e^x - 1) cos y - 2 sin(y/2)^2 does not cancel.
+struct Expm1 {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (!Complex<T>) {
+      return library::expm1(x);
+    } else {
+      const auto z = wide(x);
+      const double re = z.real(), im = z.imag(), half = library::sin(im / 2);
+      if (!(library::fabs(re) <= 1 && library::fabs(im) <= 1)) return narrow<T>(library::exp(z) - 1.0);
+      const double real = library::expm1(re) * library::cos(im) - 2 * half * half;
+      return T(part<T>(real), part<T>(library::exp(re) * library::sin(im)));
+    }
+  }
+};
 // Complex: x^0 is 1 and 0^y is 0 for Re y > 0, where exp(y log x) would say NaN. In x87's 80 bits: exp(y log
 // x) multiplies the error of log by the size of its argument.
 struct Pow {
@@ -50,6 +64,7 @@ struct Pow {
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
+    Row{"expm1", Expm1{}, Takes::Inexact, Gives::Same},
     Row{"log", Log{}, Takes::Inexact, Gives::Same},
     Row{"sin", Sin{}, Takes::Inexact, Gives::Same},
     Row{"cos", Cos{}, Takes::Inexact, Gives::Same},

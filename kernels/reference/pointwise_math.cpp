@@ -41,6 +41,18 @@ void exp(const KernelCall& call) {
   elementary(call, "exp", [](auto x) { return math::exp(x); });
 }
 
+f128 less_one(f128 x) { return expm1q(x); }
+double less_one(double x) { return std::expm1(x); }
+/// By its series where e^x - 1 would cancel: the next term is below 2^-113 of x.
+template <Complex W> W less_one(W x) {
+  if (math::magnitude(x) >= decltype(x.real())(0x1p-37)) return math::exp(x) - W(1);
+  return x + x * x / W(2) + x * x * x / W(6);
+}
+
+void expm1(const KernelCall& call) {
+  elementary(call, "expm1", [](auto x) { return less_one(x); });
+}
+
 void log(const KernelCall& call) {
   elementary(call, "log", [](auto x) { return math::log(x); });
 }
@@ -72,6 +84,7 @@ Texts elementary_texts() {
   // clang-format off
   static constexpr Text kTexts[] = {
       {"exp", exp},
+      {"expm1", expm1, Takes::All, Result::Floating},
       {"log", log},
       {"sin", sin},
       {"cos", cos},
