@@ -157,6 +157,9 @@ TEST(Formulas, Reduce) {
       unsqueeze(unsqueeze(result, 0), 1)), [0,1], true))
         jvp x: sum(mul(t, v1), [0,1])
         vjp x: mul(unsqueeze(unsqueeze(ct, 0), 1), v1)
+      logsumexp
+        jvp x: sum(mul(t, exp(sub(x, unsqueeze(unsqueeze(result, 0), 1)))), [0,1])
+        vjp x: mul(unsqueeze(unsqueeze(ct, 0), 1), exp(sub(x, unsqueeze(unsqueeze(result, 0), 1))))
       argmax
         none, the result is an index
       )");

@@ -63,6 +63,7 @@ TEST(Schemas, AllOperators) {
       sum_to_size(Tensor x, Size size) -> Tensor  sum_to_size_out
       amax(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor  amax_out
       amin(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor  amin_out
+      logsumexp(Tensor x, Dim[] dim, bool keepdim=False) -> Tensor  logsumexp_out
       argmax(Tensor x, Dim? dim=None, bool keepdim=False) -> Tensor  argmax_out
       cumsum(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor  cumsum_  cumsum_out
       cumprod(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor  cumprod_  cumprod_out

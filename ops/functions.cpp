@@ -828,6 +828,21 @@ const Tensor& logical_or_out(const Tensor& out, const Tensor& a, const Tensor& b
   return out;
 }
 
+Tensor logsumexp(const Tensor& x, IntArg dim, bool keepdim) {
+  static constinit const OpHandle handle("logsumexp");
+  const void* const args[] = {&x, static_cast<const Ints*>(&dim), &keepdim};
+  return call_one(handle, args, keys_of_all(x));
+}
+
+const Tensor& logsumexp_out(const Tensor& out, const Tensor& x, IntArg dim, bool keepdim) {
+  static constinit const OpHandle handle("logsumexp_out");
+  const void* const args[] = {&out, &x, static_cast<const Ints*>(&dim), &keepdim};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call_with_keys(frame, keys_of_all(out, x));
+  return out;
+}
+
 Tensor lt(const Tensor& a, const Tensor& b) {
   static constinit const OpHandle handle("lt");
   const void* const args[] = {&a, &b};

@@ -117,6 +117,8 @@ Tensor logical_not(const Tensor& x);
 const Tensor& logical_not_out(const Tensor& out, const Tensor& x);
 Tensor logical_or(const Tensor& a, const Tensor& b);
 const Tensor& logical_or_out(const Tensor& out, const Tensor& a, const Tensor& b);
+Tensor logsumexp(const Tensor& x, IntArg dim, bool keepdim = false);
+const Tensor& logsumexp_out(const Tensor& out, const Tensor& x, IntArg dim, bool keepdim = false);
 Tensor lt(const Tensor& a, const Tensor& b);
 const Tensor& lt_out(const Tensor& out, const Tensor& a, const Tensor& b);
 Tensor matmul(const Tensor& a, const Tensor& b);

@@ -66,6 +66,7 @@ Tensor Tensor::log_softmax(int64_t dim, std::optional<DType> dtype) const { retu
 Tensor Tensor::logical_and(const Tensor& b) const { return lamella::logical_and(*this, b); }
 Tensor Tensor::logical_not() const { return lamella::logical_not(*this); }
 Tensor Tensor::logical_or(const Tensor& b) const { return lamella::logical_or(*this, b); }
+Tensor Tensor::logsumexp(IntArg dim, bool keepdim) const { return lamella::logsumexp(*this, dim, keepdim); }
 Tensor Tensor::lt(const Tensor& b) const { return lamella::lt(*this, b); }
 Tensor Tensor::matmul(const Tensor& b) const { return lamella::matmul(*this, b); }
 Tensor Tensor::maximum(const Tensor& b) const { return lamella::maximum(*this, b); }

@@ -83,6 +83,12 @@ void check_ordered(const Frame& f) {
                 op_name(f), x);
 }
 
+void infer_logsumexp(const Frame& f, Inferred& out) {
+  check_ordered(f);
+  const DType d = default_float(f.tensor(0).dtype());
+  infer_reduce(f, out, d, d);
+}
+
 void infer_extreme(const Frame& f, Inferred& out) {
   const Tensor& x = f.tensor(0);
   check_ordered(f);
@@ -90,6 +96,11 @@ void infer_extreme(const Frame& f, Inferred& out) {
                 kMaxDims);
   infer_reduce(f, out, x.dtype(), x.dtype());
   check_choice(f, out);
+}
+
+/// What of the sum of exp(x) is x's: d logsumexp / dx.
+Tensor shares(const Tensor& x, const Tensor& y, Ints dim, bool keepdim) {
+  return exp(x - with_reduced_dims(y, x.rank(), dim, keepdim));
 }
 
 /// 1 / (number of ties) where x attains its extreme y, else 0: the tied elements share the derivative evenly.
@@ -205,6 +216,14 @@ Values accumulate_samples(Draw& d, DTypeMask results) {
     v[2] = d.flag();
     return v;
   });
+}
+
+Values logsumexp_samples(Draw& d) {
+  const DType t = d.dtype(kFloating);
+  const DType other = d.partner(t, d.options().dtypes & (kRealTypes | kBoolType));
+  const Dims s = d.shape();
+  const Dims dims = d.dims(s.size());
+  return {d.tensor(s, is_inexact(other) ? t : other), dims, d.flag()};
 }
 
 /// x with no empty reduced dim, then dims and keepdim.
@@ -344,6 +363,25 @@ void define_reduce() {
                   .properties = kKinks | kNoInPlace | kExactOut,
                   .doc = "Least element over dims `dim` (all when empty); NaN wins. Ties share the cotangent "
                          "evenly. Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
+  OpTable::add(
+      {.schema = "logsumexp(Tensor x, Dim[] dim, bool keepdim=False) -> Tensor",
+       .shape = ShapeClass::Reduce,
+       .infer = infer_logsumexp,
+       .kernel = kernel("logsumexp"),
+       .jvp = {wrt("x", saves("x", "result", "dim", "keepdim"),
+                   [](Tensor t, Tensor x, Tensor y, Ints dim, bool keepdim) {
+                     return sum(t * shares(x, y, dim, keepdim), Ints(reduced_dims(x.rank(), dim)), keepdim);
+                   })},
+       .vjp = {wrt("x", saves("x", "result", "dim", "keepdim"),
+                   [](Tensor dy, Tensor x, Tensor y, Ints dim, bool keepdim) {
+                     return with_reduced_dims(dy, x.rank(), dim, keepdim) * shares(x, y, dim, keepdim);
+                   })},
+       .properties = kNoInPlace,
+       .samples = logsumexp_samples,
+       .doc = "log of the sum of exp(x) over dims `dim` (all when empty), -inf over nothing and over -inf "
+              "alone. "
+              "Nothing overflows on the way. Integers and bool compute in the default dtype; half dtypes in "
+              "f32. Error dtype for complex x."});
   OpTable::add(
       {.schema = "argmax(Tensor x, Dim? dim=None, bool keepdim=False) -> Tensor",
        .shape = ShapeClass::Reduce,

@@ -17,12 +17,32 @@ template <class B> struct Of {
   template <class T> LAMELLA_FN static T result(T state) { return state; }
 };
 
+/// log sum exp(x) = m + log1p(r), m the greatest element and r the sum of exp(x - m) over all others: 1 + r
+/// would lose what is far below m. Equal elements, infinite ones too, are e^0 of each other.
+struct LogSumExp {
+  template <class T> struct State { T most, rest; };
+  static constexpr bool kPlain = false;
+  template <class T> LAMELLA_FN static State<T> first(T x) { return {x, T(0)}; }
+  template <class T> LAMELLA_FN static State<T> step(State<T> state, T x) { return merge(state, first(x)); }
+  template <class T> LAMELLA_FN static State<T> merge(State<T> a, State<T> b) {
+    return b.most > a.most || b.most != b.most ? into(b, a) : into(a, b);
+  }
+  template <class T> LAMELLA_FN static State<T> into(State<T> a, State<T> b) {
+    const T scale = a.most == b.most ? T(1) : library::exp(b.most - a.most);
+    return {a.most, a.rest + (1 + b.rest) * scale};
+  }
+  template <class T> LAMELLA_FN static T result(State<T> state) {
+    return state.most + library::log1p(state.rest);
+  }
+};
+
 // clang-format off
 inline constexpr auto kFolds = std::tuple{
     FoldRow{"sum", Of<Add>{}, Takes::All, Order::Pairs, 0},
     FoldRow{"prod", Of<Mul>{}, Takes::All, Order::AsTheyCome, 1},
     FoldRow{"amax", Of<Maximum>{}, Takes::Real, Order::AsTheyCome},
     FoldRow{"amin", Of<Minimum>{}, Takes::Real, Order::AsTheyCome},
+    FoldRow{"logsumexp", LogSumExp{}, Takes::Floating, Order::Pairs, kMinusInfinity},
 };
 // clang-format on
 

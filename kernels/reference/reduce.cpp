@@ -66,6 +66,28 @@ void amin(const KernelCall& call) {
   extreme(call, "amin", [](auto x, auto best) { return is_nan(x) ? !is_nan(best) : x < best; });
 }
 
+/// The greatest element first, then log1p of the sum of what the others are of it.
+void logsumexp(const KernelCall& call) {
+  const View &out = call.outs[0], &in = call.ins[0];
+  visit_supported("logsumexp", call.compute, [&]<Floating W>(type_tag<W>) {
+    using Acc = wider_t<W>;
+    for (Odometer at(sizes_of(out)); at.more(); at.next()) {
+      Acc greatest = -std::numeric_limits<double>::infinity();
+      int64_t position = -1;
+      for_each_reduced(in, out, at, [&](int64_t offset) {
+        const Acc x = load<W>(in, offset, call.compute);
+        if (position < 0 || less(greatest, x)) greatest = x, position = offset;
+      });
+      Acc others = 0;
+      for_each_reduced(in, out, at, [&](int64_t offset) {
+        const Acc x = load<W>(in, offset, call.compute);
+        if (offset != position) others += x == greatest ? Acc(1) : math::exp(x - greatest);
+      });
+      store(out, at.offset(out), wrap(cast<W>(greatest + math::log1p(others)), call.compute));
+    }
+  });
+}
+
 void argmax(const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
   const int64_t dim = call.ints[0];
@@ -92,6 +114,7 @@ Texts reduce_texts() {
       {"prod", prod},
       {"amax", amax},
       {"amin", amin},
+      {"logsumexp", logsumexp, Takes::Real, Result::Floating},
       {"argmax", argmax},
   };
   // clang-format on
