@@ -158,8 +158,10 @@ TEST(Formulas, Reduce) {
         jvp x: sum(mul(t, v1), [0,1])
         vjp x: mul(unsqueeze(unsqueeze(ct, 0), 1), v1)
       logsumexp
-        jvp x: sum(mul(t, exp(sub(x, unsqueeze(unsqueeze(result, 0), 1)))), [0,1])
-        vjp x: mul(unsqueeze(unsqueeze(ct, 0), 1), exp(sub(x, unsqueeze(unsqueeze(result, 0), 1))))
+          v1 = div(exp(sub(x, detach(amax(x, [0,1], true)))), sum(exp(sub(x, detach(amax(x, [0,1], \
+      true)))), [0,1], true))
+        jvp x: sum(mul(t, v1), [0,1])
+        vjp x: mul(unsqueeze(unsqueeze(ct, 0), 1), v1)
       argmax
         none, the result is an index
       )");

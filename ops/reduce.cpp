@@ -98,9 +98,13 @@ void infer_extreme(const Frame& f, Inferred& out) {
   check_choice(f, out);
 }
 
-/// What of the sum of exp(x) is x's: d logsumexp / dx.
-Tensor shares(const Tensor& x, const Tensor& y, Ints dim, bool keepdim) {
-  return exp(x - with_reduced_dims(y, x.rank(), dim, keepdim));
+/// What of the sum of exp(x) is x's: d logsumexp / dx. exp(x - result) would be off by the roundings of the
+/// result, however far that is from 0.
+Tensor shares(const Tensor& x, Ints dim) {
+  if (x.numel() == 0) return exp(x);
+  const Dims dims = reduced_dims(x.rank(), dim);
+  const Tensor e = exp(x - detach(amax(x, Ints(dims), true)));
+  return e / sum(e, Ints(dims), true);
 }
 
 /// 1 / (number of ties) where x attains its extreme y, else 0: the tied elements share the derivative evenly.
@@ -368,13 +372,13 @@ void define_reduce() {
        .shape = ShapeClass::Reduce,
        .infer = infer_logsumexp,
        .kernel = kernel("logsumexp"),
-       .jvp = {wrt("x", saves("x", "result", "dim", "keepdim"),
-                   [](Tensor t, Tensor x, Tensor y, Ints dim, bool keepdim) {
-                     return sum(t * shares(x, y, dim, keepdim), Ints(reduced_dims(x.rank(), dim)), keepdim);
+       .jvp = {wrt("x", saves("x", "dim", "keepdim"),
+                   [](Tensor t, Tensor x, Ints dim, bool keepdim) {
+                     return sum(t * shares(x, dim), Ints(reduced_dims(x.rank(), dim)), keepdim);
                    })},
-       .vjp = {wrt("x", saves("x", "result", "dim", "keepdim"),
-                   [](Tensor dy, Tensor x, Tensor y, Ints dim, bool keepdim) {
-                     return with_reduced_dims(dy, x.rank(), dim, keepdim) * shares(x, y, dim, keepdim);
+       .vjp = {wrt("x", saves("x", "dim", "keepdim"),
+                   [](Tensor dy, Tensor x, Ints dim, bool keepdim) {
+                     return with_reduced_dims(dy, x.rank(), dim, keepdim) * shares(x, dim);
                    })},
        .properties = kNoInPlace,
        .samples = logsumexp_samples,
