@@ -19,6 +19,7 @@ constexpr Floor kFloors[] = {
     {"tanh", 2, "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
     {"softmax", 1, "u - sum(u*y) cancels where one y is close to 1"},
     {"log_softmax", 1, "u - exp(y)*sum(u) cancels likewise"},
+    {"logsumexp", 1, "its derivative is softmax"},
     {"layer_norm", 4, "of the cotangent times weight the parts along 1 and along y are subtracted", "weight"},
     {"native_layer_norm", 4, "as layer_norm", "weight"},
     {"sign", 4, "complex: the radial part of a direction is taken out by subtraction"},
