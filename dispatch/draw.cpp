@@ -183,19 +183,22 @@ void Draw::put_ends(Tensor& t, uint32_t w, uint64_t seed) const {
 uint32_t Draw::special_choice(uint32_t w) {
   constexpr uint32_t kChosen = 64;
   const uint32_t own = w >> 24 & 63;
-  if (!special_) special_ = own | kChosen;
+  if (!special_) special_ = own | kChosen, special_places_ = hash(w, 12);
   return w >> 30 == 3 ? own : special_ & 63;
 }
 
-/// NaN, infinities and zeros, in one of two to one of sixteen elements and most often in both parts of one,
-/// or numbers that are all near one end of the exponents' range.
+/// NaN, infinities and zeros, in one of two to one of sixteen elements, from version 12 on the same ones in
+/// all tensors, and most often in both parts of one, of which every other is alike; or numbers that are all
+/// near one end of the exponents' range.
 void Draw::put_beside_ordinary(Tensor& t, uint32_t w, uint64_t seed) const {
   const DType real = to_real(t.dtype());
   const uint32_t apart = 2u << (w & 3);
   for (int64_t i = 0; i < t.numel(); ++i)
     for (int part = 0; part < (is_complex(t.dtype()) ? 2 : 1); ++part) {
-      const uint64_t h = hash(seed, uint64_t(i) + 16384), of_part = hash(h, uint64_t(part));
-      if ((h >> 32) % apart == 0 && of_part % 8 != 7) store_bits(t, i, part, special_bits(real, of_part));
+      const uint64_t h = hash(seed, uint64_t(i) + 16384);
+      const uint64_t place = from(12) ? hash(special_places_, uint64_t(i)) : h;
+      const uint64_t of_part = hash(h, from(12) && h >> 40 & 1 ? 0 : uint64_t(part));
+      if ((place >> 32) % apart == 0 && of_part % 8 != 7) store_bits(t, i, part, special_bits(real, of_part));
     }
 }
 void Draw::put_far(Tensor& t, uint32_t w, uint64_t seed) const {
@@ -238,7 +241,9 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
     }
     return t;
   }
-  const bool whole_range = from(7) && kind == Kind::Special && domain == Domain::Any && !narrow;
+  const bool beyond_signed = from(12) && dtype == DType::U64 && w >> 20 & 1;
+  const bool whole_range =
+      from(7) && (kind == Kind::Special || beyond_signed) && domain == Domain::Any && !narrow;
   constexpr int64_t kChunk = 32;
   int64_t whole[kChunk];
   double re[kChunk], im[kChunk];

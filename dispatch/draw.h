@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 11;
+inline constexpr int kDecoderVersion = 12;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -50,6 +50,7 @@ struct DrawOptions {
   /// range.
   bool ends = false;
   int64_t largest = 0;     ///< elements by NOTE: [named sizes]; 0: kMostNamed if max_numel is 32 or more
+  bool devices = false;    ///< device= may be given: what is made lies elsewhere than the other tensors
   bool one_large = false;  ///< one case of an operator has about 2,000 elements, whatever `largest` is
   int depth = 4;           ///< deepest stack of transforms
   int version = kDecoderVersion;
@@ -117,9 +118,9 @@ class Draw {
     if (!is_none(named)) out.push_back(named);
     return out;
   }
-  /// `v`, and one time in four, from version 11 on, a device of the host at place `at`.
+  /// `v`, and where the law wants devices, one time in four, one of the host at place `at`.
   Values with_device(Values v, size_t at) {
-    if (!from(11) || !one_in(4)) return v;
+    if (!from(12) || !options_.devices || !one_in(4)) return v;
     while (v.size() < at) v.emplace_back();
     v.emplace_back(flag() ? Device::Reference : Device::CPU);
     return v;
@@ -207,8 +208,9 @@ class Draw {
   int64_t room_ = 0;    ///< elements that named sizes ask for
   bool has_dtype_ = false;
   DType dtype_ = DType::F64;
-  bool mixed_ = false;    ///< operands of this case differ in dtype
-  uint32_t special_ = 0;  ///< see special_choice()
+  bool mixed_ = false;           ///< operands of this case differ in dtype
+  uint32_t special_ = 0;         ///< see special_choice()
+  uint64_t special_places_ = 0;  ///< which elements of all tensors of a case are special
   bool sharing_ = true;
   DTypeMask in_play_ = 0;     ///< dtypes of the operands of a mixed case
   DTypeMask named_type_ = 0;  ///< the dtype that an argument asks the operator to compute in

@@ -228,8 +228,14 @@ Picked picked(Draw& d, DTypeMask types) {
 }
 int64_t bound(const Picked& p) { return p.x.rank() == 0 ? 1 : p.x.size(int(p.dim)); }
 
+/// Rank 0 counts as one dim of size 1.
+void change_rank(Draw& d, Dims& index) {
+  if (index.size() == 1 && d.options().version >= 12 && d.one_in(4)) index = {};
+}
+
 Values gather_samples(Draw& d) {
-  const Picked p = picked(d, kAllTypes);
+  Picked p = picked(d, kAllTypes);
+  change_rank(d, p.index);
   return {p.x, p.dim, d.index(p.index, bound(p))};
 }
 

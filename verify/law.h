@@ -18,6 +18,10 @@ struct Verdict {
   static Verdict fail(std::string message, std::string program = {}, int depth = 0) {
     return {Fail, std::move(message), std::move(program), depth, 0, {}};
   }
+  /// Passes where nothing is wrong; no program shows more than `wrong` says.
+  static Verdict of(const std::string& wrong) {
+    return wrong.empty() ? pass() : fail(wrong, "  // " + wrong + "\n");
+  }
 };
 
 struct Law {
@@ -25,7 +29,7 @@ struct Law {
   std::string_view id;         ///< "vmap_equals_loop"
   std::string_view group;      ///< value, layout, shape, forms, derivative, vmap, compose, random, dispatch
   std::string_view statement;  ///< one sentence that can be false
-  DrawOptions options;
+  DrawOptions options = {};
   bool oracle = false;  ///< evaluates in f128: slow
   bool (*applies)(const Op&);
   Verdict (*check)(Case&);

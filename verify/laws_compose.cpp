@@ -228,9 +228,9 @@ std::string any_outside(const Tensors& got, const Tensors& want, const Tensors& 
   return "";
 }
 
-/// Inputs off by a relative `by`, up or down as the bits of `phase` and the position say; element n by 1 + n
-/// * `uneven` times as much.
-Tensors nudged(const Tensors& xs, double by, uint32_t phase, double uneven = 0) {
+/// Inputs off by a relative `by`, as if they were at least `least`, up or down as the bits of `phase` and the
+/// position say; element n by 1 + n * `uneven` times as much.
+Tensors nudged(const Tensors& xs, double by, uint32_t phase, double least = 0, double uneven = 0) {
   Tensors out;
   uint32_t n = 0;
   for (const Tensor& x : xs) {
@@ -238,7 +238,8 @@ Tensors nudged(const Tensors& xs, double by, uint32_t phase, double uneven = 0) 
     for (f128& v : flat) {
       const bool up = (phase * 0x9E3779B9u >> (n % 29)) & 1;
       const double step = by * (1 + uneven * n++);
-      v += (v == 0 ? f128(1) : v) * f128(up ? step : -step);
+      const bool is_small = v == 0 || (v < 0 ? -v : v) < f128(least);
+      v += (is_small ? f128(1) : v) * f128(up ? step : -step);
     }
     size_t at = 0;
     out.push_back(unflatten(flat, at, x));
@@ -253,18 +254,19 @@ double distance(const Tensors& a, const Tensors& b) {
   return most;
 }
 
-/// Whether points close by, but farther than the difference quotients reach, have other derivatives.
+/// Whether points close by, but farther than the difference quotients reach, have other derivatives. Those go
+/// as far around a small number as around 1.
 bool near_kink(const Stack& s, const Tensors& xs, const Tensors& want, double error) {
   double spread = 0;
   for (const uint32_t phase : {1u, 2u, 3u, 5u, 7u, 11u})
-    spread = std::max(spread, distance(s.numeric(0x1p-5)(nudged(xs, 0x1p-13, phase)), want));
+    spread = std::max(spread, distance(s.numeric(0x1p-5)(nudged(xs, 0x1p-13, phase, 1)), want));
   return spread > error / 4;
 }
 
 /// Whether the point alone is special: then points close by are right.
 bool right_close_by(const Stack& s, const Tensors& xs) {
   for (const uint32_t phase : {1u, 2u, 3u}) {
-    const Tensors near = nudged(xs, 0x1p-13, phase, 1);  // no two elements by the same: ties end
+    const Tensors near = nudged(xs, 0x1p-13, phase, 1, 1);  // no two elements by the same: ties end
     Tensors inputs = s.inputs();
     for (size_t k = 0; k < inputs.size(); ++k)
       if (is_inexact(inputs[k].dtype())) inputs[k] = narrow(near[k], inputs[k].dtype());

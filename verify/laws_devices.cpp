@@ -20,10 +20,6 @@ std::vector<Device> devices() {
   return out;
 }
 
-Verdict verdict(const std::string& wrong) {
-  return wrong.empty() ? Verdict::pass() : Verdict::fail(wrong, "  // " + wrong + "\n");
-}
-
 /// Elements of random operators and of arange are rounded by each column's own text.
 std::string unlike(const Tensor& got, const Tensor& want, Device device) {
   const std::string where = format("on {}: ", name(device));
@@ -79,7 +75,7 @@ Verdict made_where_asked(Case& c) {
     const Status s = status_of([&] { call_boxed(*out, args); });
     if (!s.raised || s.code != ErrorCode::Device) d = "out= on another device than device= is taken";
   }
-  return verdict(d);
+  return Verdict::of(d);
 }
 
 std::string text_of(const std::function<void()>& f, ErrorCode& code) {
@@ -102,16 +98,16 @@ Verdict devices_do_not_mix(Case& c) {
   Tensors got;
   const std::string text = text_of([&] { got = call_boxed(c.op, args); }, code);
   if (c.op.has(kCrosses)) {
-    if (!text.empty()) return verdict("refused: " + text);
+    if (!text.empty()) return Verdict::of("refused: " + text);
     const Tensors want = call_boxed(c.op, c.args);
-    return verdict(got[0].device() != Device::CPU ? "the result lies elsewhere" : differs(got, want));
+    return Verdict::of(got[0].device() != Device::CPU ? "the result lies elsewhere" : differs(got, want));
   }
   const auto& params = c.op.schema.params;
   const std::string here = params[size_t(slots[0].param)].name, there = params[size_t(slots[k].param)].name;
-  if (text.empty()) return verdict("tensors of two devices are taken");
-  if (code != ErrorCode::Device) return verdict("refused as " + std::string(name(code)) + ": " + text);
+  if (text.empty()) return Verdict::of("tensors of two devices are taken");
+  if (code != ErrorCode::Device) return Verdict::of("refused as " + std::string(name(code)) + ": " + text);
   for (const std::string& word : {c.op.name + ":", here + " is on cpu", there + " is on reference"})
-    if (text.find(word) == std::string::npos) return verdict("\"" + word + "\" is not in: " + text);
+    if (text.find(word) == std::string::npos) return Verdict::of("\"" + word + "\" is not in: " + text);
   return Verdict::pass();
 }
 
@@ -154,7 +150,7 @@ Verdict moves_are_identity(Case& c) {
   const VjpResult r = vjp(away, {xs[0]});
   if (d.empty() && r.pullback({to_device(xs[0], Device::Reference)})[0].device() != Device::CPU)
     d = "a cotangent stays on the device of the result";
-  return verdict(d);
+  return Verdict::of(d);
 }
 
 bool takes_two(const Op& op) {

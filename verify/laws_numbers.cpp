@@ -302,8 +302,7 @@ Verdict numbers_are_kept(Case& c) {
   if (!wrong.empty()) wrong = format("{} of kind {}: ", s.str(), name(n.kind)) + wrong;
   else if (wrong = elements_wrong(c.draw); wrong.empty()) wrong = texts_wrong(c.draw);
   if (wrong.empty()) wrong = text_wrong(call_boxed(c.op, c.args)[0]);
-  if (wrong.empty()) return Verdict::pass();
-  return Verdict::fail(wrong, "  // " + wrong + "\n");
+  return Verdict::of(wrong);
 }
 
 /// Empty when each element is the number, as its dtype holds it.
@@ -403,9 +402,7 @@ Verdict numbers_fill(Case& c) {
     if (wrong.empty()) wrong = holds_another(n, fill_(stepped, s), like, "fill_");
     if (wrong.empty() && category(s.kind()) <= category(d)) wrong = beside_wrong(n, s, like);
   }
-  if (wrong.empty()) return Verdict::pass();
-  wrong = format("{} of kind {}: ", s.str(), name(n.kind)) + wrong;
-  return Verdict::fail(wrong, "  // " + wrong + "\n");
+  return Verdict::of(wrong.empty() ? "" : format("{} of kind {}: ", s.str(), name(n.kind)) + wrong);
 }
 
 /// Several tensors broadcast against each other: any of them may be a number.
@@ -421,9 +418,12 @@ Verdict numbers_in_lanes(Case& c) {
   if (broadcasts_numbers(c.op)) {
     if (slots.size() < 2) return Verdict::discard();
     const size_t at = w % slots.size();
-    const Tensor like = c.at(slots[(at + 1) % slots.size()]);
-    entry(c.args, slots[at]) = number_like(n.scalar(), like);
-    slots.erase(slots.begin() + ptrdiff_t(at));
+    entry(c.args, slots[at]) = number_like(n.scalar(), c.at(slots[(at + 1) % slots.size()]));
+    const bool in_lanes = c.draw.options().version >= 12 && w >> 9 & 1;
+    for (size_t k = 0; in_lanes && w >> 10 & 1 && k < slots.size(); ++k)  // halves are computed in f32
+      if (const Tensor t = c.at(slots[k]); k != at && is_floating(t.dtype()))
+        entry(c.args, slots[k]) = to(t, w >> 11 & 1 ? DType::BF16 : DType::F16);
+    if (!in_lanes) slots.erase(slots.begin() + ptrdiff_t(at));
   }
   for (size_t i = 0; i < c.args.size(); ++i)
     if (std::holds_alternative<Scalar>(c.args[i]) && w >> 8 & 1) c.args[i] = draw_number(c.draw).scalar();
@@ -493,7 +493,8 @@ void add_number_laws(std::vector<Law>& laws) {
        {.max_numel = 12},
        false,
        meets_numbers,
-       numbers_in_lanes});
+       numbers_in_lanes,
+       8});
 }
 
 }  // namespace lamella::verify

@@ -309,7 +309,8 @@ Verdict agrees(Case& c) {
 
 Verdict spoiled_calls_are_judged(Case& c) {
   const uint32_t kind = c.draw.below(4);
-  if (kind == 3) spoil_values(c);
+  const bool by_values = kind == 3 || (kind == 1 && c.op.has(kValueErrors) && c.draw.options().version >= 12);
+  if (by_values) spoil_values(c);
   else spoil(c, true);
   if (kind == 2) spoil(c, true);
   const Way way = draw_way(c);

@@ -116,7 +116,8 @@ Verdict thresholds_are_invisible(Case& c) {
   const bool large = most_parts(c) > kMostParts && !c.op.has(kValueErrors), converts = makes_inexact(c);
   const bool signs = rounds && (large || converts);
   if (signs) c.args = of_signs(c, converts ? c.tensors() : c.inexact());
-  const Tensors want = dense_copies(call_boxed(c.op, c.args)), got = with_lowered(c.op, c.args);
+  // In this order: a result that is not written does not find the right one in memory that was freed.
+  const Tensors got = with_lowered(c.op, c.args), want = dense_copies(call_boxed(c.op, c.args));
   std::string d = first_difference(c.op, got, want);
   if (d.empty()) return Verdict::pass();
   if (signs) d = beyond_reference(c.op, c.args, got);

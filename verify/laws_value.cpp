@@ -208,7 +208,7 @@ void add_value_laws(std::vector<Law>& laws) {
                   "matches_reference",
                   "value",
                   "Results lie within k units of roundoff times their condition of the f128 reference.",
-                  {.dtypes = kInexact, .largest = -1, .one_large = true},
+                  {.dtypes = kInexact, .largest = -1, .devices = true, .one_large = true},
                   true,
                   stays_on_device,
                   matches_reference});

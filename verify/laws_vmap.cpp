@@ -436,7 +436,7 @@ Verdict status_is_loops(Case& c) {
 }  // namespace
 
 void add_vmap_laws(std::vector<Law>& laws) {
-  const DrawOptions any{.tame = true}, exact{.exact = true},
+  const DrawOptions any{.tame = true, .devices = true}, exact{.exact = true},
       small{.exact = true, .max_numel = 8, .one_large = true};
   const DrawOptions as_many{.exact = true, .largest = -1};  // lanes times elements would be a square
   laws.push_back({37, "vmap_equals_loop", "vmap",
