@@ -173,9 +173,9 @@ Cell beneath_at_autograd(const Op& op) {
   return op.body ? autograd_function_thunk : autograd_thunk;
 }
 
-/// Of a row without rules for types.
+/// Of a row without rules for types. What somebody brought is the functional row's; forms record as usual.
 Cell recording_cell(const Op& op, int key) {
-  const Column* const column = op.column(key);
+  const Column* const column = op.form == OpForm::Functional ? op.column(key) : nullptr;
   if (column && column->now().cell) return column->now().cell;
   if (key == kAutogradKey) return beneath_at_autograd(op);
   return is_composite(op) ? composite_level_cell : op.body ? level_cell_with_functions : level_cell;

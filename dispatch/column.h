@@ -87,6 +87,8 @@ struct Alternative {
   KernelFn kernel = nullptr;
   std::string_view from = {};  ///< who registered it (ScopedOrigin); OpTable::set says it
   bool asks_itself = false;    ///< the cell needs no look at arguments in front of it: it has none, or looks
+  /// The library's own, for one row of its own: nobody need ask for another, and a new row has none.
+  bool is_short_way() const { return asks_itself && from.empty(); }
 };
 struct Column {
   int key = 0;

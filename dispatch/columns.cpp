@@ -55,6 +55,7 @@ void check_free(const Op& op, int key, const Alternative& a) {
   const Column* const column = op.column(key);
   for (size_t k = 1; column && k < column->alternatives.size(); ++k) {
     const Alternative& theirs = column->alternatives[k];
+    if (theirs.is_short_way()) continue;
     LAMELLA_CHECK(theirs.from == detail::origin_now() && theirs.name != a.name, Schema,
                   "{}: {} sets its cell for {} to \"{}\", and {} has set it to \"{}\"; expected one of them",
                   op.name, detail::origin_str(detail::origin_now()), key_name(key), a.name,

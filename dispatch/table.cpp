@@ -91,6 +91,7 @@ std::unique_ptr<Op> build_form(const Op& base, OpForm form, const KeyDefaults& d
   auto op = std::make_unique<Op>(base);
   op->form = form;
   op->base = &base;
+  op->rules_of_types.clear();  // it runs its base
   op->schema.returns_alias = true;
   if (form == OpForm::InPlace) {
     op->schema.name += "_";
@@ -172,6 +173,16 @@ class TableBuilder {
     if (detail::single_result(base) && !base.has(kNoOut))
       append(table, detail::build_form(base, OpForm::Out, table.defaults_));
   }
+  static std::vector<Column> without_short_ways(std::vector<Column> columns) {
+    for (Column& c : columns) {
+      const auto is_short = [](const Alternative& a) { return a.is_short_way(); };
+      if (c.now().is_short_way()) c.chosen = 0;
+      const auto before = c.alternatives.begin();
+      c.chosen -= size_t(std::count_if(before, before + ptrdiff_t(c.chosen), is_short));
+      std::erase_if(c.alternatives, is_short);
+    }
+    return columns;
+  }
   /// In the place of the row of that name, also of one that is gone: handles know its id.
   static const Op& put(OpTable& table, std::unique_ptr<Op> op) {
     const auto it = std::ranges::find(table.rows_, op->name, &Op::name);
@@ -181,10 +192,16 @@ class TableBuilder {
                   "{}: {} replaces it, and so has {}; expected one of them alone", op->name,
                   detail::origin_str(op->origin), detail::origin_str(theirs));
     op->id = (*it)->id;
-    if (op->form == OpForm::Functional && !(*it)->columns.empty()) {
-      op->columns = (*it)->columns;
+    const Op& before = **it;
+    if (op->form == OpForm::Functional && !(before.columns.empty() && before.rules_of_types.empty())) {
+      op->columns = without_short_ways(before.columns);
+      op->rules_of_types = before.rules_of_types;
+      LAMELLA_CHECK(op->rules_of_types.empty() || str(op->schema) == str(before.schema), Schema,
+                    "{}: its schema is replaced by {}, and types have rules for it; expected {}", op->name,
+                    str(op->schema), str(before.schema));
       fit_columns(*op);
       fill_cells(*op, table.defaults_);
+      fit_rules(*op, table.defaults_);
     }
     return put_at(table, std::move(op));
   }

@@ -85,6 +85,17 @@ TEST(DeviceErrors, Mixed) {
       a tensor)");
 }
 
+TEST(DeviceErrors, OfDirections) {
+  const Tensor far = to_device(x23(), Device::Reference);
+  const Function same = [](const Tensors& v) { return Tensors{v[0] * 2}; };
+  EXPECT_INLINE(refused([&] { vjp(same, {x23()}).pullback({far}); }), R"(
+      [device] pullback: cotangent 0 is on reference, expected cpu as the result)");
+  EXPECT_INLINE(refused([&] { jvp(same, {x23()}, {far}); }), R"(
+      [device] jvp: tangent 0 is on reference, expected cpu as its primal)");
+  EXPECT_INLINE(refused([&] { backward(requires_grad(x23()) * 2, far); }), R"(
+      [device] backward: cotangent is on reference, expected cpu as root)");
+}
+
 TEST(DeviceErrors, OfTheTarget) {
   const Tensor far = to_device(x23(), Device::Reference);
   EXPECT_INLINE(refused_plainly("add_out", {x23(), far, far}), R"(

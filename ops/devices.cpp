@@ -143,10 +143,10 @@ bool sent_across(Frame& f, int key) {
   }
   if (f.none(op.device_param)) return false;
   const auto device = f.arg<Device>(op.device_param);
-  if (int(device) == key) return op.has(kRandom) && op.form == OpForm::Functional && gathered(f, device);
-  LAMELLA_CHECK(op.form == OpForm::Functional, Device,
-                "{}: out is on {}, and device = {}; expected one device", op_name(f), name(Device(key)),
-                name(device));
+  LAMELLA_CHECK(op.form == OpForm::Functional || f.tensor(0).device() == device, Device,
+                "{}: out is on {}, and device = {}; expected one device", op_name(f),
+                name(f.tensor(0).device()), name(device));
+  if (int(device) == key) return op.has(kRandom) && gathered(f, device);
   if (op.has(kCrosses)) made_and_moved(f, key, device);
   else if (!op.has(kRandom) || !gathered(f, device)) op.cells[int(device)](f, int(device));
   return true;

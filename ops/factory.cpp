@@ -1,5 +1,6 @@
 // Tensors made from a shape and a number.
 #include <cmath>
+#include <cstring>
 #include <memory>
 
 #include "lamella/core/device_hooks.h"
@@ -78,8 +79,12 @@ void launch_value(const Launch& l) {
 /// Bytes that are neither 0 nor 1 may not even be read as bool, so these elements are false.
 void clear_bools(const Tensor& t) {
   if (t.dtype() != DType::Bool || t.numel() == 0 || t.device() == Device::Meta) return;
-  const std::vector<char> zeros(size_t(t.numel()));
-  copy_bytes(t.raw_data(), t.device(), zeros.data(), Device::CPU, zeros.size());
+  const size_t n = size_t(t.numel());
+  if (is_host(t.device())) std::memset(t.raw_data(), 0, n);
+  static constexpr char kZeros[4096] = {};
+  for (size_t at = 0; at < n && !is_host(t.device()); at += sizeof kZeros)
+    copy_bytes(static_cast<char*>(t.raw_data()) + at, t.device(), kZeros, Device::CPU,
+               std::min(sizeof kZeros, n - at));
 }
 
 [[gnu::noinline]] void run_empty_specially(Frame& f, DType dtype) {

@@ -199,10 +199,13 @@ inline bool sent_up(Frame& f) {
 /// Of tensors beside device= the sizes alone are read.
 bool names_device(const Frame& f) { return f.op->device_param >= 0 && !f.none(f.op->device_param); }
 
-inline bool has_devices(const Op& op) { return op.properties & (kCrosses | kNamesDevice); }
-inline bool is_sent_on(Frame& f, int key) {
-  return sent_up(f) || (has_devices(*f.op) && sent_across(f, key));
+/// Whether another device may have a part in the call: its operator crosses devices, or it names one.
+inline bool has_devices(const Frame& f) {
+  if (!(f.op->properties & (kCrosses | kNamesDevice))) [[likely]]
+    return false;
+  return f.op->device_param < 0 || names_device(f);
 }
+inline bool is_sent_on(Frame& f, int key) { return sent_up(f) || (has_devices(f) && sent_across(f, key)); }
 
 [[gnu::noinline]] void check_args_slowly(const Frame& f, int key) {
   check_defined(f);
@@ -241,7 +244,7 @@ bool is_of_class(InferFn infer) {
 
 /// A device's own author may take tensors of others.
 bool enter(Frame& f, int key) {
-  if (sent_up(f)) return false;
+  if (sent_up(f) || (names_device(f) && sent_across(f, key))) return false;
   Device(key) <= Device::Meta ? check_args(f, key) : check_defined(f);
   return true;
 }
@@ -303,7 +306,7 @@ bool run_line(Frame& f) {
 [[gnu::noinline]] void run_general(Frame& f, int key) {
   if (sent_up(f)) return;
   auto to = Device(key);
-  if (has_devices(*f.op)) [[unlikely]] {
+  if (has_devices(f)) [[unlikely]] {
     if (sent_across(f, key)) return;
     if (names_device(f)) to = f.arg<Device>(f.op->device_param);
   }
@@ -334,6 +337,7 @@ void run_definition(Frame& f, const Inferred& inferred) {
 
 /// What the definition refuses the composite refuses in words that say why; what it lets pass is refused.
 void definition_cell(Frame& f) {
+  if (sent_up(f)) return;
   check_args(f, int(Device::Reference));
   Inferred inferred;
   ask(f, inferred);

@@ -45,6 +45,32 @@ TEST_F(Columns, AlternativesHaveNamesAndOneRuns) {
   EXPECT_EQ(names, "built_in twice thrice ");
 }
 
+/// The library's short way for `empty` stands in nobody's way, and goes with its row.
+TEST_F(Columns, AShortWayBelongsToItsRow) {
+  OpTable::set("empty", kCpu, {"sevens", [](Frame& f, int) { f.results[0] = f64({7}); }});
+  EXPECT_EQ(empty({2}).to_vector(), std::vector<double>{7});
+  OpTable::take_back(before_);
+  const Op& row = *OpTable::current().find("empty");
+  OpTable::replace({.schema = "empty(Size size, *, DType? dtype=None, Device? device=None) -> Tensor",
+                    .shape = ShapeClass::Factory,
+                    .composite =
+                        [](Frame& f) {
+                          f.results[0] = f64({1, 2, 3});
+                        },
+                    .jvp = not_differentiable("it is three numbers"),
+                    .vjp = not_differentiable("it is three numbers"),
+                    .samples = row.samples,
+                    .doc = "Three numbers."});
+  EXPECT_EQ(empty({2}).numel(), 3);
+}
+
+/// What somebody brought for a device does not see calls that name another one, and its forms are forms.
+TEST_F(Columns, ACellIsOfItsDeviceAlone) {
+  OpTable::set("zeros_like", kCpu, {"sevens", [](Frame& f, int) { f.results[0] = f64({7}); }});
+  EXPECT_EQ(zeros_like(f64({1, 2})).to_vector(), std::vector<double>{7});
+  EXPECT_EQ(zeros_like(f64({1, 2}), {}, Device::Reference).device(), Device::Reference);
+}
+
 int recorded = 0;
 TEST_F(Columns, ACellForBaseAutogradStandsBeforeItsOwn) {
   recorded = 0;
@@ -58,6 +84,10 @@ TEST_F(Columns, ACellForBaseAutogradStandsBeforeItsOwn) {
   EXPECT_EQ(recorded, 1);
   exp(f64({0}));
   EXPECT_EQ(recorded, 1) << "plain calls do not reach the key";
+  OpTable::set("exp", kAutogradKey, {"constant", [](Frame& f, int) { f.results[0] = f64({7, 7}); }});
+  const Tensor y = x * 1;
+  exp_(y);
+  EXPECT_EQ(y.to_vector(), (std::vector<double>{7, 7})) << "forms write what the functional cell gives";
 }
 
 int cell_runs = 0;
@@ -92,6 +122,16 @@ TEST_F(Columns, ACellNeverHidesALateHistory) {
   EXPECT_EQ(cell_runs, 1) << "below base autograd";
   EXPECT_TRUE(is_grad_required(call("layer_norm", {shown, Dims{2}})[0]));
   EXPECT_EQ(cell_runs, 1) << "which takes composites apart";
+}
+
+/// Neither does the definition of a composite, on the oracle's device.
+TEST(LateHistories, AreSeenByDefinitions) {
+  const auto there = [](const Tensor& t) { return to_device(t, Device::Reference); };
+  const Tensor x = requires_grad(there(f64({1, 2}))), base = there(f64({0, 0}));
+  const Tensor shown = permute(base, Dims{0});
+  copy_(base, x);
+  EXPECT_TRUE(is_grad_required(call("layer_norm", {shown, Dims{2}})[0]));
+  EXPECT_TRUE(is_grad_required(mean(shown)));
 }
 
 /// Counts products; its own matmul gives ones.
@@ -174,6 +214,18 @@ bool numbers_of_halves(Frame& f, int) {
   return true;
 }
 
+OpDef product(std::string_view schema) {
+  const Op& row = *OpTable::current().find("mul");
+  return {.schema = schema,
+          .shape = ShapeClass::Broadcast,
+          .kernel = row.kernel,
+          .jvp = linear_in({"a", "b"}),
+          .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return dy * b; }),
+                  wrt("b", saves("a"), [](Tensor dy, Tensor a) { return dy * a; })},
+          .samples = row.samples,
+          .doc = "The product."};
+}
+
 /// The type's formula where it is among the arguments, at every level; the row's own elsewhere.
 TEST(Rules, ATypeHasItsOwn) {
   halves = add_tensor_type({.name = "halves", .handle = numbers_of_halves});
@@ -198,6 +250,10 @@ TEST(Rules, ATypeHasItsOwn) {
     return sum(w);
   };
   EXPECT_EQ(grad(written)(x).to_vector(), (std::vector<double>{1000, 1000})) << "forms run their operator";
+  OpTable::replace(product("mul(Tensor a, Tensor b) -> Tensor"));
+  EXPECT_EQ(grad(f)(x).to_vector(), (std::vector<double>{1000, 1000})) << "a new row keeps rules of types";
+  EXPECT_EQ(grad(written)(x).to_vector(), (std::vector<double>{1000, 1000})) << "and its forms have none";
+  EXPECT_REFUSED(OpTable::replace(product("mul(Tensor b, Tensor a) -> Tensor")), "types have rules for it");
   OpTable::take_back(before);
   EXPECT_EQ(grad(f)(x).to_vector(), (std::vector<double>{4, 8})) << "mul's own";
 }

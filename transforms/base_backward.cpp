@@ -155,6 +155,8 @@ struct Roots {
     LAMELLA_CHECK(ct.dtype() == root.dtype(), DType, "{}: cotangent is {}, expected {}", what, ct, root);
     LAMELLA_CHECK(std::ranges::equal(ct.sizes(), root.sizes()), Shape, "{}: cotangent is {}, expected {}",
                   what, ct, root);
+    LAMELLA_CHECK(ct.device() == root.device(), Device, "{}: cotangent is on {}, expected {} as root", what,
+                  name(ct.device()), name(root.device()));
     cotangents.push_back(std::move(ct));
   }
 };

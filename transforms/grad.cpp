@@ -192,6 +192,9 @@ Tensors Pullback::operator()(const Tensors& cotangents) const {
     LAMELLA_CHECK(ct.dtype() == y.dtype(), DType, "pullback: cotangent {} is {}, expected {}", i, ct, y);
     LAMELLA_CHECK(std::ranges::equal(ct.sizes(), y.sizes()), Shape,
                   "pullback: cotangent {} is {}, expected {}", i, ct, y);
+    LAMELLA_CHECK(ct.device() == y.device(), Device,
+                  "pullback: cotangent {} is on {}, expected {} as the result", i, name(ct.device()),
+                  name(y.device()));
   }
   Tensors grads = run_backward(s.outputs, cotangents, s.inputs);
   for (size_t i = 0; i < grads.size(); ++i)

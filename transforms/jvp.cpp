@@ -267,6 +267,8 @@ JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensor
     LAMELLA_CHECK(x.dtype() == t.dtype(), DType, "jvp: tangent {} is {}, expected {}", i, t, x);
     LAMELLA_CHECK(std::ranges::equal(x.sizes(), t.sizes()), Shape, "jvp: tangent {} is {}, expected {}", i, t,
                   x);
+    LAMELLA_CHECK(x.device() == t.device(), Device, "jvp: tangent {} is on {}, expected {} as its primal", i,
+                  name(t.device()), name(x.device()));
   }
   const OpenLevel open(transform);
   Tensors wrapped;

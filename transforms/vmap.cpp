@@ -309,10 +309,12 @@ class Vmap final : public Interpreter {
     } else {
       ops::infer_frame(b.logical, logical);
     }
+    std::optional<Device> device;
+    if (op.device_param >= 0 && !b.frame.none(op.device_param)) device = b.frame.arg<Device>(op.device_param);
     for (size_t k = 0; k < logical.outs.size(); ++k) {
       Dims sizes = logical.outs[k].sizes;
       sizes.insert(0, 0);
-      b.results[k] = new_zeros(plain, sizes, logical.outs[k].dtype);
+      b.results[k] = new_zeros(plain, sizes, logical.outs[k].dtype, device);
     }
   }
 

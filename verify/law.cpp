@@ -260,7 +260,7 @@ Verdict without_rounding(Verdict first, const std::function<Verdict()>& check) {
   const OverridesHeld held;
   Verdict again = check();
   const std::string wrong = held.wrong();
-  if (wrong.empty() && held.replaced() && again.kind != Verdict::Fail) return again;
+  if (wrong.empty() && held.replaced() && again.kind == Verdict::Pass) return again;
   if (!wrong.empty()) first.message += "\n(" + wrong + ")";
   return first;
 }
