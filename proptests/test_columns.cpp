@@ -47,7 +47,10 @@ TEST_F(Columns, AlternativesHaveNamesAndOneRuns) {
 
 /// The library's short way for `empty` stands in nobody's way, and goes with its row.
 TEST_F(Columns, AShortWayBelongsToItsRow) {
-  OpTable::set("empty", kCpu, {"sevens", [](Frame& f, int) { f.results[0] = f64({7}); }});
+  {
+    const ScopedOrigin plug_in("a_plug_in.so");
+    OpTable::set("empty", kCpu, {"sevens", [](Frame& f, int) { f.results[0] = f64({7}); }});
+  }
   EXPECT_EQ(empty({2}).to_vector(), std::vector<double>{7});
   OpTable::take_back(before_);
   const Op& row = *OpTable::current().find("empty");

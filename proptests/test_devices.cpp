@@ -138,6 +138,21 @@ TEST_F(Devices, DoNotMix) {
   EXPECT_EQ(here.to_vector(), (std::vector<double>{2, 2}));
   there.copy_(here);
   EXPECT_EQ(there.to_vector(), (std::vector<double>{2, 2}));
+  const Tensor key = to_device(scalar_tensor(Scalar(uint64_t{7}), DType::U64), kThere);
+  const std::string elsewhere = refusal(
+      [&] {
+        call("rand_out", {here, Dims{2}, key, DType::F32, kThere});
+      },
+      ErrorCode::Device);
+  EXPECT_TRUE(has(elsewhere, "out is on cpu, and device = user1")) << elsewhere;
+}
+
+/// Where the loop has no lane to run, too.
+TEST_F(Devices, EmptyBatchesLieWhereLanesWould) {
+  const ForceLoop loop;
+  const auto away = [](const Tensors& v) { return Tensors{to_device(v[0], kThere)}; };
+  EXPECT_EQ(vmap(away)({zeros({1, 3})})[0].device(), kThere);
+  EXPECT_EQ(vmap(away)({zeros({0, 3})})[0].device(), kThere);
 }
 
 /// Views of one storage share the copy that the fallback works on.
