@@ -52,6 +52,30 @@ void coalesce(IterPlan& p) {
   if (p.rank > 0) p.rank = kept + 1;
 }
 
+/// Made where the caller wants it: a plan is a kilobyte, so this has one variable to return and nothing else.
+IterPlan merged_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
+  IterPlan p;
+  p.given_rank = rank;
+  p.operands = int(operands.size());
+  for (int k = 0; k < p.operands; ++k) {
+    p.data[k] = operands[k].data;
+    p.itemsize[k] = operands[k].itemsize;
+    p.strides[k][0] = p.itemsize[k];
+  }
+  p.sizes[0] = 1;
+  for (int d = rank - 1; d >= 0; --d) {
+    p.numel *= sizes[d];
+    if (sizes[d] == 1) continue;
+    p.sizes[p.rank] = sizes[d];
+    for (int k = 0; k < p.operands; ++k) p.strides[k][p.rank] = operands[k].strides[d] * p.itemsize[k];
+    ++p.rank;
+  }
+  if (p.numel == 0) return p;
+  sort_dims(p);
+  coalesce(p);
+  return p;
+}
+
 thread_local constinit int usual_rank = IterPlan::kMaxDims;  // -1 while plans are watched
 thread_local constinit PlanWatcher plan_watcher = nullptr;
 
@@ -85,26 +109,7 @@ IterPlan make_plan(std::span<const PlanOperand> operands, int rank, const int64_
     return watched_plan(operands, rank, sizes);
   if (operands.size() > size_t(kMaxPlanOperands)) [[unlikely]]
     refuse_operands(operands.size());
-  IterPlan p;
-  p.given_rank = rank;
-  p.operands = int(operands.size());
-  for (int k = 0; k < p.operands; ++k) {
-    p.data[k] = operands[k].data;
-    p.itemsize[k] = operands[k].itemsize;
-    p.strides[k][0] = p.itemsize[k];
-  }
-  p.sizes[0] = 1;
-  for (int d = rank - 1; d >= 0; --d) {
-    p.numel *= sizes[d];
-    if (sizes[d] == 1) continue;
-    p.sizes[p.rank] = sizes[d];
-    for (int k = 0; k < p.operands; ++k) p.strides[k][p.rank] = operands[k].strides[d] * p.itemsize[k];
-    ++p.rank;
-  }
-  if (p.numel == 0) return p;
-  sort_dims(p);
-  coalesce(p);
-  return p;
+  return merged_plan(operands, rank, sizes);
 }
 
 IterPlan make_plan(std::span<const View> outs, std::span<const View> ins) {

@@ -148,7 +148,10 @@ BoxedArgs::BoxedArgs(const Op& op, const Values& values) {
     else if constexpr (std::is_same_v<T, Tensors>) return &lists_.emplace_back(v.data(), v.size());
     else return &v;
   };
-  for (const Value& v : values) pointers_.push_back(std::visit(pointer, v));
+  for (const Value& v : values) {  // most are tensors, for which no table is asked
+    const Tensor* const tensor = std::get_if<Tensor>(&v);
+    pointers_.push_back(tensor ? tensor : std::visit(pointer, v));
+  }
 }
 
 Tensors call_boxed(const Op& op, const Values& values) {

@@ -1,7 +1,8 @@
 // Partial results of tiles, folded in pairs.
 #pragma once
 
-#include <vector>
+#include <cstring>
+#include <memory>
 
 #include "lamella/kernels/cpu/pointwise.h"
 
@@ -14,6 +15,9 @@ class Cascade {
  public:
   Cascade(LineFn line, int64_t slot_bytes, int64_t count)
       : line_(line), slot_bytes_(slot_bytes), count_(count) {}
+  Cascade(const Cascade&) = delete;
+  Cascade& operator=(const Cascade&) = delete;
+  ~Cascade() { give_back(); }
 
   /// Takes the partial at slot(depth()).
   void push() {
@@ -29,12 +33,22 @@ class Cascade {
   }
   int depth() const { return depth_; }
   char* slot(int i) {
-    if (slots_.size() < size_t((i + 1) * slot_bytes_)) slots_.resize(size_t((i + 1) * slot_bytes_));
-    return slots_.data() + i * slot_bytes_;
+    if (i >= room_) grow(i + 1);
+    return slots_ + i * slot_bytes_;
   }
   void reset(int64_t count) { pushed_ = 0, depth_ = 0, count_ = count; }
 
  private:
+  /// To so many slots. Fresh ones hold anything: each is written before it is read.
+  void grow(int slots) {
+    char* const more = std::allocator<char>().allocate(size_t(slots * slot_bytes_));
+    if (room_ > 0) std::memcpy(more, slots_, size_t(room_ * slot_bytes_));
+    give_back();
+    slots_ = more, room_ = slots;
+  }
+  void give_back() {
+    if (room_ > 0) std::allocator<char>().deallocate(slots_, size_t(room_ * slot_bytes_));
+  }
   /// slot(depth) is folded into the one below it.
   void fold_top() {
     --depth_;
@@ -47,7 +61,8 @@ class Cascade {
   int64_t slot_bytes_, count_;
   int depth_ = 0;
   uint64_t pushed_ = 0;
-  std::vector<char> slots_;
+  char* slots_ = nullptr;
+  int room_ = 0;  ///< slots
 };
 
 }  // namespace lamella::kernels

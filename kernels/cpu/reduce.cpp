@@ -7,7 +7,19 @@
 namespace lamella::kernels {
 namespace {
 
+bool is_reduced(const View& out, const View& in, int d) { return out.sizes[d] != in.sizes[d]; }
+
+/// The plans are made in place: each is a kilobyte.
 struct Reduction {
+  Reduction(const FoldLines& lines, bool pairs, DType type, const View& out, const View& in)
+      : of(lines),
+        in_pairs(pairs),
+        exec(type),
+        kept(plan_where(std::initializer_list<View>{out, in}, [&](int d) { return is_reduced(out, in, d); })),
+        reduced(plan_where(std::initializer_list<View>{in}, [&](int d) { return !is_reduced(out, in, d); })) {
+    reader.open(in.dtype, exec);
+    writer.open(exec, out.dtype);
+  }
   FoldLines of;
   bool in_pairs;  ///< few terms in a row
   DType exec;
@@ -96,16 +108,10 @@ bool runs_along(const Reduction& r) {
 void reduce(const Kernel& kernel, const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
   const DType exec = exec_dtype(call.compute);
-  Reduction r;
-  r.exec = exec, r.in_pairs = kernel.order == Order::Pairs;
-  r.of = kernel.folds[size_t(isa().set)][size_t(exec)];
-  if (is_internal(in.dtype) || !r.of.fold) fail_dtype(kernel.name, call.compute);
+  const FoldLines& lines = kernel.folds[size_t(isa().set)][size_t(exec)];
+  if (is_internal(in.dtype) || !lines.fold) fail_dtype(kernel.name, call.compute);
   if (in.numel() == 0) return fill_with(out, kernel.over_nothing);
-  const auto is_reduced = [&](int d) { return out.sizes[d] != in.sizes[d]; };
-  r.kept = plan_where(std::initializer_list<View>{out, in}, is_reduced);
-  r.reduced = plan_where(std::initializer_list<View>{in}, [&](int d) { return !is_reduced(d); });
-  r.reader.open(in.dtype, exec);
-  r.writer.open(exec, out.dtype);
+  Reduction r(lines, kernel.order == Order::Pairs, exec, out, in);
   runs_along(r) ? reduce_along(r) : reduce_across(r);
 }
 
