@@ -79,7 +79,7 @@ void Draw::name_part(std::string_view what) {
   std::string text(what);
   if (!sharing_) text = "a choice of the law";
   else if (what.ends_with(" of")) text += " a" + std::to_string(tensors_);
-  options_.parts->push_back(text);
+  options_.parts->push_back(std::move(text));
 }
 
 DType Draw::dtype(DTypeMask supported) {
@@ -136,8 +136,10 @@ int64_t Draw::positive(int64_t usual, int64_t size) {
 int Draw::wide_exponent(DType d) const {
   if (options_.tame) return 1;
   int e = std::min(options_.max_exponent, largest_exponent(d));
+  const DTypeMask others = in_play_ | named_type_;
+  if (!others) return e;
   for (const DType other : {DType::F16, DType::BF16, DType::F32})
-    if ((in_play_ | named_type_) & mask(other)) e = std::min(e, largest_exponent(other));
+    if (others & mask(other)) e = std::min(e, largest_exponent(other));
   return e;
 }
 
@@ -348,8 +350,10 @@ Tensor Draw::shared(const Dims& sizes, DType dtype, Domain domain) {
 Tensor Draw::tensor(const Dims& sizes, DType dtype, Domain domain) {
   if (Tensor again = shared(sizes, dtype, domain); again.defined()) return finished(again);
   Tensor made = relayout(fill(sizes, dtype, domain), domain != Domain::Distinct);
+  if (sharing_ && made_.empty()) made_.reserve(4);
   if (sharing_) made_.push_back({made, domain});
-  return finished(made);
+  ++tensors_;
+  return made;
 }
 
 Tensor Draw::index(const Dims& sizes, int64_t bound) {

@@ -20,10 +20,13 @@ inline uint64_t hash(uint64_t seed, uint64_t i) {
 }
 /// In [0, 1), with all 53 bits.
 inline double uniform(uint64_t bits) { return double(int64_t(bits >> 11)) * 0x1p-53; }
-/// Bell-shaped, variance 1, always within 3.5.
+/// Bell-shaped, variance 1, always within 3.5: the sum of four uniform numbers, less 2, in units of 2^-53. It
+/// rounds as the sum of the numbers themselves does.
 inline double bell(uint64_t bits) {
-  return (uniform(bits) + uniform(hash(bits, 1)) + uniform(hash(bits, 2)) + uniform(hash(bits, 3)) - 2) *
-         1.7320508075688772;
+  const auto units = [](uint64_t h) { return int64_t(h >> 11); };
+  const double two = double(units(bits) + units(hash(bits, 1)));
+  return (two + double(units(hash(bits, 2))) + double(units(hash(bits, 3))) - 0x1p54) *
+         (1.7320508075688772 * 0x1p-53);
 }
 
 enum class Kind : uint8_t {
