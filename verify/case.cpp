@@ -22,17 +22,15 @@ Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
 void Case::find_tensors() {
   tensors_.clear(), inexact_.clear();
   tensors_.reserve(op.tensor_params.size()), inexact_.reserve(op.tensor_params.size());
+  const auto found = [this](const Slot& slot, const Tensor& t) {
+    if (!t.defined()) return;
+    tensors_.push_back(slot);
+    if (is_inexact(t.dtype())) inexact_.push_back(slot);
+  };
   for (const uint8_t p : op.tensor_params) {
-    const Value& v = args[p];
-    if (is_none(v)) continue;
-    const int n = std::holds_alternative<Tensors>(v) ? int(std::get<Tensors>(v).size()) : 1;
-    for (int k = 0; k < n; ++k) {
-      const Slot slot{p, k};
-      const Tensor& t = entry(args, slot);
-      if (!t.defined()) continue;
-      tensors_.push_back(slot);
-      if (is_inexact(t.dtype())) inexact_.push_back(slot);
-    }
+    if (const Tensor* one = std::get_if<Tensor>(&args[p])) found({p, 0}, *one);
+    else if (const Tensors* list = std::get_if<Tensors>(&args[p]))
+      for (size_t k = 0; k < list->size(); ++k) found({p, int(k)}, (*list)[k]);
   }
 }
 

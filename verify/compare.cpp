@@ -60,9 +60,9 @@ bool same_number(f128 a, f128 b, bool signed_zero) {
 
 std::string differs_in_type(const Tensor& got, const Tensor& want) {
   if (got.defined() != want.defined()) return format("got {}, expected {}", got, want);
-  if (!got.defined()) return "";
+  if (!got.defined()) return {};
   const bool sizes = std::ranges::equal(got.sizes(), want.sizes());
-  if (sizes && (got.dtype() == want.dtype() || faulty(Fault::DTypeIgnored))) return "";
+  if (sizes && (got.dtype() == want.dtype() || faulty(Fault::DTypeIgnored))) return {};
   return format("got {}, expected {}", got, want);
 }
 
@@ -105,15 +105,15 @@ std::string differs(const Tensor& got, const Tensor& want, bool signed_zero) {
   const size_t bytes = size_t(itemsize(got.dtype()));
   if (got.is_contiguous() && want.is_contiguous() && got.dtype() == want.dtype() &&
       !std::memcmp(got.raw_data(), want.raw_data(), bytes * size_t(got.numel())))
-    return "";
+    return {};
   const std::vector<int64_t> g = offsets(got), w = offsets(want);
-  if (got.dtype() == want.dtype() && same_bytes(got, g, want, w)) return "";
+  if (got.dtype() == want.dtype() && same_bytes(got, g, want, w)) return {};
   for (size_t i = 0; i < g.size() - size_t(faulty(Fault::LastEntryIgnored)); ++i) {
     const Parts a = load(got, g[i]), b = load(want, w[i]);
     if (!same_number(a.part[0], b.part[0], signed_zero) || !same_number(a.part[1], b.part[1], signed_zero))
       return both(got, int64_t(i), a, b);
   }
-  return "";
+  return {};
 }
 
 std::string differs(const Tensor& got, const Tensor& want) { return differs(got, want, true); }
@@ -123,7 +123,7 @@ std::string differs(const Tensors& got, const Tensors& want) {
   for (size_t k = 0; k < got.size(); ++k)
     if (std::string d = differs(got[k], want[k]); !d.empty())
       return got.size() > 1 ? format("result {}: {}", k, d) : d;
-  return "";
+  return {};
 }
 
 namespace {

@@ -39,12 +39,14 @@ void observe_layout(const Tensor& t, Observation& o) {
 class Numbers {
  public:
   explicit Numbers(size_t elements)
-      : places_(std::bit_ceil(2 * elements + 2), {std::numeric_limits<double>::quiet_NaN(), 0}) {}
+      : places_(std::bit_ceil(2 * elements + 2), {std::numeric_limits<double>::quiet_NaN(), 0}),
+        unused_bits_(64 - std::countr_zero(places_.size())) {}
   /// Whether it is new; both parts are finite.
   bool add(double re, double im) {
     re += 0.0, im += 0.0;  // -0 is 0
     const uint64_t bits = std::bit_cast<uint64_t>(re) + 31 * std::bit_cast<uint64_t>(im);
-    size_t at = size_t((bits * 0x9E3779B97F4A7C15u) >> 32);
+    // The highest bits: numbers of few digits have zeros below, and so have their products.
+    size_t at = size_t((bits * 0x9E3779B97F4A7C15u) >> unused_bits_);
     for (;; ++at) {
       auto& [x, y] = places_[at & (places_.size() - 1)];
       if (x == re && y == im) return false;
@@ -56,6 +58,7 @@ class Numbers {
 
  private:
   std::vector<std::pair<double, double>> places_;
+  int unused_bits_;
 };
 
 /// Elements as numbers: all that ties and non-finite values need.
@@ -90,9 +93,10 @@ void observe_arguments(const Case& c) {
   for (const Case::Slot& s : slots) elements += size_t(c.at(s).numel());
   Numbers values(elements);
   std::vector<const void*> storages;
+  storages.reserve(slots.size());
   DTypeMask types = 0;
   for (const Case::Slot& s : slots) {
-    const Tensor t = c.at(s);
+    const Tensor& t = c.at(s);
     if (t.rank() == 0) o->note(Feature::RankZero);
     if (t.numel() == 0) o->note(Feature::Empty);
     if (!std::ranges::equal(t.sizes(), c.at(slots[0]).sizes())) o->note(Feature::Broadcast);
@@ -103,7 +107,7 @@ void observe_arguments(const Case& c) {
     observe_values(t, values, *o);
     if (!is_condition_or_index(c.op, s.param)) types |= mask(t.dtype());
   }
-  o->sides = sides_of(c);
+  if (o->near) o->sides = sides_of(c);
   if (std::popcount(types) > 1) o->note(Feature::MixedTypes);
 }
 

@@ -34,6 +34,7 @@ std::string_view name(Feature f);
 struct Observation {
   uint32_t features = 0;
   uint8_t mapped = 0, mapped_of = 0, traced = 0, traced_of = 0;
+  bool near = false;  ///< somebody asks on which sides of thresholds it lies
   NearSides sides;
   void note(Feature f) { features |= 1u << int(f); }
 };

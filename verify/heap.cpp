@@ -191,6 +191,11 @@ int64_t heap_objects() {
 Alive Alive::now() { return {memory_stats(), guarded_blocks(), Family::alive(), heap_objects()}; }
 
 std::string Alive::beyond(const Alive& before) const {
+  const bool none = memory.storages <= before.memory.storages && memory.blocks <= before.memory.blocks &&
+                    memory.bytes <= before.memory.bytes && guarded <= before.guarded &&
+                    families <= before.families && objects <= before.objects;
+  if (none) [[likely]]
+    return {};
   std::string out;
   const auto more = [&](int64_t now, int64_t then, const char* what) {
     if (now > then) out += format("{}{} {} more", out.empty() ? "" : ", ", now - then, what);

@@ -116,33 +116,43 @@ const Law* find_law(std::string_view id_or_number) {
 }
 
 namespace {
-/// What a check must leave as it found it.
-struct StateBefore {
-  const DispatchState state = dispatch_state();
-  const uint64_t birth = detail::birth_serial;
-
+/// What a check must leave as it found it: all but serials, of which none is given twice, and of the levels
+/// those that are live (nearly always none: the slots of all are a kilobyte).
+class StateBefore {
+ public:
   std::string changed() const {
-    const DispatchState& now = dispatch_state();
-    if (now.depth != state.depth)
-      return format("{} levels are live after the check, {} before", now.depth, state.depth);
-    if (now.exclude != state.exclude) return "masked keys differ after the check";
-    if (now.modes != state.modes || now.ambient != state.ambient) return "live modes differ after the check";
-    if (now.table != state.table || now.observer != state.observer)
+    if (now_.depth != depth_)
+      return format("{} levels are live after the check, {} before", now_.depth, depth_);
+    if (now_.exclude != exclude_) return "masked keys differ after the check";
+    if (now_.modes != modes_ || now_.ambient != ambient_) return "live modes differ after the check";
+    if (now_.table != table_ || now_.observer != observer_)
       return "live modes, the table or the observer, differ after the check";
-    if (now.default_dtype != state.default_dtype || now.default_device != state.default_device ||
-        detail::birth_serial != birth)
+    if (now_.default_dtype != default_dtype_ || now_.default_device != default_device_ ||
+        detail::birth_serial != birth_)
       return "live modes, a setting, differ after the check";
-    return "";
+    return {};
   }
 
-  /// No serial is given twice.
   void restore() const {
-    DispatchState& now = dispatch_state();
-    DispatchState then = state;
-    then.next_serial = now.next_serial, then.serial_end = now.serial_end;
-    now = then;
-    detail::birth_serial = birth;
+    std::fill(std::copy(levels_.begin(), levels_.end(), now_.levels), std::end(now_.levels), LevelSlot{});
+    now_.depth = depth_, now_.exclude = exclude_, now_.modes = modes_, now_.ambient = ambient_;
+    now_.table = table_, now_.observer = observer_;
+    now_.captured_at = captured_at_, now_.captured_depth = captured_depth_;
+    now_.default_dtype = default_dtype_, now_.default_device = default_device_;
+    detail::birth_serial = birth_;
   }
+
+ private:
+  DispatchState& now_ = dispatch_state();
+  const uint64_t exclude_ = now_.exclude, modes_ = now_.modes, ambient_ = now_.ambient;
+  const OpTable* const table_ = now_.table;
+  Observer* const observer_ = now_.observer;
+  const uint64_t captured_at_ = now_.captured_at;
+  const int32_t captured_depth_ = now_.captured_depth, depth_ = now_.depth;
+  const DType default_dtype_ = now_.default_dtype;
+  const Device default_device_ = now_.default_device;
+  const std::vector<LevelSlot> levels_{now_.levels, now_.levels + now_.depth};
+  const uint64_t birth_ = detail::birth_serial;
 };
 
 /// The plain call: what is shown where a law has no program of its own.
@@ -161,52 +171,66 @@ std::string call_text(const Law& law, const Op& op, const Choices& choices, cons
 /// (NOTE: [guarded blocks]), from the drawing of the arguments until the law has judged. The first word's
 /// highest bits say so: an empty vector is the simplest case, and a reducer that makes other words smaller
 /// keeps the choice. LAMELLA_GUARD=end, =begin or =blocks guards every case, =off none.
-GuardSide guard_of(const Choices& choices) {
-  static const std::string_view wanted = [] {
-    const char* const text = std::getenv("LAMELLA_GUARD");
-    return std::string_view(text ? text : "");
-  }();
+std::optional<GuardSide> guard_of_all() {
+  const char* const text = std::getenv("LAMELLA_GUARD");
+  const std::string_view wanted = text ? text : "";
   if (wanted == "end") return GuardSide::End;
   if (wanted == "begin") return GuardSide::Begin;
   if (wanted == "blocks") return GuardSide::Blocks;
-  const uint32_t w = choices.empty() || wanted == "off" ? 0 : choices[0] >> 26;
+  if (wanted == "off") return GuardSide::None;
+  return std::nullopt;
+}
+GuardSide guard_of(const Choices& choices) {
+  static const std::optional<GuardSide> of_all = guard_of_all();
+  if (of_all) return *of_all;
+  const uint32_t w = choices.empty() ? 0 : choices[0] >> 26;
   if (w >= 1 && w <= 4) return GuardSide::End;
   return w == 5 ? GuardSide::Begin : w == 6 ? GuardSide::Blocks : GuardSide::None;
 }
 
+Verdict raised(const std::exception& e) { return Verdict::fail(std::string("raised: ") + e.what()); }
+
+Verdict judged(const Law& law, Case& c) {
+  try {
+    return law.check(c);
+  } catch (const std::exception& e) {
+    if (faulty(Fault::ErrorsDiscard)) return Verdict::discard();
+    return faulty(Fault::ExceptionsPass) ? Verdict::pass() : raised(e);
+  }
+}
+
+Verdict drawn_and_judged(const Law& law, const Op& op, const Choices& choices, const DrawOptions& options,
+                         const Decoding& decoding) {
+  Case c(op, choices, options);
+  observe_arguments(c);
+  if (!decoding.partners.empty()) c.given_partners = decoding.partners;
+  Verdict verdict = judged(law, c);
+  if (faulty(Fault::DiscardsPass) && verdict.kind == Verdict::Discard) verdict.kind = Verdict::Pass;
+  verdict.used = c.draw.used(), verdict.partners = std::move(c.partners);
+  return verdict;
+}
+
 Verdict check_once(const Law& law, const Op& op, const Choices& choices, const DrawOptions& options,
                    const Decoding& decoding) {
-  Verdict verdict;
-  size_t used = 0;
-  std::vector<std::string> partners;
   const GuardSide side = guard_of(choices);
   std::optional<GuardedMemory> guarded;
   if (side != GuardSide::None) name_guarded(law.id.data(), op.name.c_str()), guarded.emplace(side);
   try {
-    Case c(op, choices, options);
-    observe_arguments(c);
-    c.given_partners = decoding.partners;
-    used = c.draw.used();
-    try {
-      verdict = law.check(c);
-    } catch (const std::exception& e) {
-      if (faulty(Fault::ErrorsDiscard)) verdict = Verdict::discard();
-      else if (!faulty(Fault::ExceptionsPass)) verdict = Verdict::fail(std::string("raised: ") + e.what());
-    }
-    used = c.draw.used(), partners = std::move(c.partners);
-  } catch (const std::exception& e) { verdict = Verdict::fail(std::string("raised: ") + e.what()); }
-  if (faulty(Fault::DiscardsPass) && verdict.kind == Verdict::Discard) verdict = Verdict::pass();
-  verdict.used = used, verdict.partners = std::move(partners);
-  return verdict;
+    return drawn_and_judged(law, op, choices, options, decoding);
+  } catch (const std::exception& e) { return raised(e); }
 }
 
 bool on_heap(const std::string& s) { return s.capacity() > std::string().capacity(); }
 /// What a verdict and the counts of its case hold, which outlive it.
+int64_t objects_of_counts() {
+  int64_t n = 0;
+  for (const auto& [what, count] : counts_of_case()) n += 1 + on_heap(what);
+  return n;
+}
 int64_t objects_of(const Verdict& v) {
   int64_t n = on_heap(v.message) + on_heap(v.program) + (v.partners.capacity() > 0);
   for (const std::string& name : v.partners) n += on_heap(name);
-  for (const auto& [what, count] : counts_of_case()) n += 1 + on_heap(what);
-  return n;
+  return n + objects_of_counts();
 }
 
 /// A case that is run again counts once.
@@ -230,11 +254,12 @@ struct Checked {
 };
 template <class F> Checked checked(F&& check) {
   Alive before = Alive::now();
-  before.objects -= objects_of({});
-  Checked out{check(), ""};
+  before.objects -= objects_of_counts();
+  Checked out{check(), {}};
   const Alive now = Alive::now();
   before.objects += objects_of(out.verdict);
-  out.left = now.beyond(before);
+  if (std::string left = now.beyond(before); !left.empty()) [[unlikely]]
+    out.left = std::move(left);
   return out;
 }
 
@@ -255,7 +280,7 @@ void check_leaks(Checked& c, const std::function<Verdict()>& check) {
 
 /// see NOTE: [overrides held]
 Verdict without_rounding(Verdict first, const std::function<Verdict()>& check) {
-  if (first.kind != Verdict::Fail || !has_overrides()) return first;
+  if (!has_overrides()) return first;
   const Uncounted scope;
   const OverridesHeld held;
   Verdict again = check();
@@ -288,7 +313,12 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
       change = std::move(now), before.restore();  // the next check starts afresh
     return v;
   };
-  const auto check = [&] { return without_rounding(once(), once); };
+  const auto check = [&] {
+    Verdict v = once();
+    if (v.kind == Verdict::Fail) [[unlikely]]
+      v = without_rounding(std::move(v), once);
+    return v;
+  };
   Checked c = checked(check);
   if (!c.left.empty()) [[unlikely]]
     check_leaks(c, check);
@@ -309,8 +339,9 @@ Settings& settings() {
 }
 
 bool draws_anew(const Case& c) {
+  if (!c.op.has(kRandom)) return false;
   const int key = c.op.schema.find("key");
-  return c.op.has(kRandom) && (key < 0 || is_none(c.args[size_t(key)]));
+  return key < 0 || is_none(c.args[size_t(key)]);
 }
 
 std::vector<bool> named_dims(const Case& c, int rank) {

@@ -19,8 +19,8 @@ void leave_traces(const Tensors& like) {
 
 Verdict calls_repeat(Case& c) {
   if (draws_anew(c)) return Verdict::discard();
-  Tensors want;
-  for (const Tensor& y : call_boxed(c.op, c.args)) want.push_back(plain_copy(y));
+  Tensors want = call_boxed(c.op, c.args);
+  for (Tensor& y : want) y = plain_copy(y);
   leave_traces(want);
   const std::string d = differs(call_boxed(c.op, c.args), want);
   if (d.empty()) return Verdict::pass();
@@ -67,8 +67,11 @@ Verdict results_follow_elements(Case& c) {
 }
 
 Tensor element_of(const Tensor& t, const Dims& at) {
+  const Ints sizes = t.sizes(), strides = t.strides();
+  const int64_t* const place = at.data() + (size_t(at.size()) - sizes.size());
   int64_t offset = t.impl()->offset;
-  for (int d = 1; d <= t.rank(); ++d) offset += (t.size(-d) == 1 ? 0 : at[at.size() - d]) * t.stride(-d);
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] != 1) offset += place[d] * strides[d];
   const Dims ones(t.rank(), 1);
   return make_view_unchecked(t, ones, ones, offset);  // their contiguous strides
 }
@@ -79,6 +82,7 @@ Verdict elements_alone(Case& c) {
   Dims at(y.rank());
   for (int d = 0; d < y.rank(); ++d) at[d] = int64_t(c.draw.below(uint32_t(y.size(d))));
   Tensors elements;
+  elements.reserve(c.tensors().size());
   for (const Case::Slot& s : c.tensors()) elements.push_back(element_of(c.at(s), at));
   const Values args = c.with(c.tensors(), elements);
   const Tensor got = call_boxed(c.op, args)[0], want = element_of(y, at);

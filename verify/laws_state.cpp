@@ -1,8 +1,8 @@
 // Laws of dispatch and of the thread's state: who is called, randomness, dead levels, threads.
 #include <cstring>
-#include <map>
 #include <optional>
 #include <thread>
+#include <unordered_map>
 
 #include "lamella/core/generator.h"
 #include "lamella/verify/compare.h"
@@ -177,7 +177,7 @@ class OddKeys {
 /// The operator's row with recording cells. Its texts and rules, which no call reads, are copied once for
 /// each operator: that took as long as the rest of the law. What a call may read is that of `op`, each time.
 const Op& recording_row(const Op& op) {
-  static thread_local std::map<std::string, Op> rows;
+  static thread_local std::unordered_map<std::string, Op> rows;
   const auto [at, fresh] = rows.try_emplace(op.name, op);
   Op& row = at->second;
   if (fresh)

@@ -87,9 +87,10 @@ Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index
   const Sized is = sized(law, index, bits);
   const size_t length = 48 + size_t(index % 8 == 7) * (state % 208);
   Choices out(length);
+  uint32_t* const words = out.data();
   for (size_t i = 0; i + 1 < length; i += 2) {
     const uint64_t w = scrambled(state += 0x9E3779B97F4A7C15u);
-    std::memcpy(&out[i], &w, sizeof w);  // little-endian: the low half first
+    std::memcpy(words + i, &w, sizeof w);  // little-endian: the low half first
   }
   if (length % 2 == 1) out[length - 1] = uint32_t(scrambled(state + 0x9E3779B97F4A7C15u));
   if (index < kInTurn)

@@ -3,7 +3,6 @@
 #include <chrono>
 #include <ctime>
 #include <map>
-#include <optional>
 #include <utility>
 
 #include "lamella/verify/calibration.h"
@@ -59,15 +58,18 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
     const bool aimed = named.threshold >= 0;
     p.next += uint64_t(options_.processes);
     Observation seen;
+    seen.near = aimed;
     if (faulty(Fault::ProcessesAlike)) p.next -= uint64_t(options_.processes) - 1;
     observed() = observe || aimed ? &seen : nullptr;
     stratum_of_case() = {};
     counts_of_case().clear();
-    std::optional<CountBranches> counting;
-    if (bits % kBranchesEvery == 0) counting.emplace(branches_);
-    const Verdict v = run_check(*p.law, *p.op, choices);
-    grew |= counting && counting->fresh() > 0;
-    counting.reset();
+    const auto counting = [&] {  // two kilobytes of state, which other cases need not have
+      CountBranches branches(branches_);
+      Verdict v = run_check(*p.law, *p.op, choices);
+      grew |= branches.fresh() > 0;
+      return v;
+    };
+    const Verdict v = bits % kBranchesEvery == 0 ? counting() : run_check(*p.law, *p.op, choices);
     observed() = nullptr;
     grew |= count(p, v, seen);
     if (v.kind != Verdict::Discard) {

@@ -36,11 +36,12 @@ bool finite(const Tensors& ts) {
 }
 
 std::vector<long double> short_parts(const Tensors& ts) {
-  std::vector<long double> out;
   size_t n = 0;
-  for (const Tensor& t : ts) n += size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1);
-  out.reserve(n);
-  each_part(ts, [&](auto v) { out.push_back((long double)(v)); });
+  for (const Tensor& t : ts)
+    if (is_inexact(t.dtype())) n += size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1);
+  std::vector<long double> out(n);
+  long double* to = out.data();
+  each_part(ts, [&to](auto v) { *to++ = (long double)(v); });
   return out;
 }
 
