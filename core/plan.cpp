@@ -52,7 +52,8 @@ void coalesce(IterPlan& p) {
   if (p.rank > 0) p.rank = kept + 1;
 }
 
-/// Made where the caller wants it: a plan is a kilobyte, so this has one variable to return and nothing else.
+/// Made where the caller wants it: a plan is three kilobytes, so this has one variable to return and nothing
+/// else.
 IterPlan merged_plan(std::span<const PlanOperand> operands, int rank, const int64_t* sizes) {
   IterPlan p;
   p.given_rank = rank;

@@ -9,7 +9,7 @@ namespace {
 
 bool is_reduced(const View& out, const View& in, int d) { return out.sizes[d] != in.sizes[d]; }
 
-/// The plans are made in place: each is a kilobyte.
+/// The plans are made in place: each is three kilobytes.
 struct Reduction {
   Reduction(const FoldLines& lines, bool pairs, DType type, const View& out, const View& in)
       : of(lines),
