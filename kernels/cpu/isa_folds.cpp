@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "lamella/kernels/cpu/fold_lines.h"
+#include "lamella/kernels/cpu/scratch.h"
 #include "lamella/kernels/cpu/vector_math.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
@@ -80,7 +81,9 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
     return;
   }
   const int64_t greatest = first_equal(a, most, n);
-  T chunk[kChunk], total = 0;
+  Scratch<T, kChunk> room;
+  T* const chunk = room;
+  T total = 0;
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = n - i < kChunk ? n - i : kChunk;
     exp_of_difference(chunk, a + i, most, count);
