@@ -16,15 +16,25 @@ bool has_complex(const Case& c) {
 }
 
 /// Whether arguments that are neither tensors nor dims are at their defaults, where they have one.
-bool at_defaults(const Case& c) {
-  for (size_t i = 0; i < c.args.size(); ++i) {
+bool at_defaults(const Case& c, const Values& args) {
+  for (size_t i = 0; i < args.size(); ++i) {
     const Param& p = c.op.schema.params[i];
     const bool tensor = p.kind == ParamKind::Tensor || p.kind == ParamKind::TensorList;
     if (tensor || !p.has_default || p.role == ParamRole::Dim || p.name == "dtype") continue;
-    const Scalar* const number = std::get_if<Scalar>(&c.args[i]);  // 1.0 is not 1: it multiplies
-    if (number ? !(*number == Scalar(1)) : str(c.args[i]) != str(p.default_value)) return false;
+    const Scalar* const number = std::get_if<Scalar>(&args[i]);  // 1.0 is not 1: it multiplies
+    if (number ? !(*number == Scalar(1)) : str(args[i]) != str(p.default_value)) return false;
   }
   return true;
+}
+bool at_defaults(const Case& c) { return at_defaults(c, c.args); }
+
+/// Likewise; flags may be anything: they say which numbers are wanted, not how often they are rounded.
+bool rounds_as_promised(const Case& c) {
+  Values args = c.args;
+  for (size_t i = 0; i < args.size(); ++i)
+    if (const Param& p = c.op.schema.params[i]; p.kind == ParamKind::Bool && p.has_default)
+      args[i] = p.default_value;
+  return at_defaults(c, args);
 }
 
 /// f of each element of a dense copy, where f takes its type.
@@ -146,7 +156,8 @@ bool holds_integers(const Case& c, DType result) {
 }
 
 Verdict rounded_once(Case& c) {
-  if (!at_defaults(c) || (has_complex(c) && !c.op.has(kLinear) && !c.op.is_view())) return Verdict::discard();
+  if (!rounds_as_promised(c) || (has_complex(c) && !c.op.has(kLinear) && !c.op.is_view()))
+    return Verdict::discard();
   const Tensors got = call_boxed(c.op, c.args), want = reference_forward(c.op, to_reference(c.args));
   // Of zeros of both signs a reduction may choose either.
   const bool signed_zero = c.op.shape != ShapeClass::Reduce && !has_complex(c);
