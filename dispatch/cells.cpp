@@ -77,10 +77,11 @@ void autograd_function_thunk(Frame& frame, int key) {
 /// A cell that somebody brought for a device is spared what the library's own cells do of themselves.
 void entered_cell(Frame& frame, int key) {
   if (class_hooks.enter && !class_hooks.enter(frame, key)) return;
-  const Cell watch = frame.op->composite ? override_watch.load(std::memory_order_acquire) : nullptr;
+  const bool held = frame.op->composite && frame.op->has_cell(key);
+  const Cell watch = held ? override_watch.load(std::memory_order_acquire) : nullptr;
   if (watch) [[unlikely]]
     return watch(frame, key);
-  frame.op->column(key)->now().cell(frame, key);
+  frame.op->brought[key](frame, key);
 }
 
 void missing_cell(Frame& frame, int key) {
@@ -107,23 +108,39 @@ Cell class_cell(const Op& op) {
   return op.view ? class_hooks.view : op.composite ? class_hooks.kernel : class_hooks.backend;
 }
 
-/// The first line of the note. Forms have no cells of their own: they write what the functional row gives.
+/// What somebody brought for the operator itself.
+Cell own_cell(const Op& op, int key) {
+  const Column* const column = op.column(key);
+  return column ? column->now().cell : nullptr;
+}
+
+/// What somebody brought for the class.
+Cell cell_of_class(const Op& op, int key, const KeyDefaults& defaults) {
+  for (const KeyDefaults::OfClass& c : defaults.classes)
+    if (c.key == key && c.shape == op.base->shape) return c.cell;
+  return nullptr;
+}
+
+/// Forms have no cells of their own: they write what the functional row gives. `looks`: the cell looks at its
+/// arguments itself.
+Cell entered(const Op& op, int key, Cell cell, bool looks) {
+  if (op.form != OpForm::Functional) return class_cell(op);
+  return kBackendKeys.has(key) && !looks ? entered_cell : cell;
+}
+
+/// The first line of the note.
 Serving explicit_cell(const Op& op, int key) {
   const Column* const column = op.column(key);
   if (!column) return {};
   const Alternative& now = column->now();
-  if (now.cell && op.form != OpForm::Functional) return {class_cell(op), Served::Explicit};
-  const bool brought = kBackendKeys.has(key) && !now.asks_itself;
-  if (now.cell) return {brought ? entered_cell : now.cell, Served::Explicit};
+  if (now.cell) return {entered(op, key, now.cell, now.asks_itself), Served::Explicit};
   if (now.kernel && column->chosen > 0) return {class_cell(op), Served::Explicit};
   return {};
 }
 
 /// The second. What has no kernel in this library, but a launch, knows host memory and asks the entries of
 /// the CPU and of the oracle itself.
-Serving of_class(const Op& op, int key, const KeyDefaults& defaults) {
-  for (const KeyDefaults::OfClass& c : defaults.classes)
-    if (c.key == key && c.shape == op.shape && op.form == OpForm::Functional) return {c.cell, Served::Class};
+Serving of_class(const Op& op, int key) {
   if (!kBackendKeys.has(key)) return {};
   const auto device = Device(key);
   if (op.form == OpForm::Functional && op.composite) {
@@ -159,7 +176,8 @@ Serving decomposed(const Op& op, int key) {
 
 /// The others.
 Serving beneath(const Op& op, int key, const KeyDefaults& defaults) {
-  if (const Serving s = of_class(op, key, defaults); s.cell) return s;
+  if (const Cell c = cell_of_class(op, key, defaults)) return {entered(op, key, c, false), Served::Class};
+  if (const Serving s = of_class(op, key); s.cell) return s;
   if (const Serving s = decomposed(op, key); s.cell) return s;
   if (op.body) return {body_cell, Served::Decompose};
   if (const Cell c = defaults.fallback[key]) return {c, Served::Fallback};
@@ -194,10 +212,15 @@ void cell_by_type(Frame& frame, int key) {
 }  // namespace
 
 void fill_cells(Op& op, const KeyDefaults& defaults) {
-  for (Column& c : op.columns)
+  for (Column& c : op.columns) {
     c.beneath = c.key == kAutogradKey ? beneath_at_autograd(op) : beneath(op, c.key, defaults).cell;
+    // Somebody has looked at its arguments.
+    if (c.beneath == entered_cell) c.beneath = cell_of_class(op, c.key, defaults);
+  }
   for (int key = 0; key < kAutogradKey; ++key) {
     Serving s = explicit_cell(op, key);
+    op.brought[key] = own_cell(op, key);
+    if (!s.cell) op.brought[key] = cell_of_class(op, key, defaults);
     if (!s.cell) s = beneath(op, key, defaults);
     op.cells[key] = s.cell;
     op.served[key] = s.by;

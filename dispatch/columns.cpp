@@ -23,6 +23,13 @@ void check_key(std::string_view what, int key, int end) {
                     : "");
 }
 
+/// What serves all operators of a device that nobody has would serve whoever takes its key.
+void check_claimed(std::string_view what, int key) {
+  LAMELLA_CHECK(!is_device(key) || detail::is_claimed(Device(key)), Schema,
+                "{}: {}, which no column has taken; expected add_column or add_device first", what,
+                Argument{"key", key_name(key)});
+}
+
 std::string names_of(const Column& column) {
   std::string out;
   for (const Alternative& a : column.alternatives) out += (out.empty() ? "" : ", ") + a.name;
@@ -205,9 +212,10 @@ void OpTable::refill() {
 void OpTable::set_fallback(int key, Cell cell) {
   check_key("OpTable::set_fallback", key, kAutogradKey);
   publish_changed([&](OpTable& next) {
+    check_claimed("OpTable::set_fallback", key);
     LAMELLA_CHECK(
-        !next.defaults_.fallback[key] || !cell, Schema,
-        "OpTable::set_fallback: {} sets the fallback of {}, and {} has set it; expected one of them",
+        !next.defaults_.fallback[key] || (!cell && next.defaults_.fallback_from[key] == detail::origin_now()),
+        Schema, "OpTable::set_fallback: {} sets the fallback of {}, and {} has set it; expected one of them",
         detail::origin_str(detail::origin_now()), Argument{"key", key_name(key)},
         detail::origin_str(next.defaults_.fallback_from[key]));
     next.defaults_.fallback[key] = cell;
@@ -219,6 +227,7 @@ void OpTable::set_fallback(int key, Cell cell) {
 void OpTable::set_class(ShapeClass shape, int key, Cell cell) {
   check_key("OpTable::set_class", key, kAutogradKey);
   publish_changed([&](OpTable& next) {
+    check_claimed("OpTable::set_class", key);
     for (const KeyDefaults::OfClass& c : next.defaults_.classes)
       LAMELLA_CHECK(
           c.key != key || c.shape != shape, Schema,

@@ -222,7 +222,10 @@ struct Op {
   std::vector<Column> columns;              ///< alternatives that were registered for single keys, and
   std::shared_ptr<const Kernels> library;   ///< the kernels before that
   Cell cells[kKeyCount] = {};               ///< total: holes hold the cell that explains them
-  Served served[kAutogradKey] = {};         ///< of keys below base autograd: by what
+  /// Of keys below base autograd: the cell that somebody brought, for the operator or its class; null: none.
+  /// Forms have their base's, and write what it gives.
+  Cell brought[kAutogradKey] = {};
+  Served served[kAutogradKey] = {};  ///< of keys below base autograd: by what
 
   bool has(Property p) const { return properties & p; }
   bool is_view() const { return view != nullptr; }

@@ -62,7 +62,8 @@ class OpTable {
   /// type's, rules that the type has there already, and formulas that `add` would refuse.
   static void set_rules(std::string_view op, int key, const Rules& jvp, const Rules& vjp);
   /// What serves every operator that has nothing else for `key`; null: an error does. Error schema for a key
-  /// that is no device's or type's, or has one already.
+  /// that is no device's or type's, a device that no column has taken, and a key that has one already, or
+  /// another's that null would take away.
   static void set_fallback(int key, Cell cell);
   /// What serves operators of a shape class that say nothing of `key` themselves. Errors as set_fallback.
   static void set_class(ShapeClass shape, int key, Cell cell);

@@ -24,7 +24,7 @@ KeySet live_part(uint64_t bits) {
 bool is_taken_apart(const Op& op, int key) {
   if (!op.composite) return false;
   const bool functional = op.form == OpForm::Functional;
-  if (key < kAutogradKey) return op.served[key] == Served::Decompose || (!functional && !op.has_cell(key));
+  if (key < kAutogradKey) return op.served[key] == Served::Decompose || (!functional && !op.brought[key]);
   if (!functional || op.has_cell(key)) return false;
   const Transform* const t =
       is_level_key(key) ? dispatch_state().levels[key - kFirstLevelKey].transform : nullptr;

@@ -378,7 +378,7 @@ void view_cell(Frame& f, int key) {
 
 /// Writes the functional result of `base` into `target`.
 void write_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
-  if (base.op->composite || base.op->has_cell(key)) {
+  if (base.op->composite || base.op->brought[key]) {
     Tensor result;
     base.results = &result;
     base.op->cells[key](base, key);

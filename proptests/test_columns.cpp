@@ -127,6 +127,26 @@ TEST_F(Columns, ACellNeverHidesALateHistory) {
   EXPECT_EQ(cell_runs, 1) << "which takes composites apart";
 }
 
+/// Nor do cells that somebody brings for a whole class; forms write what they give.
+TEST_F(Columns, ACellOfAClassIsHeldToTheSame) {
+  OpTable::set_class(ShapeClass::AlongDim, kCpu, reads_memory);
+  cell_runs = 0;
+  EXPECT_EQ(call("cumsum", {f64({1, 2}), int64_t{0}})[0].to_vector(), (std::vector<double>{101, 102}));
+  const Tensor out = f64({0, 0});
+  call("cumsum_out", {out, f64({1, 2}), int64_t{0}});
+  EXPECT_EQ(out.to_vector(), (std::vector<double>{101, 102}));
+  EXPECT_EQ(cell_runs, 2);
+  EXPECT_REFUSED(call_boxed(*OpTable::current().find("cumsum"), {Tensor(), int64_t{0}, {}}),
+                 "undefined: cumsum: argument \"x\"");
+  const Tensor x = requires_grad(f64({1, 2})), base = f64({0, 0}), shown = permute(base, Dims{0});
+  copy_(base, x);
+  EXPECT_TRUE(is_grad_required(call("cumsum", {shown, int64_t{0}})[0]));
+  EXPECT_EQ(cell_runs, 3) << "below base autograd";
+  OpTable::set("cumsum", kCpu, {"mine", [](Frame& f, int key) { call_built_in(f, key); }});
+  call("cumsum", {f64({1, 2}), int64_t{0}});
+  EXPECT_EQ(cell_runs, 4) << "beneath a cell of the operator's own";
+}
+
 /// Neither does the definition of a composite, on the oracle's device.
 TEST(LateHistories, AreSeenByDefinitions) {
   const auto there = [](const Tensor& t) { return to_device(t, Device::Reference); };

@@ -111,6 +111,43 @@ TEST(Threads, CallUnderStacksWhileOneRegisters) {
   EXPECT_GE(registered, kRegistrations);  // all of them beside the callers
 }
 
+void negated_again(Frame& f, int key) { call_built_in(f, key); }
+void summed_on_cpu(Frame& f, int) {
+  f.results[0] = make_tensor({}, f.tensor(0).dtype()), fill_(f.results[0], 3.0);
+}
+
+/// Every change makes rows anew and publishes them; who calls meets the old ones or the new ones, whole.
+TEST(Threads, CallWhileOneRegistersForSingleKeys) {
+  const OpTable* const before = &OpTable::current();
+  constexpr int kCpu = int(Device::CPU);
+  std::atomic<bool> stop = false;
+  std::atomic<int> wrong = 0, calls = 0;
+  {
+    std::vector<std::jthread> callers;
+    for (int t = 0; t < kThreads - 1; ++t)
+      callers.emplace_back([&] {
+        const Tensor x = full({3}, 1.0);
+        for (; !stop; ++calls) {
+          const double sums = sum(x).item<double>();
+          const Tensor slope = grad([](const Tensor& y) { return sum(neg(y)); })(x);
+          wrong += sums != 3 || slope.to_vector() != std::vector<double>{-1, -1, -1};
+        }
+      });
+    for (int i = 0; i < kRegistrations; ++i) {
+      OpTable::set("neg", kCpu, {.name = format("again{}", i), .cell = negated_again});
+      OpTable::choose("neg", kCpu, i % 2 ? "built_in" : "again0");
+      if (i % 16 == 0)
+        OpTable::set_rules("neg", kFirstTypeKey + i / 16, linear_in({"x"}),
+                           {wrt("x", [](Tensor dy) { return neg(dy); })});
+      if (i == kRegistrations / 2) OpTable::set_class(ShapeClass::Reduce, kCpu, summed_on_cpu);
+    }
+    stop = true;
+  }
+  OpTable::take_back(before);
+  EXPECT_EQ(wrong, 0);
+  EXPECT_GT(calls, 0);
+}
+
 /// Tensors made on one thread and let go on another, both ways, while their makers go on or have ended.
 TEST(Threads, HandlesMayDieAnywhere) {
   const int64_t before = memory_stats().storages;
