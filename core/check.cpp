@@ -84,6 +84,7 @@ std::string filled_from(const Wording& w, std::initializer_list<Shown> values, s
   std::string out;
   for (const Shown* v = values.begin() + hole; v != values.end(); ++v) {
     const size_t next = w.text.find("{}", at);
+    if (next == w.text.npos) break;  // compilers that count holes only when the text is shown
     out += w.text.substr(at, next - at);
     out += v->text;
     at = next + 2;

@@ -20,7 +20,9 @@ inline constexpr int kMaxBroadcast = kMaxPlanOperands - 1;  ///< tensors that a 
 inline constexpr size_t kMaxSaves = 6, kMaxSavedSizes = 2;  ///< of one formula
 inline constexpr size_t kMaxSavedByNode = 16;     ///< different ones of all formulas of one direction
 inline constexpr int kMaxLevels = 48;             ///< live transforms of a thread
+inline constexpr int kMaxTypes = 9;               ///< layouts and types of tensors in a program
 inline constexpr size_t kMaxCustomResults = 255;  ///< values and residuals of a function with a rule
+inline constexpr size_t kMaxListResults = 65535;  ///< tensors in the list that a recorded call gives
 /// Tensors, and arguments in all, of calls that the short ways for small tensors take.
 inline constexpr size_t kMaxStraight = 3, kMaxStraightArity = 8;
 

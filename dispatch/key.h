@@ -15,11 +15,11 @@ namespace lamella {
 /// keep data of their own. Bit 15 is base autograd. Bits 16..63 belong to
 /// transform instances, handed out on entry and returned on exit: nothing else is fixed. The highest bit
 /// decides.
-inline constexpr int kFirstTypeKey = 6, kTypeKeys = 9;
+inline constexpr int kFirstTypeKey = 6, kTypeKeys = kMaxTypes;
 inline constexpr int kAutogradKey = 15;
 inline constexpr int kFirstLevelKey = 16;
 inline constexpr int kKeyCount = 64;
-static_assert(kFirstLevelKey + kMaxLevels == kKeyCount);
+static_assert(kFirstTypeKey + kTypeKeys == kAutogradKey && kFirstLevelKey + kMaxLevels == kKeyCount);
 
 struct KeySet {
   uint64_t bits = 0;

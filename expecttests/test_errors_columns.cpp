@@ -6,6 +6,7 @@
 #include "lamella/dispatch/types.h"
 #include "lamella/ops/layout.h"
 #include "lamella/transforms/autograd.h"
+#include "lamella/verify/law.h"
 
 #include "refusal.h"
 
@@ -127,14 +128,42 @@ TEST_F(Columns, RulesThatAreRefused) {
 }
 
 TEST_F(Columns, WhatServesAllOperatorsIsSetOnce) {
+  EXPECT_INLINE(refused([] { OpTable::set_fallback(int(Device::User1), of_composite); }), R"(
+      [schema] OpTable::set_fallback: user1, which no column has taken; expected add_column or add_device \
+      first)");
   OpTable::set_fallback(14, of_composite);
   EXPECT_INLINE(refused([] { OpTable::set_fallback(14, of_composite); }), R"(
       [schema] OpTable::set_fallback: the library sets the fallback of key14, and the library has set it; \
       expected one of them)");
+  {
+    const ScopedOrigin plug_in("other.so");
+    EXPECT_INLINE(refused([] { OpTable::set_fallback(14, nullptr); }), R"(
+        [schema] OpTable::set_fallback: plug-in "other.so" sets the fallback of key14, and the library has \
+        set it; expected one of them)");
+  }
   OpTable::set_class(ShapeClass::Reduce, 14, of_composite);
   EXPECT_INLINE(refused([] { OpTable::set_class(ShapeClass::Reduce, 14, of_composite); }), R"(
       [schema] OpTable::set_class: the library sets the cell of key14 for class reduce, and the library has \
       set it; expected one of them)");
+}
+
+/// Nothing is registered: both are refused, and a law cannot be taken back.
+TEST_F(Columns, ALawsNumberAndIdAreItsOwn) {
+  const auto adds = [](int number, std::string_view id) {
+    const ScopedOrigin plug_in("a_plug_in.so");
+    verify::add_law({.number = number,
+                     .id = id,
+                     .group = "value",
+                     .statement = "Nothing is wrong.",
+                     .applies = [](const Op&) { return true; },
+                     .check = [](verify::Case&) { return verify::Verdict::pass(); }});
+  };
+  EXPECT_INLINE(refused([&] { adds(54, "mine"); }), R"(
+      [schema] add_law: plug-in "a_plug_in.so" adds "mine" of number 54, and the library has \
+      "table_is_a_map" of number 54; expected another number)");
+  EXPECT_INLINE(refused([&] { adds(1999, "table_is_a_map"); }), R"(
+      [schema] add_law: plug-in "a_plug_in.so" adds "table_is_a_map" of number 1999, and the library has \
+      "table_is_a_map" of number 54; expected another id)");
 }
 
 /// A device whose memory the host could read.

@@ -39,6 +39,11 @@ TEST(CustomErrors, Functions) {
       [undefined] custom_jvp: value 0 of the function is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(refused([&] { none({Tensor()}); }), R"(
       [undefined] custom_jvp: argument 0 is an undefined tensor; expected a defined one)");
+  const Function elsewhere =
+      doubled([](const Tensors&, const Tensors& us) { return Tensors{to_device(us[0], Device::Reference)}; });
+  EXPECT_INLINE(refused([&] { gradient(elsewhere, x); }, {x}), R"(
+      [device] custom_vjp: cotangent 0 of the rule is on reference, expected cpu as argument 0
+        under: grad#1)");
   const Function keeps_none = custom_vjp(
       [](const Tensors& v) {
         return std::pair(Tensors{v[0] * 2}, Tensors{v[0], Tensor()});
@@ -55,6 +60,31 @@ TEST(CustomErrors, Functions) {
   EXPECT_INLINE(raised([&] { vmap(writes)({own}); }), R"(
       [value] custom_jvp: the function wrote to its argument 0, f64[3]; expected it to write to a clone
         under: vmap#1 (size 2))");
+}
+
+/// Edges of the tape name outputs in 16 bits.
+TEST(CustomErrors, ListsThatAreTooLongToRecord) {
+  const OpTable* const before = &OpTable::current();
+  OpTable::add(
+      {.schema = "gives_many(Function f, Tensor[] xs) -> Tensor[]",
+       .shape = ShapeClass::Other,
+       .composite = [](Frame& f) { *f.list = (*f.arg<FunctionRef>(0))({f.tensors(1)[0]}); },
+       .jvp = not_differentiable("a test's own operator"),
+       .vjp = wrt("xs", saves("xs"),
+                  [](TensorSpan us, TensorSpan xs) { return Tensors{us[kMaxListResults - 1] * xs[0]}; }),
+       .properties = kAmbient | kTestOnly,
+       .samples = [](Draw&) { return Values{}; },
+       .doc = "A test's."});
+  const Tensor x = tensor_of({}, {3}, DType::F64);
+  const auto slope = [&](size_t n) {
+    const auto f = std::make_shared<const Function>([n](const Tensors& xs) { return Tensors(n, xs[0]); });
+    return grad([&](const Tensor& v) { return call("gives_many", {f, Tensors{v}})[kMaxListResults - 1]; })(x);
+  };
+  EXPECT_EQ(slope(kMaxListResults).item<double>(), 3.0);
+  EXPECT_INLINE(refused([&] { slope(kMaxListResults + 1); }, {x}), R"(
+      [value] gives_many: gives 65536 tensors, expected at most 65535 where it is recorded
+        under: grad#1)");
+  OpTable::take_back(before);
 }
 
 TEST(CustomErrors, FunctionsThatChange) {

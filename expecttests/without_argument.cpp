@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kGiven = "what is wrong is what the user's function, rule or hook gave";
 constexpr std::string_view kTensor = "a method's tensor, which has no name";
 constexpr std::string_view kRow = "the operator's row is wrong, not a call of it";
+constexpr std::string_view kLaw = "a law is wrong, not a call";
 constexpr std::string_view kText = "one text is the only argument: a place in it is named";
 constexpr std::string_view kInside = "a value inside the function, of which the caller knows nothing";
 constexpr std::string_view kCount = "a count of what was given, none of which is wrong alone";
@@ -58,6 +59,8 @@ const std::vector<WithoutArgument>& texts_without_argument() {
       {"*: there is no operator *", kUnknown},
       {"sum: got an argument \"axis\"*", kUnknown},
       {"add_tensor_type: *", kRow},
+      {"add_law: *", kLaw},
+      {"*: gives * tensors, *", kCount},
       {"expression: *", kText},
       {"schema: *", kText},
       {"shapes: *", kText},

@@ -231,6 +231,10 @@ TEST(CustomRule, SaysWhatIsWrongWithIt) {
   EXPECT_REFUSED(
       gradient(with([](const Tensors&, const Tensors& u) { return Tensors{to(u[0], DType::F32)}; })),
       "custom_vjp: cotangent 0 of the rule is f32[3], expected the dtype of argument 0, f64[3]");
+  EXPECT_REFUSED(gradient(with([](const Tensors&, const Tensors& u) {
+                   return Tensors{to_device(u[0], Device::Reference)};
+                 })),
+                 "custom_vjp: cotangent 0 of the rule is on reference, expected cpu as argument 0");
   EXPECT_REFUSED(
       gradient(custom_jvp([](const Tensors& a) { return a; },
                           [](const Tensors&, const Tensors&, const Tensors&) { return Tensors{}; })),

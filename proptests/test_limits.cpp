@@ -1,9 +1,13 @@
-// Every limit of core/limits.h is a door: at it one passes, beyond it a typed error says so.
+// Every limit of core/limits.h is a door: at it one passes, beyond it a typed error says so. Values of custom
+// functions are refused in expecttests/test_errors_custom.cpp, ranks in files by
+// tools/calibration_safetensors.cpp.
 #include <gtest/gtest.h>
 
 #include "lamella/core/plan.h"
 #include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/dispatch/types.h"
+#include "lamella/transforms/grad.h"
 
 #include "support.h"
 
@@ -116,6 +120,55 @@ TEST(Limits, SavesOfANode) {
       wrt("g", saves("e", "f", "h", "i"), [](T dy, int64_t, int64_t, int64_t, int64_t) { return dy; }));
   EXPECT_EQ(registered(more, Rules(rules), kNoOut, no_launch),
             "schema: limited: vjp saves 17 different values, expected at most 16");
+}
+
+/// Sizes and dtypes of inputs that a cotangent is fitted to are saved besides.
+TEST(Limits, SavesOfANodeWhoseInputsAllBroadcast) {
+  const OpTable& before = OpTable::current();
+  constexpr int kMany = 9;
+  std::vector<Formula> rules;
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names;
+    for (int i = 0; i < kMany; ++i) names.push_back(format("x{}", i));
+    return names;
+  }();
+  for (const std::string& x : kNames) rules.push_back(wrt(x, [](Tensor dy) { return dy; }));
+  static const std::string kText = "limited(" + word(kMany, "Tensor x") + ") -> Tensor";
+  OpTable::add({.schema = std::string_view(kText),
+                .shape = ShapeClass::Broadcast,
+                .launch = [](const Launch& l) { std::fill_n(l.outs[0].data<double>(), 2, 0.0); },
+                .jvp = not_differentiable("a test's own operator"),
+                .vjp = Rules(rules),
+                .properties = kTestOnly | kNoInPlace | kNoOut,
+                .samples = [](Draw&) -> Values { return {}; },
+                .doc = "A test's."});
+  Tensors xs(kMany, tensor_of({}, {1}, DType::F32));
+  xs[0] = tensor_of({2}, {1, 1}, DType::F64);
+  Values values(xs.begin(), xs.end());
+  const Tensors got =
+      vjp([&](const Tensors& given) { return call("limited", Values(given.begin(), given.end())); }, xs)
+          .pullback({tensor_of({2}, {1, 2}, DType::F64)});
+  EXPECT_EQ(got[0].to_vector(), (std::vector<double>{1, 2}));
+  for (int i = 1; i < kMany; ++i) {
+    EXPECT_EQ(got[size_t(i)].dtype(), DType::F32);
+    EXPECT_EQ(got[size_t(i)].to_vector(), std::vector<double>{3});
+  }
+  OpTable::take_back(&before);
+}
+
+TEST(Limits, TypesOfAProgram) {
+  const auto until_refused = [] {
+    std::string text;
+    int n = 0;
+    for (; text.empty() && n <= kMaxTypes; ++n)
+      text = first_line(refusal([&] {
+        add_tensor_type({.name = format("type{}", n), .handle = [](Frame&, int) { return false; }});
+      }));
+    std::fprintf(stderr, "%d: %s", n, text.c_str());
+    std::exit(0);
+  };
+  EXPECT_EXIT(until_refused(), testing::ExitedWithCode(0),
+              "schema: add_tensor_type: got \"type[0-9]\", expected at most 9 types");
 }
 
 TEST(Limits, TextsOfSchemas) {

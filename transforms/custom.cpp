@@ -119,6 +119,9 @@ class Custom {
       LAMELLA_CHECK(got[i].dtype() == like[i].dtype(), DType,
                     "{}: {} {} of the rule is {}, expected the dtype of {} {}, {}", name_, direction, i,
                     got[i], of, i, like[i]);
+      LAMELLA_CHECK(got[i].device() == like[i].device(), Device,
+                    "{}: {} {} of the rule is on {}, expected {} as {} {}", name_, direction, i,
+                    lamella::name(got[i].device()), lamella::name(like[i].device()), of, i);
     }
   }
   std::string_view name() const { return name_; }

@@ -90,12 +90,14 @@ void Node::destroy(Node* node) {
 
 namespace {
 struct SavePlan {
-  BoundSave what[kMaxSavedByNode];
+  /// The formulas', and sizes and dtype of each input whose cotangent must be fitted to it.
+  static constexpr size_t kRoom = kMaxSavedByNode + 2 * kMaxArity;
+  BoundSave what[kRoom];
   int n = 0;
   void add(BoundSave s) {
     for (int i = 0; i < n; ++i)
       if (what[i].kind == s.kind && what[i].index == s.index) return;
-    LAMELLA_ASSERT(size_t(n) < kMaxSavedByNode);
+    LAMELLA_ASSERT(size_t(n) < kRoom);
     what[n++] = s;
   }
 };
@@ -436,6 +438,14 @@ struct Needs {
     new (node.saved() + node.n_saved++) Node::Saved(std::move(note));
 }
 
+/// Edges name outputs in 16 bits.
+static size_t outputs_of_list(const Frame& f) {
+  const size_t n = f.list->size();
+  LAMELLA_CHECK(n <= kMaxListResults, Value, "{}: gives {} tensors, expected at most {} where it is recorded",
+                f.op->name, n, kMaxListResults);
+  return n;
+}
+
 NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   const Op& op = *f.op;
   const Needs needs(f, inputs);
@@ -443,7 +453,7 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), room));
   Node* const node = owner.get();
   node->op = &op;
-  node->n_outputs = uint32_t(gives_list(f) ? f.list->size() : size_t(op.schema.n_results));
+  node->n_outputs = uint32_t(gives_list(f) ? outputs_of_list(f) : size_t(op.schema.n_results));
   uint64_t order = 0;
   Edge* edge = node->edges();
   for (const TapeInput& in : inputs) {
