@@ -3,9 +3,8 @@
 // on the strided form, counted. The gradient of a sparse operand is sparse, with its pattern.
 #include <algorithm>
 
+#include "lamella/dispatch/draw.h"
 #include "lamella/plugin.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/law.h"
 
 namespace {
 using namespace lamella;
@@ -263,9 +262,14 @@ void define_rules() {
   OpTable::set_rules("to_strided", coo_key, linear_in({"x"}),
                      {wrt("x", saves("x"), [](Tensor dy, Tensor x) { return masked(dy, x); })});
 }
+}  // namespace
 
-// Laws of its own: the same program on strided tensors gives the same, no product is done on those, and what
-// a sparse operand receives is sparse.
+// Tests: laws of its own. The same program on strided tensors gives the same, no product is done on those,
+// and what a sparse operand receives is sparse.
+#include "lamella/verify/lanes.h"
+#include "lamella/verify/law.h"
+
+namespace {
 constexpr auto kRounding = verify::Agreement::Rounding;  // sums in another order
 
 /// Mostly zeros; now and then nothing else, or none.
@@ -371,6 +375,34 @@ verify::Verdict sparse_lanes(verify::Case& c) {
                   s);
   return all.verdict(2);
 }
+
+void add_laws() {
+  const auto of_mm = [](const Op& op) { return op.name == "mm"; };
+  verify::add_law({1011,
+                   "sparse_as_strided",
+                   "layouts",
+                   "Sparse products, dense gradients and tangents are those of the strided matrix.",
+                   {},
+                   false,
+                   of_mm,
+                   as_strided});
+  verify::add_law({1012,
+                   "sparse_gradients",
+                   "layouts",
+                   "The gradient of a sparse operand is the strided one where it has values, and sparse.",
+                   {},
+                   false,
+                   of_mm,
+                   sparse_gradients});
+  verify::add_law({1013,
+                   "sparse_lanes",
+                   "layouts",
+                   "Under vmap, sparse lanes and captured sparse matrices do as strided ones.",
+                   {},
+                   false,
+                   of_mm,
+                   sparse_lanes});
+}
 }  // namespace
 
 LAMELLA_PLUGIN() {
@@ -385,29 +417,5 @@ LAMELLA_PLUGIN() {
   OpTable::set("sum", coo_key, {"sparse", sum_cell});
   for (const char* name : {"neg", "conj_physical", "abs", "mul", "div", "clone", "to", "zeros_like"})
     OpTable::set(name, coo_key, {"values", on_values});
-  const auto of_mm = [](const Op& op) { return op.name == "mm"; };
-  verify::add_law({1003,
-                   "sparse_as_strided",
-                   "layouts",
-                   "Sparse products, dense gradients and tangents are those of the strided matrix.",
-                   {},
-                   false,
-                   of_mm,
-                   as_strided});
-  verify::add_law({1004,
-                   "sparse_gradients",
-                   "layouts",
-                   "The gradient of a sparse operand is the strided one where it has values, and sparse.",
-                   {},
-                   false,
-                   of_mm,
-                   sparse_gradients});
-  verify::add_law({1005,
-                   "sparse_lanes",
-                   "layouts",
-                   "Under vmap, sparse lanes and captured sparse matrices do as strided ones.",
-                   {},
-                   false,
-                   of_mm,
-                   sparse_lanes});
+  add_laws();
 }

@@ -1,7 +1,6 @@
 // A plug-in that adds a type of tensors: quantities with a unit of metres and seconds. 3 m times 2 s is 6 m
 // s, and 1 m plus 1 s is an error, in plain calls, under vmap, jvp and grad, and in backward.
 #include "lamella/plugin.h"
-#include "lamella/verify/law.h"
 
 namespace {
 using namespace lamella;
@@ -60,8 +59,12 @@ bool run(Frame& f, int) {
     if (f.results[k].defined()) f.results[k] = quantity(f.results[k], unit);
   return true;
 }
+}  // namespace
 
-// Tests of its own: laws about nothing drawn but numbers.
+// Tests: a law of its own, about nothing drawn but numbers.
+#include "lamella/verify/law.h"
+
+namespace {
 verify::Verdict expect(bool holds, const char* what) {
   return holds ? verify::Verdict::pass() : verify::Verdict::fail(what, "");
 }
@@ -90,14 +93,18 @@ verify::Verdict units_multiply(verify::Case&) {
       number_of(along).to_vector() == std::vector<double>{18, 50} && unit_of(along) == Unit{2, 0};
   return expect(is_right, "x^2 along x is not 2 x^2");
 }
-}  // namespace
 
-LAMELLA_PLUGIN() {
-  key_of_quantities = add_tensor_type({.name = "quantity", .handle = run});
+void add_laws() {
   verify::add_law({.number = 1002,
                    .id = "units_multiply",
                    .group = "types",
                    .statement = "Units multiply, differ loudly, and pass through vmap and grad.",
                    .applies = [](const Op& op) { return op.name == "mul"; },
                    .check = units_multiply});
+}
+}  // namespace
+
+LAMELLA_PLUGIN() {
+  key_of_quantities = add_tensor_type({.name = "quantity", .handle = run});
+  add_laws();
 }

@@ -5,12 +5,13 @@ usage: check_bodies.py [ROOT] [--wheels FOLDER]
 
 nvcc is $CUDACXX, that of PATH or of /usr/local/cuda; where there is none, and FOLDER is given, PyPI's wheels
 are installed there (330 MB, in a virtual environment). Without nvcc the packages are named and that part is
-left out. Exits 1 if a compiler refuses.
+left out. Exits 1 if a compiler refuses, or if nvcc takes more than 180 s of processor time.
 """
 import argparse
 import glob
 import os
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,7 @@ import time
 WHEELS = [f"nvidia-{part}==13.0.*" for part in ("cuda-nvcc", "cuda-crt", "nvvm", "cuda-runtime", "cuda-cccl")]
 DEVICE = ["-std=c++20", "--expt-relaxed-constexpr", "-arch=sm_80", "-fmad=false", "--Werror", "all-warnings",
           "--diag-suppress", "186"]  # 186: unsigned x < 0, in bodies for all numbers
+NVCC_SECONDS = 180  # of processor time, of all it starts; it took 8 when decision 0019 was made
 HOST = ["-std=c++20", "-fsyntax-only", "-DLAMELLA_BACKEND=scalar", "-Wno-unknown-pragmas"]
 # Pointers are declared as `T* name`; a product has spaces on both sides of its sign. Rows have names.
 NOT_IN_BODIES = re.compile(r"__builtin_|\b_mm\d*_|\basm\b|vector_size|\w\*|\breinterpret_cast\b")
@@ -52,12 +54,23 @@ def find_nvcc(folder):
     return path, "" if path else "no nvcc: install it, or `pip install " + " ".join(WHEELS) + "`"
 
 
-def compiles(name, command):
-    begin = time.time()
+def children_seconds():
+    """Processor time of all children that have ended, and of theirs."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def compiles(name, command, limit=None):
+    begin, before = time.time(), children_seconds()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    print(f"{name}: {'compiles' if done.returncode == 0 else 'refuses'} in {time.time() - begin:.1f} s")
+    used = children_seconds() - before
+    said = "compiles" if done.returncode == 0 else "refuses"
+    print(f"{name}: {said} in {time.time() - begin:.1f} s, {used:.1f} s of processor time")
     if done.returncode != 0:
         print(done.stdout + done.stderr)
+    if limit is not None and used > limit:
+        print(f"{name}: took {used:.1f} s of processor time, expected {limit} at most")
+        return False
     return done.returncode == 0
 
 
@@ -80,7 +93,7 @@ def main():
         if nvcc:
             program = os.path.join(given.root, "kernels/cuda/bodies.cu")
             out = ["-c", program, "-o", os.path.join(folder, "bodies.o")]
-            good &= compiles(nvcc, [nvcc, *DEVICE, *include, *out])
+            good &= compiles(nvcc, [nvcc, *DEVICE, *include, *out], NVCC_SECONDS)
         else:
             print(f"nvcc left out: {lacking}")
     return 0 if good else 1

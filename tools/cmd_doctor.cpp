@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/types.h"
 #include "lamella/kernels/kernels.h"
 
 #include "command_line.h"
@@ -29,19 +30,23 @@ size_t missing_at_first() {
   return lamella::OpTable::current().rows().size() - *std::ranges::min_element(found);
 }
 
-/// One line a backend; those of plug-ins say whose they are, and for how many operators.
+/// What `what` it is, its own name where it has one beside the key's, who brought it, and for how many
+/// operators.
+void show_key(const char* what, int key, std::string_view named, std::string_view origin) {
+  using namespace lamella;
+  const auto is_set = [&](const Op* op) { return op->form == OpForm::Functional && op->column(key); };
+  const std::string cells = format("{} cells set", std::ranges::count_if(OpTable::current().rows(), is_set));
+  const std::string own = named.empty() ? "" : format(" \"{}\"", named);
+  const std::string from = origin.empty() ? "" : format("{} from {}", own, origin);
+  std::printf("  %-12s %s%s, %s\n", what, key_name(key).c_str(), from.c_str(), cells.c_str());
+}
+
+/// One line a backend and a type; those of plug-ins say whose they are.
 void show_columns() {
   using namespace lamella;
-  for (const ClaimedKey& c : claimed_keys()) {
-    const auto is_set = [&](const Op* op) {
-      return op->form == OpForm::Functional && op->column(int(c.device));
-    };
-    const std::string cells =
-        format("{} cells set", std::ranges::count_if(OpTable::current().rows(), is_set));
-    const std::string from = c.origin.empty() ? "" : format(" \"{}\" from {}", c.name, c.origin);
-    std::printf("  %-12s %s%s, %s\n", "column", std::string(name(c.device)).c_str(), from.c_str(),
-                cells.c_str());
-  }
+  for (const ClaimedKey& c : claimed_keys()) show_key("column", int(c.device), c.name, c.origin);
+  for (int key = kFirstTypeKey; key < kAutogradKey; ++key)
+    if (const TensorType* const type = tensor_type(key)) show_key("type", key, "", type->from);
 }
 }  // namespace
 

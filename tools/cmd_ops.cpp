@@ -70,6 +70,37 @@ std::vector<int> columns() {
   return keys;
 }
 
+/// By which line of NOTE: [columns] each column serves it.
+nlohmann::ordered_json served(const Op& op) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  for (const int key : columns()) out[lamella::key_name(key)] = lamella::name(op.served[key]);
+  return out;
+}
+
+/// Types that have derivative rules of their own for it, and who brought those.
+nlohmann::ordered_json rules_of_types(const Op& op) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  for (const lamella::RulesOfType& r : op.rules_of_types)
+    out.push_back({{"type", lamella::key_name(r.key)}, {"from", r.from}});
+  return out;
+}
+
+nlohmann::ordered_json listed(const Op& op) {
+  nlohmann::ordered_json out{{"name", op.name},
+                             {"schema", str(op.schema)},
+                             {"shape_class", name(op.shape)},
+                             {"dtypes", dtypes(op)},
+                             {"jvp", rule_text(op.jvp, op.no_jvp, op)},
+                             {"vjp", rule_text(op.vjp, op.no_vjp, op)},
+                             {"batch", batch_text(op)},
+                             {"doc", op.doc},
+                             {"origin", op.origin},
+                             {"cells", cells(op)},
+                             {"served", served(op)}};
+  if (!op.rules_of_types.empty()) out["rules_of_types"] = rules_of_types(op);
+  return out;
+}
+
 /// What serves an operator that has nothing of its own in a column; empty: it has, or is composed of others.
 std::string_view hole(const Op& op, int key) {
   if (op.served[key] == lamella::Served::Hole) return "nothing";
@@ -138,21 +169,11 @@ int main_ops(int argc, char** argv) {
       std::cout << str(op->schema) << '\n';
       continue;
     }
-    const std::string jvp = rule_text(op->jvp, op->no_jvp, *op), vjp = rule_text(op->vjp, op->no_vjp, *op);
     if (json_path.empty())
       std::printf("%-90s %-10s vjp %s, batch %s\n", str(op->schema).c_str(),
-                  std::string(name(op->shape)).c_str(), vjp.c_str(), batch_text(*op).c_str());
-    else
-      list.push_back({{"name", op->name},
-                      {"schema", str(op->schema)},
-                      {"shape_class", name(op->shape)},
-                      {"dtypes", dtypes(*op)},
-                      {"jvp", jvp},
-                      {"vjp", vjp},
-                      {"batch", batch_text(*op)},
-                      {"doc", op->doc},
-                      {"origin", op->origin},
-                      {"cells", cells(*op)}});
+                  std::string(name(op->shape)).c_str(), rule_text(op->vjp, op->no_vjp, *op).c_str(),
+                  batch_text(*op).c_str());
+    else list.push_back(listed(*op));
   }
   if (!json_path.empty()) lamella::tools::write_output(json_path, list.dump(1) + "\n");
   return 0;

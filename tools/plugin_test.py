@@ -50,6 +50,33 @@ def headers():
     return [f"-I{PUBLIC}", *(f"-I{os.path.join(built, room)}" for room in rooms)]
 
 
+BUDGETS = {"my_device": 150, "my_layout": 250, "my_type": 100, "my_backend_override": 60}
+# One that its plug-in is checked by. The last brings no laws: one of the library's, about its operator.
+LAWS = {
+    "my_type": "units_multiply",
+    "my_layout": "sparse_gradients",
+    "my_backend_override": "matches_reference",
+}
+
+
+def text_of(example):
+    with open(os.path.join(EXAMPLES, example + ".cpp"), encoding="utf-8") as stream:
+        return stream.read()
+
+
+def own_lines(text):
+    """Lines that are no test, blank or comment."""
+    before, _, tests = text.partition("// Tests:")
+    own = before + tests[tests.index("LAMELLA_PLUGIN") :] if tests else before
+    return [line for line in map(str.strip, own.splitlines()) if line and not line.startswith("//")]
+
+
+def table(*plugins):
+    """Rows of `lamella ops` by name."""
+    done = run("ops", "--json", "-", *(word for plugin in plugins for word in ("--load", plugin)))
+    return {op["name"]: op for op in json.loads(done.stdout)}
+
+
 class Plugins(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
@@ -97,17 +124,37 @@ class Plugins(unittest.TestCase):
             self.refused(["a static initialiser of", words], self.compiled(name, initialiser))
 
     def test_a_device_outside_the_tree(self):
-        """One line of the compiler; what is no test, blank or comment has 150 lines at most."""
-        with open(os.path.join(EXAMPLES, "my_device.cpp"), encoding="utf-8") as stream:
-            text = stream.read()
-        before, _, tests = text.partition("// Tests:")
-        own = before + tests[tests.index("LAMELLA_PLUGIN") :]
-        lines = [line for line in map(str.strip, own.splitlines()) if line and not line.startswith("//")]
-        self.assertLessEqual(len(lines), 150)
-        device = self.compiled("device", text, *headers())
+        """One line of the compiler."""
+        device = self.compiled("device", text_of("my_device"), *headers())
         for law in ("device_as_cpu", "host_dies"):
             done = run("verify", "--load", device, "--law", law, "--seed", "1", "--time", "2")
             self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_examples_are_short(self):
+        for example, budget in BUDGETS.items():
+            self.assertLessEqual(len(own_lines(text_of(example))), budget, example)
+
+    def test_what_serves_is_listed(self):
+        device = table(os.path.join(PLUGINS, "my_device.so"))
+        self.assertEqual(device["add"]["served"]["user0"], "explicit")
+        self.assertEqual(device["exp"]["served"]["user0"], "fallback")
+        self.assertEqual(device["exp"]["served"]["cpu"], "class")
+        self.assertNotIn("rules_of_types", device["mm"])
+        path = os.path.join(PLUGINS, "my_layout.so")
+        layout = table(path)
+        self.assertEqual(layout["mm"]["rules_of_types"], [{"type": "coo", "from": path}])
+        self.assertEqual(layout["mm"]["served"]["coo"], "explicit")
+        self.assertEqual(layout["exp"]["served"]["coo"], "fallback")
+
+    def test_examples_claim_nothing_twice(self):
+        """Also no law's number: all are loaded into one program."""
+        examples = ("my_law", "my_operator", *BUDGETS)
+        loaded = [word for name in examples for word in ("--load", os.path.join(PLUGINS, name + ".so"))]
+        shown = run("doctor", *loaded)
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        for name, example in [("coo", "my_layout"), ("quantity", "my_type")]:
+            path = re.escape(os.path.join(PLUGINS, example + ".so"))
+            self.assertRegex(shown.stdout, rf"type +{name} from {path}, \d+ cells set\n")
 
     def test_two_that_claim_one(self):
         ours = os.path.join(PLUGINS, "my_operator.so")
@@ -127,7 +174,8 @@ class Plugins(unittest.TestCase):
 
     def test_two_that_claim_one_cell_type_or_rule(self):
         for name, words in [("my_backend_override", ["layer_norm", "cpu", "fused"]),
-                            ("my_type", ['"quantity"'])]:
+                            ("my_type", ['"quantity"']),
+                            ("my_law", ['"flip_commutes" of number 1000'])]:
             ours = os.path.join(PLUGINS, name + ".so")
             theirs = shutil.copy(ours, os.path.join(self.folder.name, name + "_2.so"))
             self.refused([*words, ours, theirs, "expected"], ours, theirs)
@@ -161,13 +209,15 @@ class Plugins(unittest.TestCase):
         for name in ("g++", "clang++"):
             if not shutil.which(name):
                 continue
-            for example in ("my_type", "my_layout", "my_backend_override"):
-                with open(os.path.join(EXAMPLES, example + ".cpp"), encoding="utf-8") as stream:
-                    text = stream.read()
-                built = self.compiled(example, text, *headers(), compiler=[name])
+            for example, law in LAWS.items():
+                built = self.compiled(example, text_of(example), *headers(), compiler=[name])
                 done = run("ops", "--json", "-", "--load", built)
-                if "another compiler" not in done.stderr:  # the program's own: sizes and ABI are compared
-                    self.assertEqual(done.returncode, 0, done.stderr)
+                if "another compiler" in done.stderr:  # not the program's own: sizes and ABI are compared
+                    continue
+                self.assertEqual(done.returncode, 0, done.stderr)
+                chosen = ("--law", law, "--seed", "1", "--time", "1", "--compile", "0")
+                done = run("verify", "--load", built, *chosen)
+                self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
 
 if __name__ == "__main__":

@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <optional>
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/guard.h"
+#include "lamella/dispatch/cells.h"
 #include "lamella/verify/answers.h"
 #include "lamella/verify/census.h"
 #include "lamella/verify/coverage.h"
@@ -101,10 +103,33 @@ std::vector<Law>& all_laws() {
 
 const std::vector<Law>& laws() { return all_laws(); }
 
+namespace {
+/// Who added a law: those of plug-ins by id, all others are the library's.
+std::map<std::string_view, std::string_view>& origins() {
+  static std::map<std::string_view, std::string_view> by_id;
+  return by_id;
+}
+
+/// A law is asked for by its number and by its id, so each means one law.
+void check_is_free(const Law& law) {
+  for (const Law& theirs : laws()) {
+    const bool same_id = theirs.id == law.id;
+    if (!same_id && theirs.number != law.number) continue;
+    const auto found = origins().find(theirs.id);
+    fail(ErrorCode::Schema,
+         "add_law: {} adds \"{}\" of number {}, and {} has \"{}\" of number {}; expected another {}",
+         detail::origin_str(detail::origin_now()), law.id, law.number,
+         detail::origin_str(found == origins().end() ? "" : found->second), theirs.id, theirs.number,
+         same_id ? "id" : "number");
+  }
+}
+}  // namespace
+
 void add_law(const Law& law) {
   LAMELLA_CHECK(!law.id.empty() && !law.group.empty() && !law.statement.empty() && law.applies && law.check,
                 Usage, "law \"{}\": id, group, statement, applies and check must be given", law.id);
-  LAMELLA_CHECK(!find_law(law.id), Usage, "law \"{}\": there is one of this id already", law.id);
+  check_is_free(law);
+  origins()[law.id] = detail::origin_now();
   all_laws().push_back(law);
   by_number(all_laws());
 }

@@ -41,7 +41,8 @@ struct Law {
 const std::vector<Law>& laws();
 const Law* find_law(std::string_view id_or_number);
 /// Adds a plug-in's law (examples/my_law.cpp); its texts must outlive the program. Call it before laws are
-/// used: pointers into laws() end. Error usage: the id is taken, or something is missing.
+/// used: pointers into laws() end. Errors usage: something is missing; schema: a number or an id that another
+/// law has (then both origins are named).
 void add_law(const Law& law);
 
 void add_value_laws(std::vector<Law>&);       ///< laws_value.cpp: 1 2 13
