@@ -1,5 +1,6 @@
 // What is drawn: every feature has its floor, no two seeds or processes draw the same, chains print shortly.
 #include <gtest/gtest.h>
+#include <set>
 #include <sstream>
 
 #include "lamella/dispatch/table.h"
@@ -49,6 +50,47 @@ TEST(Census, SeesWhatIsNotDrawn) {
     }
   const std::vector<std::string> missed = missed_floors(none);
   EXPECT_GT(missed.size(), feature_floors().size() / 2) << "the simplest case, again and again";
+}
+
+/// Floors that the usual census of one seed misses when `change` may alter each case that is decoded.
+template <class Change> std::set<std::string> missed_where(Change change) {
+  Census census;
+  for (const Op* o : all_operators())
+    for (const Law* law : Census::usual_laws()) {
+      if (!law->applies(*o)) continue;
+      for (uint64_t i = 0; i < Census::kUsual; ++i) {
+        DrawOptions options = law->options;
+        Choices choices = choices_of(1, *law, *o, change(i, options));
+        Case c(*o, choices, options);
+        census.add(c);
+      }
+    }
+  std::set<std::string> out;
+  for (const std::string& m : missed_floors(census)) out.insert(m.substr(0, m.find(':')));
+  return out;
+}
+
+/// Each of the floors that one change to the draws is to lower.
+TEST(Census, MissesWhatADrawNoLongerGives) {
+  const auto unnamed = missed_where([](uint64_t i, DrawOptions& o) {
+    o.largest = -1, o.one_large = false;
+    return i;
+  });
+  EXPECT_EQ(unnamed, (std::set<std::string>{"rank 4", "size beyond 128", "size to 64"}));
+  const auto small = missed_where([](uint64_t i, DrawOptions& o) {
+    o.largest = -1, o.one_large = false, o.max_numel = 2;
+    return i;
+  });
+  for (const char* what : {"size to 64", "size to 128", "below a threshold", "above a threshold"})
+    EXPECT_TRUE(small.contains(what)) << what;
+  const auto unmixed = missed_where([](uint64_t i, DrawOptions& o) {
+    o.mixed = false;
+    return i;
+  });
+  for (const FeatureFloor& f : feature_floors())
+    if (f.of == "pairs") { EXPECT_TRUE(unmixed.contains(f.what)) << f.what; }
+  const auto again = missed_where([](uint64_t i, DrawOptions&) { return i / 2; });
+  EXPECT_EQ(again, std::set<std::string>{"different cases"});
 }
 
 TEST(Calibrations, Hold) {

@@ -10,6 +10,7 @@
 #include "lamella/verify/law.h"
 #include "lamella/verify/near_threshold.h"
 #include "lamella/verify/runner.h"
+#include "lamella/verify/worker.h"
 
 namespace {
 using namespace lamella;
@@ -75,40 +76,119 @@ TEST(Thresholds, WordsNameSizesFromVersion8On) {
   EXPECT_LT(sizes(8, 6, 96)[0], 100);
 }
 
-TEST(Thresholds, CasesLieOnBothSides) {
-  const Law& law = *find_law("equals_where_exact");
-  RunOptions options{{}, {&law}, 1, 7, 1};
-  for (const char* name : {"sort", "argmax", "cumsum", "sum", "mm", "add", "linalg_cholesky", "stack"})
-    options.ops.push_back(&op(name));
-  std::map<std::string, Coverage> coverage;
-  for (const Op* o : options.ops) {
-    Coverage& c = coverage[o->name];
-    for (uint64_t i = 0; i < 60000; ++i) {
-      NamedSizes named;
-      const Choices choices = choices_of(1, law, *o, i, &named);
+/// `cases` near thresholds of each operator, looked at as a run does.
+std::map<std::string, Coverage> near_coverage(const Law& law, const std::vector<const Op*>& ops, int cases) {
+  std::map<std::string, Coverage> out;
+  for (const Op* o : ops) {
+    if (!law.applies(*o)) continue;
+    for (int i = 0; i < cases; ++i) {
+      Choices choices = choices_of(1, law, *o, uint64_t(i));
+      const uint64_t bits = scrambled(scrambled(uint64_t(i) + 1) + o->id);
+      const NamedSizes named = name_sizes(law, *o, Sized::NearThreshold, bits, choices);
       if (named.threshold < 0) continue;
       Observation seen;
       seen.sides = sides_of(Case(*o, choices, law.options));
-      c.add_sides(seen, named.threshold);
+      out[o->name].add_sides(seen, named.threshold);
     }
   }
-  for (const Shortfall& s : threshold_requirements(coverage, options.ops)) {
-    EXPECT_GE(s.cases, 10u) << s.what;
-    EXPECT_GT(s.hits, 0u) << s.what;
-    EXPECT_FALSE(falls_short(s)) << s.what << " " << s.hits << " of " << s.cases;
+  return out;
+}
+
+/// Of every row, by operators whose own kernels it names.
+TEST(Thresholds, CasesLieOnBothSides) {
+  const std::vector<const Op*> ops = all_operators();
+  for (const char* id : {"equals_where_exact", "vmap_equals_loop"}) {
+    const auto coverage = near_coverage(*find_law(id), ops, 200);
+    const std::vector<Shortfall> sides = threshold_requirements(coverage, ops);
+    EXPECT_EQ(sides.size(), 2 * all_thresholds().size()) << id;
+    for (const Shortfall& s : sides) {
+      EXPECT_GE(s.cases, 10u) << id << ": " << s.what;
+      EXPECT_GT(s.hits, 0u) << id << ": " << s.what;
+      EXPECT_FALSE(falls_short(s)) << id << ": " << s.what << " " << s.hits << " of " << s.cases;
+    }
   }
 }
 
-TEST(Thresholds, CasesStayBounded) {
+/// A composite is drawn near the sizes of all kernels, and calls few of them.
+TEST(Thresholds, CompositesAnswerForNoKernel) {
+  const std::vector<const Op*> ops = {&op("stack")};
+  const auto coverage = near_coverage(*find_law("equals_where_exact"), ops, 400);
+  for (const Shortfall& s : threshold_requirements(coverage, ops))
+    for (const Threshold& t : all_thresholds())
+      if (s.what.ends_with(format(" {}", t.name))) { EXPECT_NE(t.in, CountedIn::Size) << s.what; }
+}
+
+TEST(Thresholds, ARowThatNobodyAimsAtFallsShort) {
+  const std::vector<const Op*> ops = {&op("sort")};
+  auto coverage = near_coverage(*find_law("equals_where_exact"), ops, 4000);
+  size_t radix = 0;
+  while (all_thresholds()[radix].name != "radix") ++radix;
+  const auto short_of = [&] {
+    std::vector<std::string> out;
+    for (const Shortfall& s : threshold_requirements(coverage, ops))
+      if (falls_short(s)) out.push_back(s.what);
+    return out;
+  };
+  EXPECT_EQ(short_of(), std::vector<std::string>());
+  coverage["sort"].near[radix] = {};
+  EXPECT_EQ(short_of(), (std::vector<std::string>{"below threshold radix", "above threshold radix"}));
+}
+
+/// What has none: laws that the oracle answers, and those whose sizes mean something else (docs/laws.md).
+TEST(Thresholds, LawsThatCanAffordOneLieNearThem) {
+  int small_ones = 0;
   for (const Law& law : laws()) {
-    if (largest_named(law.options) <= 0) continue;
+    if (!law.options.one_large || law.oracle) continue;
+    EXPECT_TRUE(draws_near(law)) << law.id;
     for (const Op* o : all_operators()) {
-      if (!law.applies(*o)) continue;
-      const Case c(*o, choices_of(3, law, *o, 1), law.options);
-      for (const Case::Slot& s : c.tensors())
-        EXPECT_LE(c.at(s).numel(), 2 * largest_named(law.options)) << law.id << " " << o->name;
+      if (!law.applies(*o) || thresholds_of(*o).empty()) continue;
+      bool near = false;
+      for (uint64_t i = 0; i < 4000 && !near; ++i) {
+        NamedSizes named;
+        choices_of(1, law, *o, i, &named);
+        near = named.how == Sized::NearThreshold && named.threshold >= 0;
+      }
+      EXPECT_TRUE(near) << law.id << " " << o->name;
+      ++small_ones;
+      break;
     }
   }
+  EXPECT_GT(small_ones, 20);
+}
+
+int64_t most_elements(const Case& c) {
+  int64_t most = 0;
+  for (const Case::Slot& s : c.tensors()) most = std::max(most, c.at(s).numel());
+  return most;
+}
+
+/// The second case of an operator, and those near thresholds.
+TEST(Thresholds, CasesStayBounded) {
+  for (const Law& law : laws())
+    for (const Op* o : all_operators()) {
+      if (!law.applies(*o)) continue;
+      const int64_t named = largest_named(law.options);
+      if (named > 0 && (draws_large(law) || !law.options.one_large)) {
+        EXPECT_LE(most_elements({*o, choices_of(3, law, *o, 1), law.options}), 2 * named)
+            << law.id << " " << o->name;
+      }
+      for (uint64_t i = 8; i < 11 && draws_near(law); ++i) {
+        Choices choices = choices_of(3, law, *o, i);
+        name_sizes(law, *o, Sized::NearThreshold, scrambled(i), choices);
+        EXPECT_LE(most_elements({*o, choices, law.options}), 2 * kMostNamed) << law.id << " " << o->name;
+      }
+    }
+}
+
+/// Those of law 23 would be told as failures: they overflow.
+TEST(Thresholds, SmallLawsMultiplyFewFactors) {
+  const Law& law = *find_law("vjp_is_adjoint");
+  for (const char* name : {"prod", "cumprod"})
+    for (uint64_t i = 8; i < 400; ++i) {
+      Choices choices = choices_of(3, law, op(name), i);
+      const NamedSizes named = name_sizes(law, op(name), Sized::NearThreshold, scrambled(i), choices);
+      if (named.threshold >= 0) { EXPECT_LE(all_thresholds()[size_t(named.threshold)].usual, 64); }
+    }
 }
 
 /// Laws of small cases, that is: a bug beyond some hundreds of elements shows in derivatives, too.

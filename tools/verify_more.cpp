@@ -108,13 +108,14 @@ void explain_law(const Law& law) {
               std::string(law.group).c_str(), std::string(law.statement).c_str());
   const DrawOptions& o = law.options;
   std::printf(
-      "cases\n  dtypes: %s%s\n  values: %s, within 2^±%d\n  elements: at most %lld a tensor%s%s%s%s\n",
+      "cases\n  dtypes: %s%s\n  values: %s, within 2^±%d\n  elements: at most %lld a tensor%s%s%s%s%s\n",
       dtypes_text(o.dtypes).c_str(), o.mixed ? "; one further operand in six has another" : "",
       values_text(o), o.tame ? 1 : o.max_exponent, static_cast<long long>(o.max_numel),
-      largest_named(o) <= 0 ? ""
-      : draws_large(law)    ? ", about 2000 in the second case, a size near a threshold in one of 200"
-                            : ", a size up to 96 in one case of sixteen",
-      o.one_large ? ", about 2000 in the eighth case" : "",
+      draws_medium(law) ? ", a size up to 96 in one case of sixteen" : "",
+      draws_large(law) ? ", about 2000 in the second case"
+      : o.one_large    ? ", about 2000 in the eighth case"
+                       : "",
+      draws_near(law) ? ", a size near a threshold in one of 200" : "",
       o.layouts ? "; any strides and offsets, poison around views" : "",
       o.empty ? "; half of the sizes are 0" : "");
   std::printf("bound\n  %s\n", law.oracle ? "computed for each case from the f128 oracle (docs/oracle.md)"

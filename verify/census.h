@@ -9,8 +9,9 @@
 #include <vector>
 
 namespace lamella {
+enum class DType : uint8_t;
 struct Op;
-}
+}  // namespace lamella
 
 namespace lamella::verify {
 
@@ -43,8 +44,10 @@ class Census {
   const std::set<uint64_t>& cases() const { return cases_; }
 
  private:
+  void add_sides(const Case& c);
   void add_dims(const Case& c);
   void add_tensors(const Case& c);
+  void add_pair(DType a, DType b);
   void add_lanes(Case& c);
   Counts counts_;
   std::set<uint64_t> cases_;

@@ -78,12 +78,12 @@ void observe_values(const Tensor& t, Numbers& known, Observation& o) {
   });
 }
 
-/// Whether the dtype of a parameter is one of numbers that promote: conditions and indices have their own.
+}  // namespace
+
 bool is_condition_or_index(const Op& op, int param) {
   const std::string& name = op.schema.params[size_t(param)].name;
   return name == "condition" || name == "index" || name == "key";
 }
-}  // namespace
 
 void observe_arguments(const Case& c) {
   Observation* const o = observed();
@@ -313,6 +313,28 @@ bool falls_short(const Shortfall& s) {
   return none || upper_share(s.hits, s.cases) < s.required;
 }
 
+namespace {
+/// Whether calls of the operator itself go both ways. Composites are drawn near the sizes of all kernels, but
+/// no row says which kernels they call: their cases answer for none.
+bool answers_for(const Op& op, size_t k) {
+  const Threshold& row = all_thresholds()[k];
+  if (row.in != CountedIn::Size) {
+    const std::vector<size_t> its_own = thresholds_of(op);
+    return std::ranges::find(its_own, k) != its_own.end();
+  }
+  const std::string_view kernel = op.kernel.name;
+  if (kernel.empty()) return false;
+  return row.concerns(kernel) || (row.concerns("pointwise") && op.shape == ShapeClass::Broadcast);
+}
+
+/// Cases of the operator that should have been aimed at each of its thresholds: it takes them evenly.
+double fair_share(const Op& op, const Coverage& c) {
+  uint64_t aimed = 0;
+  for (const Coverage::Near& n : c.near) aimed += n.aimed;
+  return double(aimed) / double(std::max<size_t>(thresholds_of(op).size(), 1));
+}
+}  // namespace
+
 std::vector<Shortfall> threshold_requirements(const std::map<std::string, Coverage>& by_op,
                                               const std::vector<const Op*>& ops) {
   const std::span<const Threshold> rows = all_thresholds();
@@ -320,16 +342,20 @@ std::vector<Shortfall> threshold_requirements(const std::map<std::string, Covera
   std::vector<Shortfall> out;
   for (size_t k = 0; k < rows.size(); ++k) {
     Coverage::Near sum;
+    double share = 0;
+    bool answered = false;
     for (const Op* op : ops) {
       const auto at = by_op.find(op->name);
-      if (at == by_op.end()) continue;
+      if (at == by_op.end() || !answers_for(*op, k)) continue;
       const Coverage::Near& n = at->second.near[k];
       sum.aimed += n.aimed, sum.sides[0] += n.sides[0], sum.sides[1] += n.sides[1];
+      share += fair_share(*op, at->second), answered = true;
     }
+    const uint64_t cases = std::max(sum.aimed, uint64_t(share));  // a row that nobody aims at falls short
     for (const bool above : {false, true})
-      if (sum.aimed > 0 || sum.sides[above] > 0)  // another part of the run may have aimed at it
+      if (answered)
         out.push_back({format("{} threshold {}", above ? "above" : "below", rows[k].name), sum.sides[above],
-                       sum.aimed, 0.05});
+                       cases, 0.05});
   }
   return out;
 }

@@ -42,6 +42,8 @@ struct Observation {
 Observation*& observed();
 /// Whether one-sided derivatives agree at the point of the case.
 void observe_point(bool smooth);
+/// Whether a parameter has a dtype of its own, which does not promote with those of others.
+bool is_condition_or_index(const Op& op, int param);
 /// What can be seen in the arguments.
 void observe_arguments(const Case& c);
 void observe_mapped(const std::vector<bool>& mapped);
@@ -83,7 +85,9 @@ bool falls_short(const Shortfall& s);
 /// Requirements that `coverage` fails.
 std::vector<Shortfall> shortfalls(const Op& op, const Coverage& coverage, int depth);
 /// How many cases of these operators were to lie near each threshold, and how many lay just below and just
-/// above it, whatever they aimed at: at least as many as one in twenty of those, on each side.
+/// above it, whatever they aimed at: at least as many as one in twenty of those, on each side. Where nobody
+/// aimed at it, as many as are drawn near each other threshold of those operators. Only operators count whose
+/// own kernels the list names.
 std::vector<Shortfall> threshold_requirements(const std::map<std::string, Coverage>& by_op,
                                               const std::vector<const Op*>& ops);
 /// Every share an operator needs, met or not.

@@ -72,6 +72,11 @@ uint64_t bits_of(const Op& op) {
   return multiplies_matrices(op) ? bits : bits & ~rows.products;
 }
 
+/// A product of hundreds of numbers leaves the range on its way, and where its roundings are to be bounded it
+/// has as many factors as elements: laws of small cases would tell of the first and wait for the second.
+constexpr int64_t kMostFactors = 64;
+bool multiplies_all(const Op& op) { return op.kernel.name == "prod" || op.kernel.name == "cumprod"; }
+
 std::vector<size_t> words_named(const std::vector<std::string>& parts, std::string_view what) {
   std::vector<size_t> out;
   for (size_t i = 0; i < parts.size(); ++i)
@@ -201,6 +206,10 @@ bool rounds_by_thresholds(const Op& op) {
 
 bool draws_large(const Law& law) { return largest_named(law.options) == kMostNamed; }
 
+bool draws_near(const Law& law) { return draws_large(law) || (law.options.one_large && !law.oracle); }
+
+bool draws_medium(const Law& law) { return largest_named(law.options) > 0 && !draws_large(law); }
+
 NamedSizes name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Choices& choices) {
   NamedSizes out{how};
   if (how == Sized::No) return out;
@@ -208,7 +217,9 @@ NamedSizes name_sizes(const Law& law, const Op& op, Sized how, uint64_t bits, Ch
   if (how == Sized::Large) namer.large();
   if (how == Sized::Medium) namer.medium(largest_named(law.options));
   if (how != Sized::NearThreshold) return out;
-  const std::vector<size_t> have = thresholds_of(op);
+  std::vector<size_t> have = thresholds_of(op);
+  if (!draws_large(law) && multiplies_all(op))
+    std::erase_if(have, [](size_t k) { return all_thresholds()[k].usual > kMostFactors; });
   if (have.empty()) return out;
   out.threshold = int(have[bits % have.size()]);
   namer.near(all_thresholds()[size_t(out.threshold)]);

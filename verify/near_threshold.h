@@ -15,13 +15,21 @@ bool rounds_by_thresholds(const Op& op);
 
 /// Whether the law draws sizes of some hundreds: its cost must not grow faster than they do.
 bool draws_large(const Law& law);
+/// Whether one case in 200 lies near a threshold: such laws, and those that can afford one large case and ask
+/// no oracle.
+bool draws_near(const Law& law);
+/// Whether the law's sizes end at some dozens.
+bool draws_medium(const Law& law);
 
-/// NOTE: [sizes near thresholds] The second case of an operator under such a law has about 2,000 elements;
-/// one case in 200 has a size within 1 of a threshold. Where a law stops short of that
-/// (DrawOptions::largest), one case in sixteen has a size of 7 to that many, and its eighth case has about
-/// 2,000 elements if it can afford one (DrawOptions::one_large): not the second, because a short run shall
-/// have seen every pair first. Words name sizes (NOTE: [named sizes]), so that what a recorded case means
-/// does not follow the list of thresholds.
+/// NOTE: [sizes near thresholds] The second case of an operator under a law of large sizes has about 2,000
+/// elements; one case in 200 has a size within 1 of a threshold. Where a law stops short of that
+/// (DrawOptions::largest), one case in sixteen has a size of 7 to that many. A law of small cases has about
+/// 2,000 elements in its eighth case if it can afford them (DrawOptions::one_large): not in the second,
+/// because a short run shall have seen every pair first. If it asks no oracle, whose matrices of f128 grow
+/// with the square of the size, one of its cases in 200 lies near a threshold, too; of prod and cumprod near
+/// one of at most 64. Words name sizes (NOTE: [named sizes]), so that what a recorded case means does not
+/// follow the list of thresholds; what they mean in laws of small cases has been the same since those have a
+/// large one.
 enum class Sized : uint8_t { No, NearThreshold, Large, Medium };
 /// What words of a case name: sizes of which kind, and near which threshold, by its position.
 struct NamedSizes {

@@ -35,10 +35,9 @@ constexpr uint64_t kSimplest = 3;  ///< shows least of the first four, which eve
 Sized sized(const Law& law, uint64_t index, uint64_t bits) {
   if (index == kSimplest) return Sized::No;
   if (index == kLargeOfSmall && law.options.one_large) return Sized::Large;
-  if (largest_named(law.options) <= 0) return Sized::No;
-  if (!draws_large(law)) return bits % kMediumEvery == 0 ? Sized::Medium : Sized::No;
-  if (index == 1) return Sized::Large;
-  return bits % kNearThresholdEvery == 0 ? Sized::NearThreshold : Sized::No;
+  if (index == 1 && draws_large(law)) return Sized::Large;
+  if (draws_near(law) && bits % kNearThresholdEvery == 0) return Sized::NearThreshold;
+  return draws_medium(law) && bits % kMediumEvery == 0 ? Sized::Medium : Sized::No;
 }
 }  // namespace
 
@@ -246,6 +245,7 @@ void Worker::keep(Pair& p, const Choices& choices, const Verdict& v) {
   f.flaky = s.flaky, f.executions = s.executions, f.milliseconds = s.milliseconds;
   f.index = p.next - uint64_t(options_.processes), f.process = index_;
   f.ran = position_ ? position_->bursts : 0;
+  f.checks = cases_;
   p.found.push_back(std::move(f));
   found_ = true;
 }

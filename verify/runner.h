@@ -32,6 +32,7 @@ struct Failure {
   uint64_t index = 0;               ///< of the case as it was drawn, among those of its pair and seed
   int process = 0;                  ///< that met it
   uint64_t ran = 0;                 ///< bursts of cases that this process had begun by then
+  uint64_t checks = 0;              ///< and cases that it had judged, this one among them
   std::string where;                ///< " (case 17 of seed 5)"
   std::string needs;                ///< of a flaky one: what it needs, in words
   std::vector<std::string> before;  ///< of a flaky one: blobs of the cases to run first, in one process
