@@ -267,6 +267,7 @@ json to_json(const Report& report, const VerifyOptions& o) {
                                {"before", f.before},
                                {"case", f.index},
                                {"process", f.process},
+                               {"checks", f.checks},
                                {"shrinking", {{"executions", f.executions}, {"ms", f.milliseconds}}}});
   for (const auto& [key, t] : report.tallies)
     out["operators"][key.first][key.second] = {{"cases", t.cases},

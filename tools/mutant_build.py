@@ -128,11 +128,22 @@ class Build:
         words.insert(1, "-w")
         if headers:
             words[1:1] = ["-I" + os.path.join(folder, "include")]
-            # A copy of what is precompiled: the compiled form has the header as it was.
-            words = [shutil.copy(w, target + "_pch.hxx") if w.endswith("/cmake_pch.hxx") else w
-                     for w in words]
+            words = [self.precompiled(w, folder) if w.endswith("/cmake_pch.hxx") else w for w in words]
         self.call(words)
         return target
+
+    def precompiled(self, place, folder):
+        """A copy of what a room precompiles, compiled anew: the build's has the header as it was."""
+        copy = os.path.join(folder, os.path.relpath(place, self.folder).replace("/", "_"))
+        maker = self.commands.get(os.path.relpath(place, self.folder) + ".gch")
+        if not os.path.exists(copy):
+            shutil.copy(place, copy)
+            if maker:
+                words = [copy if w == place else w for w in maker[0]]
+                words[words.index("-o") + 1] = copy + ".gch"
+                words[1:1] = ["-w", "-I" + os.path.join(folder, "include")]
+                self.call(words)
+        return copy
 
     def program(self, texts, folder):
         """The program with `texts` instead of the files they are named after."""

@@ -135,7 +135,8 @@ std::string discards_count_for_nothing() {
 Failure failure_of(const char* op, const char* law, const char* kind) {
   Failure f;
   f.op = op, f.law = law, f.kind = kind, f.message = "5:got 1\nexpected 2", f.program = "int x;\n";
-  f.blob = "LC9.AAAA", f.free = "dtype", f.index = 7, f.process = 1, f.ran = 12, f.depth = 2;
+  f.blob = "LC9.AAAA", f.free = "dtype", f.index = 7, f.process = 1, f.ran = 12, f.checks = 34;
+  f.depth = 2;
   return f;
 }
 
@@ -158,7 +159,7 @@ std::string reports_are_merged() {
     return format("of four failures that differ in operator, law or kind {} are kept", one.failures.size());
   for (const Failure& f : one.failures)
     if (f.message != "5:got 1\nexpected 2" || f.program != "int x;\n" || f.blob != "LC9.AAAA" ||
-        f.index != 7 || f.process != 1 || f.ran != 12 || f.depth != 2 || f.free != "dtype")
+        f.index != 7 || f.process != 1 || f.ran != 12 || f.checks != 34 || f.depth != 2 || f.free != "dtype")
       return "a failure of another process does not arrive whole";
   if (one.counts["a law"]["calls"] != 9) return "what laws count is not added up";
   return difference_of(one.coverage["mul"], full_coverage(), 2);

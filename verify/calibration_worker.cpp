@@ -1,4 +1,5 @@
 // Workers: which cases they run, how often, and what they keep of failures.
+#include <chrono>
 #include <set>
 
 #include "lamella/verify/calibration_parts.h"
@@ -132,6 +133,27 @@ std::string done_pairs_take_no_other() {
   return r.tallies.size() == 3 * o.ops.size() ? "" : "a pair had no case at all";
 }
 
+/// Cases of a law with a large share, and of one beside it, whose first cases take 2 ms.
+int of_large_share = 0, of_slow = 0, slow_by_then = -1;
+Verdict has_large_share(Case&) {
+  if (++of_large_share == 256) slow_by_then = of_slow;
+  return Verdict::pass();
+}
+Verdict begins_slowly(Case&) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(++of_slow <= 3 ? 2 : 0);
+  while (std::chrono::steady_clock::now() < end) {}
+  return Verdict::pass();
+}
+
+std::string large_shares_wait() {
+  Law much = law_that(has_large_share, "calibration_a");
+  const Law little = law_that(begins_slowly, "calibration_b");
+  much.share = 32;
+  of_large_share = of_slow = 0, slow_by_then = -1;
+  run_here(counted({&much, &little}, 300, 1), go_on);
+  return slow_by_then < 2 ? format("one pair had 256 cases when another had {}", slow_by_then) : "";
+}
+
 Verdict fails_in_two_ways(Case& c) {
   const uint32_t w = c.draw.word();
   if (w % 5 == 1) return Verdict::fail("got 1, expected 2");
@@ -169,6 +191,8 @@ void add_worker_calibrations(std::vector<Calibration>& all) {
       {"skipped_alone_is_left_out", "Leaving a pair out leaves out no other.", skipped_alone_is_left_out});
   all.push_back({"done_pairs_take_no_other", "Every pair gets its cases, whichever are done before.",
                  done_pairs_take_no_other});
+  all.push_back(
+      {"large_shares_wait", "No pair has 256 cases before every other has two.", large_shares_wait});
   all.push_back({"failures_are_counted",
                  "A law that fails is in the report, with each kind of failure of each operator.",
                  failures_are_counted});

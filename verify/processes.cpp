@@ -218,7 +218,7 @@ class Processes {
     crash.where = format(" (case {} of seed {})", at.index, options_.seed);
     crash.message = crash.kind + (at.fault[0] ? format(": {}", at.fault) : "") + crash.where;
     crash.blob = to_blob(record_of(law, op, choices, {}));
-    crash.index = at.index, crash.process = c.index;
+    crash.index = at.index, crash.process = c.index, crash.checks = at.cases + 1;
     ran_before_[id_of(crash)] = bursts_before(c, at.bursts);
     crashes_.failures.push_back(std::move(crash));
     Tally& t = crashes_.tallies[{op.name, std::string(law.id)}];

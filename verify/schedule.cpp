@@ -92,11 +92,15 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
 /// 20 ms of processor time give, and at least 2. What fits in little time comes first, by what cases of the
 /// law have taken so far: a short run has asked the fast laws of all operators before the slow ones (of
 /// threads, of deep stacks) have their first case. A law that applies to few operators gets more of each, and
-/// so does one whose cases are cheap and mostly alike (Law::share).
+/// so does one whose cases are cheap and mostly alike (Law::share): the part of its share beyond 255 cases
+/// waits for the last round, until everybody has had a share.
 struct Worker::Round {
   uint64_t cases;
   double ms;    ///< that a pair may have taken by its end
   bool always;  ///< also a case that takes longer
+  uint64_t most = kFew;
+
+  static constexpr uint64_t kFew = 255, kAll = UINT64_MAX;
 };
 
 namespace {
@@ -120,25 +124,30 @@ void give_shares(std::map<const Law*, LawCost>& costs) {
   }
 }
 constexpr double kNoLimit = 1e9;
+/// Of the time so far. Some questions wait for the clock: at once they would take all of a short run.
+constexpr double kMostOfNumbered = 0.5;
 }  // namespace
 
 bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
-  static constexpr Round kRounds[] = {
-      {4, 0.3, false}, {32, 1, false}, {2, kNoLimit, true}, {8, 5, false}, {32, 20, false}};
+  static constexpr Round kRounds[] = {{4, 0.3, false}, {2, kNoLimit, true}, {32, 1, false},
+                                      {8, 5, false},   {32, 20, false},     {32, 20, false, Round::kAll}};
   const uint64_t n = uint64_t(options_.processes);
   std::map<const Law*, LawCost> costs;
   for (const Pair& p : pairs_) ++costs[p.law].pairs;
   give_shares(costs);
+  const auto numbered = std::ranges::find(pairs_, kNumberedLaw, [](const Pair& p) { return p.law->id; });
+  Pair* const asking = numbered == pairs_.end() ? nullptr : &*numbered;
   for (const Round& round : kRounds) {
     const bool first = &round == kRounds;
-    if (&round == kRounds + 1) ask_numbered(stop, snapshot);
     for (Pair& p : pairs_) {
       if (stop || elapsed() >= options_.deadline()) return false;
+      if (!first) ask_numbered(asking, kMostOfNumbered, stop, snapshot);
       LawCost& cost = costs[p.law];
       const uint64_t share = round.always ? 1 : cost.share;
-      const uint64_t had = p.next / n, due = std::max<uint64_t>(round.cases * share / n, 1);
+      const uint64_t had = p.next / n, all = std::min(round.cases * share, round.most);
+      const uint64_t due = std::max<uint64_t>(all / n, 1);
       const double left = round.ms * double(share) / double(n) - p.ms;
-      if (p.retired || done(p) || had >= due || left <= 0 || p.law->id == kNumberedLaw) continue;
+      if (p.retired || done(p) || had >= due || left <= 0 || &p == asking) continue;
       if (!round.always && cost.of_case() > left) continue;
       const double before = thread_ms(), begin = elapsed();
       work(p, left * 1e-3, due - had, stop);
@@ -148,16 +157,17 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
       tell(snapshot);
     }
   }
+  ask_numbered(asking, kNoLimit, stop, snapshot);
   return true;
 }
 
-/// All questions of law 131, when every pair has been seen. Their answers depend on no choices: to ask again
-/// is left to the time that is left.
-void Worker::ask_numbered(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
-  for (Pair& p : pairs_)
-    while (p.law->id == kNumberedLaw && p.next < calibrations().size() && !p.retired && !done(p) && !stop &&
-           elapsed() < options_.deadline())
-      work(p, 0, 1, stop), tell(snapshot);
+/// The questions of law 131 that come next while they have taken at most `part` of the time, once every pair
+/// has been seen. Their answers depend on no choices: to ask again is left to the time that is left.
+void Worker::ask_numbered(Pair* p, double part, const volatile std::sig_atomic_t& stop,
+                          const std::function<void()>& snapshot) {
+  while (p && p->next < calibrations().size() && p->tally.seconds <= part * elapsed() && !p->retired &&
+         !done(*p) && !stop && elapsed() < options_.deadline())
+    work(*p, 0, 1, stop), tell(snapshot);
 }
 
 void Worker::tell(const std::function<void()>& snapshot) {

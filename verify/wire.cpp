@@ -42,8 +42,8 @@ std::string encode(const Report& r) {
     put(out, f.op), put(out, f.law), put(out, f.message), put(out, f.program),
         put(out, std::to_string(f.depth));
     put(out, f.kind), put(out, f.blob), put(out, f.free);
-    put(out,
-        format("{} {} {} {} {} {}", int(f.flaky), f.executions, f.milliseconds, f.index, f.process, f.ran));
+    put(out, format("{} {} {} {} {} {} {}", int(f.flaky), f.executions, f.milliseconds, f.index, f.process,
+                    f.ran, f.checks));
   }
   put(out, std::to_string(r.coverage.size()));
   for (const auto& [op, c] : r.coverage) put(out, op), put(out, c.text());
@@ -73,7 +73,7 @@ Report decode_report(const std::string& text) {
     f.depth = std::stoi(in.next());
     f.kind = in.next(), f.blob = in.next(), f.free = in.next();
     std::istringstream(in.next()) >> f.flaky >> f.executions >> f.milliseconds >> f.index >> f.process >>
-        f.ran;
+        f.ran >> f.checks;
     r.failures.push_back(std::move(f));
   }
   for (size_t n = std::stoul(in.next()); n > 0; --n) {

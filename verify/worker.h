@@ -60,7 +60,8 @@ class Worker {
   struct Round;
   /// Whether there is time left.
   bool first_shares(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot);
-  void ask_numbered(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot);
+  void ask_numbered(Pair* p, double part, const volatile std::sig_atomic_t& stop,
+                    const std::function<void()>& snapshot);
   void tell(const std::function<void()>& snapshot);
   void note_position(const Pair& p, bool first);
   /// Whether the case was like none of the pair before.
