@@ -116,6 +116,9 @@ TEST(LawsRed, UsesAccumulate) {
 TEST(LawsRed, SubsetsAgree) {
   EXPECT_GT(cases_to_red("subsets_agree", "mul", [](Op& r) { r.vjp[0].one = right_now_and_then; }), 0);
 }
+TEST(LawsRed, DispatchModel) {
+  EXPECT_GT(cases_to_red("dispatch_model", "mul", [](Op& r) { r.tensor_params.pop_back(); }), 0);
+}
 TEST(LawsRed, SchemaReadsBack) {
   EXPECT_GT(cases_to_red("schema_reads_back", "mul", [](Op& r) { r.jvp.clear(); }), 0);
 }

@@ -33,6 +33,13 @@ MAY_INCLUDE = {
 SEES_KERNELS = {"bench", "tools", "docs"}  # leaves that measure or name kernels
 # The oracle is worth what it does not share (docs/oracle.md): inside kernels, neither sees the other.
 APART = {"kernels/reference": ("kernels/cpu", "kernels/bodies"), "kernels/cpu": ("kernels/reference",)}
+# Constants of the fast kernels that core/thresholds.h does not list, by file and name: each with why no case
+# near it could show more than any other.
+OWN_SIZES = {
+    ("kernels/cpu/isa_gemm.cpp", "kBytes"): "the width of a vector register: what is left over is asked",
+    ("kernels/cpu/scratch.h", "kMarks"): "marks behind an array: more of them change nothing",
+    ("kernels/cpu/tile.h", "kMaxItem"): "bytes of the largest element, c128",
+}
 # Of core the oracle's kernels use the types alone, not the plan that orders the fast kernels' loops.
 NOT_FOR_THE_ORACLE = {"lamella/core/plan.h"}
 
@@ -175,6 +182,25 @@ def check_listed(root, path, folder_lists):
         yield 1, f"not named in {list_path}"
 
 
+def check_own_sizes(path, lines):
+    """A size of a fast kernel is a row of core/thresholds.h, where laws and cases find it, or explained."""
+    text = "\n".join(re.sub(r"//.*", "", line) for line in lines)
+    for name, value in re.findall(r"\bconstexpr\s[^;(){}=]*?\b(k[A-Z]\w*)\s*[={]\s*([^;]*)", text):
+        numbers = re.findall(check_sizes.NUMBER, value)
+        declared = "kUsualThresholds." in value or "kHere." in value
+        large = any(check_sizes.value(number) >= 4 for number in numbers)
+        if large and not declared and (path, name) not in OWN_SIZES:
+            at = next(n for n, line in enumerate(lines, 1) if re.search(rf"\b{name}\s*[={{]", line))
+            yield at, f"{name} is no row of core/thresholds.h: take it from there, or say why in OWN_SIZES"
+
+
+def gone_sizes(root, paths):
+    """Entries of OWN_SIZES for what is not there any more."""
+    for path, name in OWN_SIZES:
+        if path in paths and not re.search(rf"\b{name}\s*[={{]", "\n".join(read(root, path))):
+            yield path, 1, f"tools/check_house.py makes an exception of {name}, which is not there"
+
+
 def notes_of(root, paths):
     """Titles written as a note of their own: the line holds `NOTE: [title]` without `see`."""
     notes = set()
@@ -200,11 +226,13 @@ def violations(root):
             found += check_includes(root, path, lines)
         if path.startswith("kernels/bodies/"):
             found += check_bodies.said_in_body(lines)
+        if path.startswith("kernels/cpu/"):
+            found += check_own_sizes(path, lines)
         if path.endswith((".h", ".cpp", ".cu")):
             found += check_listed(root, path, folder_lists)
         for number, text in found:
             yield f"{path}:{number}: {text}"
-    for path, number, text in check_sizes.violations(root, paths):
+    for path, number, text in [*check_sizes.violations(root, paths), *gone_sizes(root, paths)]:
         yield f"{path}:{number}: {text}"
     if folder_lists or paths:
         lengths = [len(read(root, p)) for p in paths if p.endswith(CPP) and not is_generated(read(root, p))]

@@ -79,6 +79,17 @@ PLANTED = {
         "constexpr size_t kFew = 8;\nbool few(const Tensors& ts) { return ts.size() <= kFew; }\n",
         "'ts.size() <= kFew'",
     ),
+    "a size of a fast kernel's own": (
+        "kernels/cpu/good.cpp",
+        "constexpr int kAtOnce = 4;\n",
+        "kAtOnce is no row",
+    ),
+    "such a size behind others": (
+        "kernels/cpu/good.cpp",
+        "  static constexpr int64_t kBlock{\n      64 * sizeof(float)};\n",
+        "kBlock is no row",
+    ),
+    "an explained size that is gone": ("kernels/cpu/tile.h", "// Tiles.\n", "makes an exception of kMaxItem"),
     "an exception for what is gone": ("transforms/vmap.cpp", "// Lanes.\n", "makes an exception"),
     "a root list that is too long": ("CMakeLists.txt", "# root\n" + "\n" * 80, "at most 80"),
 }
@@ -88,6 +99,10 @@ ALLOWED = {
     "a declared size": (
         "kernels/cpu/good.cpp",
         "// Fast.\nconstexpr int64_t kRun = kHere.long_run;\nbool run(int64_t n) { return n >= kRun; }\n",
+    ),
+    "a size that follows from types": (
+        "kernels/cpu/good.cpp",
+        "// Fast.\nconstexpr int64_t kLanes = kBytes / sizeof(int32_t), kTwo = 2;\n",
     ),
     "a width that a declared size is tied to": (
         "kernels/cpu/good.cpp",

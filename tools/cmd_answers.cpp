@@ -55,6 +55,7 @@ struct Page {
   std::map<std::string, std::vector<std::string>> cells;
   std::vector<std::string> reasons;  ///< "[1]"
   std::vector<std::string> chances;  ///< those that begin with "By schedule": refused in some runs
+  std::vector<std::string> apart;    ///< laws that see no call, "- `id`: `Suite.Test`", shown red by a test
 
   explicit Page(const std::string& path) {
     std::ifstream in(path);
@@ -65,6 +66,8 @@ struct Page {
         reasons.push_back(line.substr(2, line.find(']') - 1));
         if (line.find("] By schedule") != std::string::npos) chances.push_back(reasons.back());
       }
+      if (line.starts_with("- `") && line.find("`: `") != std::string::npos)
+        apart.push_back(line.substr(3, line.find('`', 3) - 3));
       std::istringstream parts(line);
       std::vector<std::string> found;
       for (std::string cell; std::getline(parts, cell, '|');) found.push_back(trimmed(cell));
@@ -81,6 +84,11 @@ struct Page {
     return at == cells.end() ? "" : at->second[kind];
   }
   bool explains(const std::string& cell) const { return std::ranges::find(reasons, cell) != reasons.end(); }
+  bool is_apart(const Law& law) const { return std::ranges::find(apart, law.id) != apart.end(); }
+  bool uses(const std::string& reason) const {
+    return std::ranges::any_of(
+        cells, [&](const auto& row) { return std::ranges::find(row.second, reason) != row.second.end(); });
+  }
 };
 
 /// A cell that fits what was heard: what the page has, if it does.
@@ -128,6 +136,23 @@ int print_wrong(const Page& page, const std::vector<Row>& rows) {
   return wrong;
 }
 
+/// Prints laws of which no wrong answer is refused and no test is named either, which law 130 would pass
+/// whatever they say, and reasons that no cell gives. How many there are.
+int print_idle(const Page& page, const std::vector<Row>& rows) {
+  int wrong = 0;
+  for (const Row& row : rows) {
+    const bool refuses = std::ranges::any_of(row.heard, [](const Heard& h) { return h.kind == h.Refused; });
+    if (refuses != page.is_apart(*row.law)) continue;
+    ++wrong;
+    std::printf("law %d (%s): %s\n", row.law->number, std::string(row.law->id).c_str(),
+                refuses ? "refuses wrong answers, and the page has it among those that do not"
+                        : "refuses no wrong answer, and the page names no test that shows it red");
+  }
+  for (const std::string& reason : page.reasons)
+    if (!page.uses(reason)) ++wrong, std::printf("the reason %s stands in no cell\n", reason.c_str());
+  return wrong;
+}
+
 std::string seen_text(const std::vector<Row>& rows) {
   std::string out =
       "// Which wrong answers laws refuse, a bit for each kind: `lamella answers --write-seen` wrote it.\n";
@@ -161,7 +186,7 @@ int main_answers(int argc, char** argv) {
   if (!against.empty()) page.emplace(against);
   const std::vector<Row> rows = hear_all(ids, verbose);
   if (!write_seen.empty()) tools::write_whole_file(write_seen, seen_text(rows));
-  const int wrong = page ? print_wrong(*page, rows) : 0;
+  const int wrong = page ? print_wrong(*page, rows) + print_idle(*page, rows) : 0;
   if (!write.empty()) tools::write_whole_file(write, with_table(*page, table_of(*page, rows)));
   std::printf("%zu laws asked, %d answers are not as the table has them\n", rows.size(), wrong);
   return wrong ? 1 : 0;
