@@ -106,7 +106,7 @@ if(TARGET lamella_program)
       COMMAND lamella_program mutate --check-laws ${PROJECT_SOURCE_DIR}/docs/laws.md)
     set_tests_properties(mutants.sample mutants.laws_shown_red PROPERTIES PROCESSORS 2 TIMEOUT 900)
     # Six of mutants/real, a room each, in files that compile fast, built from this build's objects: 90 s of
-    # two free cores at most; the rest is for a busy machine.
+    # two free cores at most; the rest is for a busy machine and for builds without bundles.
     if(Python3_FOUND)
       set(six argnums-repeated core-promote-c64-f64 harness-wanted-nan-takes-anything kernels-argmax-last-nan
         rules-permute-not-inverse vmap-write-unmoved)
@@ -114,7 +114,7 @@ if(TARGET lamella_program)
       add_test(NAME mutants.real_sample
         COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/real_mutants.py --time 10 --at-least 1
           --only ${six} --build ${PROJECT_BINARY_DIR} --json ${PROJECT_BINARY_DIR}/real_sample.json)
-      set_tests_properties(mutants.real_sample PROPERTIES PROCESSORS 2 TIMEOUT 180)
+      set_tests_properties(mutants.real_sample PROPERTIES PROCESSORS 2 TIMEOUT 600)
     endif()
     add_test(NAME mutants.plugin
       COMMAND lamella_program mutate --load ${PROJECT_BINARY_DIR}/plugins/my_mutant.so --op tanh

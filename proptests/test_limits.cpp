@@ -160,15 +160,16 @@ TEST(Limits, TypesOfAProgram) {
   const auto until_refused = [] {
     std::string text;
     int n = 0;
-    for (; text.empty() && n <= kMaxTypes; ++n)
+    for (int key = kFirstTypeKey; tensor_type(key); ++key) ++n;  // of other tests of this process
+    for (; text.empty() && n <= kMaxTypes; n += text.empty())
       text = first_line(refusal([&] {
         add_tensor_type({.name = format("type{}", n), .handle = [](Frame&, int) { return false; }});
       }));
-    std::fprintf(stderr, "%d: %s", n, text.c_str());
-    std::exit(0);
+    std::fprintf(stderr, "%d of %d: %s", n, kMaxTypes, text.c_str());
+    std::_Exit(0);
   };
   EXPECT_EXIT(until_refused(), testing::ExitedWithCode(0),
-              "schema: add_tensor_type: got \"type[0-9]\", expected at most 9 types");
+              "^9 of 9: schema: add_tensor_type: got \"type[0-9]\", expected at most 9 types");
 }
 
 TEST(Limits, TextsOfSchemas) {
