@@ -231,12 +231,15 @@ void fill_cells(Op& op, const KeyDefaults& defaults) {
 
 void call_built_in(Frame& frame, int key) {
   const Column* const column = frame.op->column(key);
-  LAMELLA_ASSERT(column && column->beneath);
+  LAMELLA_CHECK(column && column->now().cell && column->beneath, Usage,
+                "{}: call_built_in: no cell of the operator's own runs for {}; expected a call from one",
+                frame.op->name, key_name(key));
   column->beneath(frame, key);
 }
 
 void empty_cells(Op& op) {
   for (Cell& cell : op.cells) cell = missing_cell;
+  for (Cell& cell : op.brought) cell = nullptr;
   for (Served& s : op.served) s = Served::Hole;
 }
 

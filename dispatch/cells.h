@@ -33,8 +33,9 @@ void fill_cells(Op& op, const KeyDefaults& defaults);
 void fit_rules(Op& op, const KeyDefaults& defaults);
 /// Of a row that serves no key any more.
 void empty_cells(Op& op);
-/// For cells: what would run if the operator had none of its own for this key, its class's kernel or a
-/// composite's body. REQUIRES: it has.
+/// For cells of an operator: what would run if it had none of its own for this key: its class's cell or
+/// kernel, or a composite's body. Error usage where it has none, as when a class's cell asks, beneath which
+/// there is nothing to call.
 void call_built_in(Frame& frame, int key);
 /// For tests that compare the two: runs in the place of every cell that somebody brought for a composite on a
 /// device; null: no more.

@@ -147,6 +147,16 @@ TEST_F(Columns, WhatServesAllOperatorsIsSetOnce) {
       set it; expected one of them)");
 }
 
+TEST_F(Columns, BeneathAClassThereIsNothing) {
+  OpTable::set_class(ShapeClass::AlongDim, int(Device::CPU),
+                     [](Frame& f, int key) { call_built_in(f, key); });
+  EXPECT_INLINE(refused([] {
+                  call("cumsum", {ones({2}), int64_t{0}, {}});
+                }),
+                R"(
+      [usage] cumsum: call_built_in: no cell of the operator's own runs for cpu; expected a call from one)");
+}
+
 /// Nothing is registered: both are refused, and a law cannot be taken back.
 TEST_F(Columns, ALawsNumberAndIdAreItsOwn) {
   const auto adds = [](int number, std::string_view id) {

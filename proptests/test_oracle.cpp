@@ -6,8 +6,10 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
+#include "lamella/verify/compare.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/oracle.h"
+#include "lamella/verify/runner.h"
 
 namespace {
 using namespace lamella;
@@ -157,5 +159,37 @@ TEST(Oracle, BoundsNoticeAWrongStep) {
   const size_t points = points_where([](const Known&, double) { return std::string("."); }, all);
   EXPECT_EQ(points_where(wrong_first, all), points);
   EXPECT_EQ(points_where(wrong_second, all), points);
+}
+/// Programs expand on the oracle's device, too: what its kernels give does not depend on where elements lie.
+TEST(Oracle, ElementsMayShareMemory) {
+  const Law& law = *find_law("matches_reference");
+  int compared = 0;
+  for (const Op* op : all_operators()) {
+    if (!law.applies(*op)) continue;
+    for (uint64_t i = 0; i < 12; ++i) {
+      const Case c(*op, choices_of(5, law, *op, i), law.options);
+      Values apart = to_reference(c.args), shared = apart;
+      for (const Case::Slot& slot : c.tensors()) {
+        const Tensor& t = entry(apart, slot);
+        if (t.numel() == 0) continue;
+        const Tensor one = make_view_unchecked(t, t.sizes(), Dims(t.rank(), 0), t.impl()->offset);
+        entry(shared, slot) = one;
+        entry(apart, slot) = clone(one);
+      }
+      Tensors of_apart, of_shared;
+      const auto run = [&](const Values& args, Tensors& out) {
+        try {
+          out = reference_forward(*op, args);
+        } catch (const Error&) { return false; }
+        return true;
+      };
+      const bool is_accepted = run(apart, of_apart);
+      ASSERT_EQ(run(shared, of_shared), is_accepted) << op->name << " " << i;
+      if (!is_accepted || op->has(kRandom) || op->has(kUnspecified)) continue;
+      ++compared;
+      EXPECT_EQ(differs(of_shared, of_apart), "") << op->name << " " << i;
+    }
+  }
+  EXPECT_GT(compared, 500);
 }
 }  // namespace

@@ -110,7 +110,8 @@ std::map<std::string_view, std::string_view>& origins() {
   return by_id;
 }
 
-/// A law is asked for by its number and by its id, so each means one law.
+/// A law is asked for by its number and by its id: a plug-in's means that one alone. (Some numbers of the
+/// library's are those of several laws that say one thing.)
 void check_is_free(const Law& law) {
   for (const Law& theirs : laws()) {
     const bool same_id = theirs.id == law.id;

@@ -320,8 +320,9 @@ struct Rows {
   int64_t place(int64_t at) const { return at / size * step + at % size; }
 };
 
-/// "" or the first element of `slot` where `bad` is not refused, though the specification says it is.
-std::string accepted_somewhere(const Case& c, const Case::Slot& slot, int64_t bad) {
+/// "" or the first element of `slot` where 0, or the largest integer, is not refused, though the
+/// specification says it is.
+std::string accepted_somewhere(const Case& c, const Case::Slot& slot, bool largest) {
   const Rows rows(c.at(slot));
   Values args = c.args;
   entry(args, slot) = rows.t;
@@ -331,11 +332,11 @@ std::string accepted_somewhere(const Case& c, const Case::Slot& slot, int64_t ba
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
       for (int64_t i = 0; i < rows.t.numel() && out.empty(); ++i) {
         T& element = static_cast<T*>(rows.t.raw_data())[rows.place(i)];
-        const T before = std::exchange(element, T(bad));
+        const T bad = largest ? std::numeric_limits<T>::max() : T(0), before = std::exchange(element, bad);
         const Ruling r = ruling(c.op, args);
         if (!r.refuses()) return;  // in no element, then
         const Status s = status_of([&] { (void)call_boxed(c.op, args); });
-        if (!s.raised) out = format("{} as element {} of rows that lie apart is accepted", bad, i);
+        if (!s.raised) out = format("{} as element {} of rows that lie apart is accepted", uint64_t(bad), i);
         element = before;
       }
   });
@@ -347,14 +348,13 @@ constexpr int64_t kMostSpoiledInTurn = 64;
 
 /// 0 and the largest integer in each element in turn: "" or which one a call accepts though the specification
 /// refuses it there.
-std::string accepted_somewhere(Case& c) {
-  c.find_tensors();
+std::string accepted_somewhere(const Case& c) {
   for (const Case::Slot& slot : c.tensors()) {
     const Tensor t = c.at(slot);
     const bool few = t.numel() > 0 && t.numel() <= kMostSpoiledInTurn;
     if (!is_integer(t.dtype()) || t.device() != Device::CPU || t.rank() < 2 || !few) continue;
-    for (const int64_t bad : {int64_t{0}, std::numeric_limits<int64_t>::max()})
-      if (std::string d = accepted_somewhere(c, slot, bad); !d.empty()) return d;
+    for (const bool largest : {false, true})
+      if (std::string d = accepted_somewhere(c, slot, largest); !d.empty()) return d;
   }
   return "";
 }

@@ -55,7 +55,8 @@ class Recorder final : public Observer {
     line += "   exclude " + names_of(s.exclude & shown) + "  include " + names_of(include & shown);
     const bool backend = chosen < kAutogradKey;
     const Column* const column = op.column(chosen);
-    const bool own = column && (op.form == OpForm::Functional ? column->chosen > 0 : op.has_cell(chosen));
+    const bool own =
+        (backend && op.brought[chosen]) || (column && op.form == OpForm::Functional && column->chosen > 0);
     const bool body = op.composite && !own &&
                       (chosen == int(Device::CPU) || op.cells[chosen] == op.cells[int(Device::Meta)] ||
                        (is_level_key(chosen) && op.form == OpForm::Functional));

@@ -73,15 +73,17 @@ void logsumexp(const KernelCall& call) {
     using Acc = wider_t<W>;
     for (Odometer at(sizes_of(out)); at.more(); at.next()) {
       Acc greatest = -std::numeric_limits<double>::infinity();
-      int64_t position = -1;
+      int64_t n = 0, first = 0;  // elements may share memory: they are counted
       for_each_reduced(in, out, at, [&](int64_t offset) {
         const Acc x = load<W>(in, offset, call.compute);
-        if (position < 0 || less(greatest, x)) greatest = x, position = offset;
+        if (n == 0 || less(greatest, x)) greatest = x, first = n;
+        ++n;
       });
       Acc others = 0;
+      n = 0;
       for_each_reduced(in, out, at, [&](int64_t offset) {
         const Acc x = load<W>(in, offset, call.compute);
-        if (offset != position) others += x == greatest ? Acc(1) : math::exp(x - greatest);
+        if (n++ != first) others += x == greatest ? Acc(1) : math::exp(x - greatest);
       });
       store(out, at.offset(out), wrap(cast<W>(greatest + math::log1p(others)), call.compute));
     }
