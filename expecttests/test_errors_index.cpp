@@ -145,6 +145,9 @@ TEST(FactoryErrors, Overflow) {
 TEST(FactoryErrors, Arange) {
   EXPECT_INLINE(refused("arange", {0, 3, 0}), R"(
       [value] arange: step = 0, expected a step that is not 0 in i64)");
+  EXPECT_INLINE(refused("arange", {INT64_MIN + 5, INT64_MIN + 2}), R"(
+      [value] arange: step = 1 leads away from end = -9223372036854775806, starting at \
+      -9223372036854775803; expected the other sign)");
   EXPECT_INLINE(refused("arange", {0, 3, -1}), R"(
       [value] arange: step = -1 leads away from end = 3, starting at 0; expected the other sign)");
   EXPECT_INLINE(refused("arange", {3, 0, 1}), R"(

@@ -137,12 +137,16 @@ void check_real(const Frame& f, std::string_view arg, const Scalar& value) {
                 arg, value.str());
 }
 
-/// Exact in integers; ceil in double otherwise.
+__int128 exact(const Scalar& s) {
+  return s.kind() == DType::U64 ? __int128(s.to<uint64_t>()) : __int128(s.to_int());
+}
+/// Exact where all three are integers, in double otherwise.
+double distance_of(const Progression& p) {
+  return p.integral ? double(exact(p.end) - exact(p.start)) : p.end.to_double() - p.start.to_double();
+}
+/// Likewise.
 double count_of(const Progression& p) {
-  if (!p.integral) return std::ceil((p.end.to_double() - p.start.to_double()) / p.step.to_double());
-  const auto exact = [](const Scalar& s) {
-    return s.kind() == DType::U64 ? __int128(s.to<uint64_t>()) : __int128(s.to_int());
-  };
+  if (!p.integral) return std::ceil(distance_of(p) / p.step.to_double());
   const __int128 step = exact(p.step), distance = exact(p.end) - exact(p.start);
   return double((distance + step - (step > 0 ? 1 : -1)) / step);
 }
@@ -155,7 +159,7 @@ void infer_arange(const Frame& f, Inferred& out) {
   out.compute = dtype_or(f, p.integral ? p.whole : dispatch_state().default_dtype);
   LAMELLA_CHECK(is_integer(out.compute) || is_floating(out.compute), DType,
                 "{}: dtype = {}, expected a real number type", op_name(f), out.compute);
-  const double step = p.step.to_double(), distance = p.end.to_double() - p.start.to_double();
+  const double step = p.step.to_double(), distance = distance_of(p);
   const bool vanishes = is_integer(out.compute) && std::abs(step) < 1;
   LAMELLA_CHECK(step != 0 && !vanishes, Value, "{}: step = {}, expected a step that is not 0 in {}",
                 op_name(f), p.step.str(), out.compute);

@@ -50,7 +50,7 @@ void fits_self(Questioned& q) {
 }
 
 /// torch.arange: finite real numbers, a step that is not 0 (in an integer dtype: not 0 as an integer) and
-/// leads from start to end.
+/// leads from start to end: in double, unless all three are integers.
 void progression(Questioned& q) {
   const bool end_alone = !q.given("end");
   const Scalar start = end_alone ? Scalar(0) : q.scalar("start"), end = q.scalar(end_alone ? "start" : "end"),
@@ -64,10 +64,10 @@ void progression(Questioned& q) {
   const DType dtype = q.given("dtype") ? std::get<DType>(q.value("dtype")) : integers ? DType::I64 : floating;
   if (kind_of(dtype) == 0 || kind_of(dtype) == 3) return q.object({kDType}, {"dtype"});
   const long double by = static_cast<long double>(step.to<double>());
-  const auto whole = [](const Scalar& s) {
-    return s.is_integral() ? (s.kind() == DType::U64 ? static_cast<long double>(s.to<uint64_t>())
-                                                     : static_cast<long double>(s.to_int()))
-                           : static_cast<long double>(s.to_double());
+  const auto whole = [integers](const Scalar& s) {
+    return integers ? (s.kind() == DType::U64 ? static_cast<long double>(s.to<uint64_t>())
+                                              : static_cast<long double>(s.to_int()))
+                    : static_cast<long double>(s.to_double());
   };
   const long double distance = whole(end) - whole(start);
   if (by == 0 || (is_integer(dtype) && std::abs(by) < 1)) return q.object({kValue}, {"step"});

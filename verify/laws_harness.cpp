@@ -17,7 +17,9 @@ Verdict wrong_answers_are_refused(Case& c) {
   const std::vector<WrongAnswer>& kinds = wrong_answers();
   const WrongAnswer& w = kinds[c.draw.below(uint32_t(kinds.size()))];
   if (!is_refused(law, w.kind)) return Verdict::pass();
-  const Heard h = hear(law, w.kind);
+  Heard h = hear(law, w.kind);
+  // Where schedules decide, one run of its checks may miss what most runs see.
+  for (int again = 0; again < 4 && h.kind == Heard::Unseen; ++again) h = hear(law, w.kind);
   if (h.kind != Heard::Unseen) return Verdict::pass();
   return Verdict::fail(
       format("law {} ({}) passes with {} in {} checks", law.number, law.id, w.what, h.checks),

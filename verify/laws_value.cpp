@@ -126,6 +126,42 @@ bool told_by_sign(const Op& op, const Tensor& y) {
   return !is_complex(y.dtype()) && (op.shape == ShapeClass::Broadcast || op.is_view());
 }
 
+/// Sees whether a number in any result has many bits.
+class SeesManyBits : public Observer {
+ public:
+  explicit SeesManyBits(int bits) : bits_(bits) {}
+  void on_call(const Frame&, KeySet, int) override {}
+  void on_result(const Frame& f) override {
+    if (f.op->schema.result_kind == ResultKind::TensorList) return look_at(*f.list);
+    look_at(TensorSpan(f.results, size_t(f.op->schema.n_results)));
+  }
+  void on_return(const Frame&) override {}
+  bool saw = false;
+
+ private:
+  void look_at(TensorSpan ts) {
+    for (const Tensor& t : ts)
+      if (t.defined() && is_inexact(t.dtype()))
+        for (const f128 v : flatten({t})) saw |= !has_few_bits(v, bits_);
+  }
+  int bits_;
+};
+
+/// Of a composite: whether numbers inside have more bits than its results, which then round on their way to
+/// numbers that need no rounding: (-1 - 0.4) / 2.8 is -0.5. Of others nobody knows; their kernels are asked
+/// to be exact.
+bool rounds_inside(const Case& c, DType d) {
+  if (!c.op.composite) return false;
+  const Values args = to_reference(c.args);
+  const BoxedArgs boxed(c.op, args);
+  Tensors list, results(size_t(c.op.schema.n_results));
+  Frame frame{&c.op, boxed.data(), results.data(), &list};
+  SeesManyBits seen(few_bits_of(d));
+  const ScopedObserver scope(&seen);
+  c.op.composite(frame);
+  return seen.saw;
+}
+
 Verdict equals_where_exact(Case& c) {
   const Tensors got = call_boxed(c.op, c.args);
   const Tensors want = reference_forward(c.op, to_reference(c.args));
@@ -137,6 +173,8 @@ Verdict equals_where_exact(Case& c) {
       Oracle oracle(c, c.inexact());
       if (has_nonfinite(got[k]) && overflows_inside(oracle, {}, c.op, got[k].dtype()))
         return Verdict::discard();  // 64! times 0 in f32
+      const bool rounded = is_inexact(got[k].dtype()) && rounds_inside(c, got[k].dtype());
+      if (rounded && within_reference(c, got).kind == Verdict::Pass) return Verdict::discard();
       return Verdict::fail(d, value_program(c, want[k], got[k], k));
     }
   return Verdict::pass();
