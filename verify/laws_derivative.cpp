@@ -141,6 +141,21 @@ bool may_differ(Oracle& oracle, const Case& c, const Subject& s, const Oracle::A
          within(gap, f128(k * s.u) * oracle.along_bound(t, u) + rest);
 }
 
+/// Roundings of an inner product <u, J t> of many terms: those of the table, or of additions in a row, of
+/// which there are no more than inputs (forward) or results (backward). Sums of halves are kept in f32.
+double roundings_along(const Case& c, const Subject& s, double k, bool forward, bool backward) {
+  const Tolerance& tol = tolerance(c.op.name);
+  const auto elements = [](const Tensors& ts) {
+    int64_t n = 0;
+    for (const Tensor& t : ts) n += t.numel();
+    return double(n);
+  };
+  const double n = std::max(forward ? tol.additions * elements(s.xs) : 0,
+                            backward ? tol.transposed_additions * elements(s.ys) : 0);
+  const double of_sums = std::min(s.u, unit_roundoff(DType::F32));
+  return n > 0 ? std::max(k, (1 + n / 2) * of_sums / s.u) : k;
+}
+
 /// Prints J t, J^H u, or both, which give different inner products.
 std::string along_program(const Case& c, const Subject& s, const Tensors& ts, const Tensors& us, bool forward,
                           bool backward, const std::string& found) {
@@ -164,7 +179,7 @@ Verdict equals_along(Case& c, const Subject& s, const Tensors& ts, const Tensors
   if (!finite(got) && overflows_nearby(oracle, s, t, u)) return Verdict::discard();
   const f128 mine = forward ? inner(us, got).first : inner(got, ts).first;
   const Tolerance& tol = tolerance(c.op.name);
-  const double k = forward ? tol.jvp : tol.vjp;
+  const double k = roundings_along(c, s, forward ? tol.jvp : tol.vjp, forward, !forward);
   if (mine == want->value) return Verdict::pass(1);
   if (may_differ(oracle, c, s, *want, k, fabsq(mine - want->value), t, u)) return Verdict::pass(1);
   const std::string found =
@@ -221,7 +236,8 @@ Verdict vjp_is_adjoint(Case& c) {
   if (is_long(c, s, 2 * kMostParts)) {
     const std::optional<Oracle::Along> a = oracle.along(t, u);
     if (!a) return Verdict::discard();
-    if (may_differ(oracle, c, s, *a, tol.derivative, gap, t, u)) return Verdict::pass(1);
+    const double k = roundings_along(c, s, tol.derivative, true, true);
+    if (may_differ(oracle, c, s, *a, k, gap, t, u)) return Verdict::pass(1);
     return Verdict::fail(found, along_program(c, s, ts, us, true, true, found), 1);
   }
   const Bounds forward_bounds = oracle.pushforward_bounds(t), backward_bounds = oracle.pullback_bounds(u);

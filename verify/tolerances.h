@@ -11,6 +11,7 @@ struct Tolerance {
   double value = 8, jvp = 16, vjp = 16, hessian = 64;  ///< of laws that compare with the oracle
   double derivative = 16, second = 64;  ///< of laws that compare derivatives with one another, and of jets
   double additions = 0;  ///< values: additions in a row, per input a result depends on: see NOTE: [additions]
+  double transposed_additions = 0;  ///< likewise vjps, per result that depends on an input
   double derivative_floor = 0;  ///< derivatives: plus this many times the sum of magnitudes of the direction,
                                 ///< to be multiplied with the derivative's units
   std::string_view floor_times = {};  ///< the parameter whose largest magnitude, if above 1, multiplies it
