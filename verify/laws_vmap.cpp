@@ -104,6 +104,22 @@ double largest_partial(const Case& c, const Slots& slots, Batch b) {
   return largest;
 }
 
+/// Whether each lane lies within law 1's bounds of what it is defined to be: where a composite's numbers
+/// cancel inside, its results say nothing of their sizes.
+bool lanes_as_defined(const Case& c, const Slots& slots, const Batch& b, const Tensors& ys,
+                      const InDims& out_dims) {
+  for (int64_t i = 0; i < b.size; ++i) {
+    Case one(c.op, {}, {});
+    one.args = c.with(slots, lane_or_example(c, slots, b, i));
+    one.find_tensors();
+    Tensors got;
+    for (size_t k = 0; k < ys.size(); ++k)
+      got.push_back(lane(ys[k], out_dims[k] < 0 ? out_dims[k] + ys[k].rank() : out_dims[k], i));
+    if (within_reference(one, got).kind != Verdict::Pass) return false;
+  }
+  return true;
+}
+
 /// The heart of the laws: vmap over `b` against the loop.
 Verdict compare_with_loop(Case& c, const Slots& slots, const Batch& b) {
   std::vector<Tensors> lanes;
@@ -131,6 +147,8 @@ Verdict compare_with_loop(Case& c, const Slots& slots, const Batch& b) {
     difference = lanes_differ(ys, out_dims, lanes, b.size, how);
     if (!difference.empty() && how == Agreement::Rounding)  // where sums cancel, results say nothing of terms
       difference = lanes_differ(ys, out_dims, lanes, b.size, how, {.least = largest_partial(c, slots, b)});
+    if (!difference.empty() && how == Agreement::Rounding && lanes_as_defined(c, slots, b, ys, out_dims))
+      difference.clear();
   }
   if (difference.empty()) return Verdict::pass(1);
   return Verdict::fail(difference, vmap_program(c, slots, b, b.in_dims, out_dims), 1);

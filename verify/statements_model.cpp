@@ -212,6 +212,15 @@ class Model {
     f.on |= on, f.sure |= sure, f.wrapped |= sure != 0;
   }
 
+  /// Whether it is a view of an operand in another dtype, also by an operator that is no statement of views.
+  bool is_part(const Statement& s, int result) const {
+    const auto at = size_t(result);
+    return std::ranges::any_of(s.links, [&](const Statement::Link& l) {
+      const auto from = size_t(l.handle);
+      return storage_[from] == storage_[at] && types_[from].dtype() != types_[at].dtype();
+    });
+  }
+
   void call(const Statement& s, size_t i) {
     const uint32_t on = dependence(s);
     std::vector<int> results;
@@ -225,9 +234,7 @@ class Model {
       // Composites and batch rules may view what they made, in the scope.
       of(results.back()).scoped |= constants_[i] && s.op;
       of(results.back()).composed |= s.op && s.op->composite;
-      of(results.back()).parts |=
-          s.kind == StatementKind::View && !s.links.empty() &&
-          types_[size_t(s.links[0].handle)].dtype() != types_[size_t(results.back())].dtype();
+      of(results.back()).parts |= is_part(s, results.back());
     }
     save(s, i, s.kind == StatementKind::View ? std::vector<int>{} : results);
   }
