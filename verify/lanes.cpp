@@ -8,6 +8,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/fault.h"
+#include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
 
@@ -333,6 +334,21 @@ std::string cpp_dims(const InDims& dims) {
 std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, const Tensors& xs) {
   return cpp_declarations(c.with(slots, xs)) + "  const Function f0 = " + cpp_function(c, slots) +
          ";\n  const Tensors xs" + cpp_list(cpp_names(c, slots)) + ";\n";
+}
+
+Verdict::Kind lanes_as_defined(const Case& c, const std::vector<Case::Slot>& slots, const Batch& b,
+                               const Tensors& ys, const InDims& out_dims) {
+  Verdict::Kind all = Verdict::Pass;
+  for (int64_t i = 0; i < b.size && all != Verdict::Fail; ++i) {
+    Case one(c.op, {}, {});
+    one.args = c.with(slots, lane(b, i));
+    one.find_tensors();
+    Tensors got;
+    for (size_t k = 0; k < ys.size(); ++k)
+      got.push_back(lane(ys[k], out_dims[k] < 0 ? out_dims[k] + ys[k].rank() : out_dims[k], i));
+    if (const Verdict::Kind k = within_reference(one, got).kind; k != Verdict::Pass) all = k;
+  }
+  return all;
 }
 
 }  // namespace lamella::verify

@@ -83,6 +83,12 @@ InDims draw_out_dims(Draw& d, const Tensors& lane_results);
 /// to.
 InDims some_negative(Draw& d, const InDims& dims, const Tensors& xs);
 
+/// Law 1 for each lane of `ys`: where a composite's numbers cancel inside, its results say nothing of their
+/// sizes, and a product that overflows on its way is infinite, or NaN, by the order of its factors (a
+/// discard).
+Verdict::Kind lanes_as_defined(const Case& c, const std::vector<Case::Slot>& slots, const Batch& b,
+                               const Tensors& ys, const InDims& out_dims);
+
 /// "InDims{0, kNone}"
 std::string cpp_dims(const InDims& dims);
 /// Declarations, f0 and a line "Tensors xs{a0, a2};" for a case whose `slots` are replaced by `xs`.

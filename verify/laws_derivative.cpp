@@ -229,7 +229,8 @@ Verdict vjp_is_adjoint(Case& c) {
   const Reals t = flatten(ts), u = flatten(us);
   const std::string found = format("<u, J t> = {}, <J^H u, t> = {}", double(left), double(right));
   if (!(gap - gap == 0)) {
-    if (overflows_nearby(oracle, s, t, u)) return Verdict::discard();
+    const bool inside = overflows_inside(oracle, {}, c.op, s.xs.empty() ? DType::F64 : s.xs[0].dtype());
+    if (inside || overflows_nearby(oracle, s, t, u)) return Verdict::discard();
     const std::string infinite = found + ", and nothing overflows";
     return Verdict::fail(infinite, along_program(c, s, ts, us, true, true, infinite), 1);
   }

@@ -18,17 +18,6 @@ bool has_nonfinite(const Tensor& t) {
   return false;
 }
 
-/// Whether a kernel may come by an infinity on its way to a finite result: squares of what is very sensitive,
-/// or partial products (2^150 times the 0 that comes last).
-bool overflows_inside(Oracle& oracle, const Bounds& conditions, const Op& op, DType d) {
-  if (op.shape == ShapeClass::Broadcast || op.shape == ShapeClass::Linalg) return false;
-  for (const double c : conditions)
-    if (!(c < half_range(d))) return true;
-  for (const f128 v : oracle.reach())
-    if (!(fabsq(v) <= largest_number(d))) return true;
-  return false;
-}
-
 std::string value_program(const Case& c, const Tensor& wide, const Tensor& got, size_t k) {
   const Tensor want = narrow(wide, got.dtype());
   return cpp_got_want(c, cpp_tensor("w", want), "{" + cpp_call(c.op, c.args) + "[" + std::to_string(k) + "]}",

@@ -157,5 +157,8 @@ class Oracle {
 
 /// The oracle's results for a whole case, without derivatives. Of a composite those of its definition.
 Tensors reference_forward(const Op& op, const Values& reference_args);
+/// Whether a kernel may come by an infinity on its way to a finite result in `d`: squares of what is very
+/// sensitive, by the `conditions`, or partial products (2^150 times the 0 that comes last).
+bool overflows_inside(Oracle& oracle, const Bounds& conditions, const Op& op, DType d);
 
 }  // namespace lamella::verify

@@ -81,4 +81,13 @@ double Oracle::lost_to_underflow(DType d, std::initializer_list<const Reals*> di
   return double(scale * later);
 }
 
+bool overflows_inside(Oracle& oracle, const Bounds& conditions, const Op& op, DType d) {
+  if (op.shape == ShapeClass::Broadcast || op.shape == ShapeClass::Linalg) return false;
+  for (const double c : conditions)
+    if (!(c < half_range(d))) return true;
+  for (const f128 v : oracle.reach())
+    if (!(fabsq(v) <= largest_number(d))) return true;
+  return false;
+}
+
 }  // namespace lamella::verify
