@@ -337,7 +337,7 @@ std::vector<std::string> missed_floors(const Census& census) {
   std::vector<std::string> out;
   for (const FeatureFloor& f : feature_floors()) {
     const uint64_t hits = census.of(f.what), n = census.of(f.of);
-    if (n >= 1000 && hits < uint64_t(f.share * double(n)))  // none where less than one is due
+    if (n >= 1000 && hits < uint64_t(f.share * double(n) + 0.5))  // none where less than half a one is due
       out.push_back(
           format("{}: {} of {} ({}), at least {} % required", f.what, hits, n, f.of, 100 * f.share));
   }
