@@ -15,13 +15,14 @@ Geometry part_of(const Frame& f, const Tensor& x, DType dtype, Ints size, Ints s
   LAMELLA_CHECK(size.size() == stride.size(), Shape,
                 "{}: size has {} entries and stride {}, expected as many of each", op_name(f), size.size(),
                 stride.size());
-  __int128 last = offset;
-  for (size_t d = 0; d < size.size(); ++d) {
+  for (size_t d = 0; d < size.size(); ++d)
     LAMELLA_CHECK(size[d] >= 0 && stride[d] >= 0, Shape, "{}: size = {}, stride = {}; expected no negative",
                   op_name(f), Dims(size), Dims(stride));
-    last += __int128(std::max<int64_t>(size[d] - 1, 0)) * stride[d];
-  }
-  const bool fits = checked_numel(size, op_name(f).c_str()) == 0 || last < (real ? 2 : 1) * x.numel();
+  // Sizes whose product is at most 2^58: then the sum below overflows for no strides.
+  const bool empty = checked_numel(size, op_name(f).c_str()) == 0;
+  __int128 last = offset;
+  for (size_t d = 0; d < size.size(); ++d) last += __int128(std::max<int64_t>(size[d] - 1, 0)) * stride[d];
+  const bool fits = empty || last < (real ? 2 : 1) * x.numel();
   LAMELLA_CHECK(offset >= 0 && fits, Storage,
                 "{}: size = {}, stride = {}, offset = {} for x: {}; expected to stay within its {} elements",
                 op_name(f), Dims(size), Dims(stride), offset, x, x.numel());

@@ -8,6 +8,7 @@
 
 #include "lamella/core/check.h"
 #include "lamella/dispatch/state.h"
+#include "lamella/dispatch/table.h"
 #include "lamella/verify/constraints_call.h"
 
 namespace lamella::verify {

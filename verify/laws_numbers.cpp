@@ -49,26 +49,10 @@ double draw_double(Draw& d) {
 }
 
 int64_t draw_whole(Draw& d) {
-  static constexpr int64_t kEdges[] = {0,
-                                       1,
-                                       -1,
-                                       127,
-                                       128,
-                                       255,
-                                       256,
-                                       -128,
-                                       -129,
-                                       32767,
-                                       -32769,
-                                       65535,
-                                       0x7fffffff,
-                                       -0x80000001L,
-                                       0xffffffffL,
-                                       (1L << 53) + 1,
-                                       std::numeric_limits<int64_t>::max(),
-                                       std::numeric_limits<int64_t>::min(),
-                                       2049,
-                                       65520};
+  static constexpr int64_t kEdges[] = {
+      0,         1,         -1,     127,   128,        255,          256,         -128,
+      -129,      32767,     -32769, 65535, 0x7fffffff, -0x80000001L, 0xffffffffL, (1L << 53) + 1,
+      INT64_MAX, INT64_MIN, 2049,   65520};
   const uint32_t w = d.word();
   const int64_t edge = kEdges[w / 2 % std::size(kEdges)];
   return w & 1 ? int64_t(uint64_t(d.word()) << 32 | d.word()) : edge;
@@ -413,11 +397,14 @@ bool broadcasts_numbers(const Op& op) {
 Verdict numbers_in_lanes(Case& c) {
   std::vector<Case::Slot> slots = c.tensors();
   if (slots.empty()) return Verdict::discard();
-  const Drawn n = draw_number(c.draw);
+  Drawn n = draw_number(c.draw);
   const uint32_t w = c.draw.word();
   if (broadcasts_numbers(c.op)) {
     if (slots.size() < 2) return Verdict::discard();
     const size_t at = w % slots.size();
+    // Beside halves one of 20 bits, which most halves have to round.
+    if (c.draw.options().version >= 13 && (w >> 9 & 3) == 3)
+      n.kind = DType::F64, n.re = double(w >> 12) / 0x1p12 - 128;
     entry(c.args, slots[at]) = number_like(n.scalar(), c.at(slots[(at + 1) % slots.size()]));
     const bool in_lanes = c.draw.options().version >= 12 && w >> 9 & 1;
     for (size_t k = 0; in_lanes && w >> 10 & 1 && k < slots.size(); ++k)  // halves are computed in f32

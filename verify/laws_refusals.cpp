@@ -402,7 +402,8 @@ void add_refusal_laws(std::vector<Law>& laws) {
        {.tame = true, .max_numel = 16},
        false,
        has_arguments,
-       spoiled_calls_are_judged});
+       spoiled_calls_are_judged,
+       4});
 }
 
 }  // namespace lamella::verify

@@ -1,4 +1,5 @@
 // Laws of values: the CPU agrees with the oracle, exactly where results are exact.
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cmath>
