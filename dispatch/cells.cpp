@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
@@ -229,11 +230,32 @@ void fill_cells(Op& op, const KeyDefaults& defaults) {
     op.cells[key] = op.rules_of_types.empty() ? recording_cell(op, key) : cell_by_type;
 }
 
+namespace {
+/// What runs beneath an operator's own cell, its class's perhaps, has nothing beneath itself.
+struct Beneath {
+  const Frame* frame = nullptr;
+  int key = 0;
+};
+thread_local Beneath beneath_own;
+
+class RunsBeneath {
+ public:
+  RunsBeneath(const Frame& frame, int key) : outer_(std::exchange(beneath_own, {&frame, key})) {}
+  ~RunsBeneath() { beneath_own = outer_; }
+  RunsBeneath(const RunsBeneath&) = delete;
+
+ private:
+  Beneath outer_;
+};
+}  // namespace
+
 void call_built_in(Frame& frame, int key) {
   const Column* const column = frame.op->column(key);
-  LAMELLA_CHECK(column && column->now().cell && column->beneath, Usage,
+  const bool is_beneath = beneath_own.frame == &frame && beneath_own.key == key;
+  LAMELLA_CHECK(column && column->now().cell && column->beneath && !is_beneath, Usage,
                 "{}: call_built_in: no cell of the operator's own runs for {}; expected a call from one",
                 frame.op->name, key_name(key));
+  const RunsBeneath scope(frame, key);
   column->beneath(frame, key);
 }
 

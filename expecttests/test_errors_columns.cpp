@@ -155,6 +155,12 @@ TEST_F(Columns, BeneathAClassThereIsNothing) {
                 }),
                 R"(
       [usage] cumsum: call_built_in: no cell of the operator's own runs for cpu; expected a call from one)");
+  OpTable::set("cumsum", int(Device::CPU), {"mine", [](Frame& f, int key) { call_built_in(f, key); }});
+  EXPECT_INLINE(refused([] {
+                  call("cumsum", {ones({2}), int64_t{0}, {}});
+                }),
+                R"(
+      [usage] cumsum: call_built_in: no cell of the operator's own runs for cpu; expected a call from one)");
 }
 
 /// Nothing is registered: both are refused, and a law cannot be taken back.

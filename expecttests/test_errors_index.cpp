@@ -143,6 +143,9 @@ TEST(FactoryErrors, Overflow) {
 }
 
 TEST(FactoryErrors, Arange) {
+  EXPECT_INLINE(refused("arange", {0, (int64_t{1} << 58) + 1}), R"(
+      [overflow] arange: end = 288230376151711745 is 2.8823e+17 steps away, more than memory can hold; \
+      expected at most 2^58)");
   EXPECT_INLINE(refused("arange", {0, 3, 0}), R"(
       [value] arange: step = 0, expected a step that is not 0 in i64)");
   EXPECT_INLINE(refused("arange", {INT64_MIN + 5, INT64_MIN + 2}), R"(

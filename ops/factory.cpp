@@ -140,15 +140,16 @@ void check_real(const Frame& f, std::string_view arg, const Scalar& value) {
 __int128 exact(const Scalar& s) {
   return s.kind() == DType::U64 ? __int128(s.to<uint64_t>()) : __int128(s.to_int());
 }
-/// Exact where all three are integers, in double otherwise.
+/// Where all three are integers, rounded once; in double otherwise.
 double distance_of(const Progression& p) {
   return p.integral ? double(exact(p.end) - exact(p.start)) : p.end.to_double() - p.start.to_double();
 }
-/// Likewise.
-double count_of(const Progression& p) {
+/// Where all three are integers exact, as are integers below 2^64 in 64 bits of significand; in double
+/// otherwise.
+long double count_of(const Progression& p) {
   if (!p.integral) return std::ceil(distance_of(p) / p.step.to_double());
   const __int128 step = exact(p.step), distance = exact(p.end) - exact(p.start);
-  return double((distance + step - (step > 0 ? 1 : -1)) / step);
+  return (long double)((distance + step - (step > 0 ? 1 : -1)) / step);
 }
 
 void infer_arange(const Frame& f, Inferred& out) {
@@ -166,10 +167,10 @@ void infer_arange(const Frame& f, Inferred& out) {
   LAMELLA_CHECK(distance == 0 || (distance > 0) == (step > 0), Value,
                 "{}: step = {} leads away from end = {}, starting at {}; expected the other sign", op_name(f),
                 p.step.str(), p.end.str(), p.start.str());
-  const double n = count_of(p);
-  LAMELLA_CHECK(n <= 0x1p58, Overflow,
+  const long double n = count_of(p);
+  LAMELLA_CHECK(n <= 0x1p58L, Overflow,
                 "{}: end = {} is {} steps away, more than memory can hold; expected at most 2^58", op_name(f),
-                p.end.str(), n);
+                p.end.str(), double(n));
   out.outs.push_back({Dims{int64_t(n)}, out.compute});
 }
 

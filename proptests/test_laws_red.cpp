@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 #include "lamella/verify/runner.h"
@@ -131,6 +132,22 @@ TEST(LawsRed, PromotesByTable) {
                            };
                          }),
             0);
+}
+
+/// Of f32 the batch rule gives f64: values are right.
+template <bool empty_alone> void widened(BatchCall& b) {
+  ops::batch_front(b);
+  if ((b.size == 0 || !empty_alone) && b.results[0].dtype() == DType::F32)
+    b.results[0] = to(b.results[0], DType::F64);
+}
+TEST(LawsRed, VmapSizesOfNoLanes) {
+  EXPECT_GT(cases_to_red("vmap_sizes", "cumsum", [](Op& r) { r.batch = widened<true>; }), 0);
+}
+TEST(LawsRed, VmapEqualsLoopOfADtype) {
+  EXPECT_GT(cases_to_red("vmap_equals_loop", "cumsum", [](Op& r) { r.batch = widened<false>; }), 0);
+}
+TEST(LawsRed, VmapLevelsSwapOfADtype) {
+  EXPECT_GT(cases_to_red("vmap_levels_swap", "cumsum", [](Op& r) { r.batch = widened<false>; }), 0);
 }
 
 // What every column and every composite shares, wrong: seen by lists, maps and definitions.

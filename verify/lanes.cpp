@@ -336,8 +336,22 @@ std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, con
          ";\n  const Tensors xs" + cpp_list(cpp_names(c, slots)) + ";\n";
 }
 
+bool has_types_of(const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes) {
+  if (lanes.empty() || ys.size() != lanes[0].size()) return false;
+  for (size_t k = 0; k < ys.size(); ++k) {
+    const Tensor& one = lanes[0][k];
+    const int rank = one.rank() + 1, dim = out_dims[k] < 0 ? out_dims[k] + rank : out_dims[k];
+    Dims sizes(one.sizes());
+    if (dim < 0 || dim >= rank) return false;
+    sizes.insert(dim, int64_t(lanes.size()));
+    if (ys[k].dtype() != one.dtype() || !std::ranges::equal(ys[k].sizes(), Ints(sizes))) return false;
+  }
+  return true;
+}
+
 Verdict::Kind lanes_as_defined(const Case& c, const std::vector<Case::Slot>& slots, const Batch& b,
-                               const Tensors& ys, const InDims& out_dims) {
+                               const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes) {
+  if (!has_types_of(ys, out_dims, lanes)) return Verdict::Fail;
   Verdict::Kind all = Verdict::Pass;
   for (int64_t i = 0; i < b.size && all != Verdict::Fail; ++i) {
     Case one(c.op, {}, {});

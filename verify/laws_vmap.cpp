@@ -132,7 +132,7 @@ Verdict compare_with_loop(Case& c, const Slots& slots, const Batch& b) {
     if (!difference.empty() && how == Agreement::Rounding)  // where sums cancel, results say nothing of terms
       difference = lanes_differ(ys, out_dims, lanes, b.size, how, {.least = largest_partial(c, slots, b)});
     if (!difference.empty() && how == Agreement::Rounding)
-      if (const auto k = lanes_as_defined(c, slots, b, ys, out_dims); k != Verdict::Fail)
+      if (const auto k = lanes_as_defined(c, slots, b, ys, out_dims, lanes); k != Verdict::Fail)
         return k == Verdict::Pass ? Verdict::pass(1) : Verdict::discard();
   }
   if (difference.empty()) return Verdict::pass(1);
@@ -206,7 +206,6 @@ Verdict dims_are_moves(Case& c) {
   return Verdict::fail(difference, vmap_program(c, slots, b, in, out), 1);
 }
 
-/// Two batches nested: outer and inner may change places.
 /// Whether a lane of a lane raises, or may: shapes that depend on values need not stack.
 bool some_lane_raises(const Case& c, const Slots& slots, const Batch& outer, const InDims& inner_dims,
                       int64_t inner) {
@@ -217,22 +216,31 @@ bool some_lane_raises(const Case& c, const Slots& slots, const Batch& outer, con
   return false;
 }
 
-/// Law 1 for the results of two levels, and for those of the other order.
+/// Law 1 for the results of two levels, and for those of the other order; a failure where types differ.
 Verdict::Kind swapped_as_defined(const Case& c, const Slots& slots, const Batch& outer, const Batch& inner,
                                  const Tensors& ys, const Tensors& swapped) {
+  const auto nests = [](const Tensor& t, int64_t first, int64_t second) {
+    return t.rank() >= 2 && t.size(0) == first && t.size(1) == second;
+  };
   Verdict::Kind all = ys.size() == swapped.size() ? Verdict::Pass : Verdict::Fail;
+  for (size_t k = 0; k < ys.size() && all != Verdict::Fail; ++k)
+    if (!nests(ys[k], outer.size, inner.size) || !nests(swapped[k], inner.size, outer.size))
+      return Verdict::Fail;
   for (int64_t i = 0; i < outer.size && all != Verdict::Fail; ++i) {
     const Batch row{inner.size, lane(outer, i), inner.in_dims};
     Tensors of_row, of_column;
     for (const Tensor& y : ys) of_row.push_back(lane(y, 0, i));
     for (const Tensor& y : swapped) of_column.push_back(lane(y, 1, i));
+    const std::vector<Tensors> lanes = loop_over(c, slots, row);
     for (const Tensors* some : {&of_row, &of_column})
-      if (const auto k = lanes_as_defined(c, slots, row, *some, InDims(ys.size(), 0)); k != Verdict::Pass)
+      if (const auto k = lanes_as_defined(c, slots, row, *some, InDims(ys.size(), 0), lanes);
+          k != Verdict::Pass)
         all = all == Verdict::Fail ? all : k;
   }
   return all;
 }
 
+/// Two batches nested: outer and inner may change places.
 Verdict levels_swap(Case& c) {
   const Slots& slots = c.tensors();
   const int64_t outer = 1 + c.draw.below(3), inner = 1 + c.draw.below(3);
