@@ -33,14 +33,15 @@ constexpr MeasuredErrors kMeasured[] = {
 /// NOTE: [additions] Operators that add their terms one after another. An addition is off by u times the
 /// partial sum P, and 2 |P| <= |y| + sum |terms|, which is the least that the condition can be: n additions
 /// need k of n / 2, and one more for the terms themselves. Fewer are made where terms are products of two
-/// inputs. So do their derivatives, and transposed ones add cotangents of results: gather's are scattered.
+/// inputs: a sum of n of them has n elements of each. So do their derivatives, and transposed ones add
+/// cotangents of results: gather's are scattered, and a row of n results gives n terms of v's in mv.
 struct Additions {
   std::string_view op;
   double per_input, per_result;
 };
-constexpr Additions kAdditions[] = {{"cumsum", 1, 1},  {"scatter_add", 1, 0},  {"index_add", 1, 0},
-                                    {"gather", 0, 1},  {"index_select", 0, 1}, {"mm", 0.5, 0.5},
-                                    {"bmm", 0.5, 0.5}, {"mv", 0.5, 0.5},       {"matmul", 0.5, 0.5}};
+constexpr Additions kAdditions[] = {{"cumsum", 1, 1}, {"scatter_add", 1, 0},  {"index_add", 1, 0},
+                                    {"gather", 0, 1}, {"index_select", 0, 1}, {"mm", 0.5, 1},
+                                    {"bmm", 0.5, 1},  {"mv", 0.5, 1},         {"matmul", 0.5, 1}};
 
 using Table = std::map<std::string_view, Tolerance>;
 
