@@ -246,8 +246,7 @@ Verdict levels_swap(Case& c) {
   const int64_t outer = 1 + c.draw.below(3), inner = 1 + c.draw.below(3);
   const Batch one = draw_batch(c, slots, draw_mapped(c.draw, slots.size()), inner);
   const Batch two = draw_batch(c.draw, one.xs, draw_mapped(c.draw, slots.size()), outer, may_rotate(c));
-  InDims outer_first(slots.size()),
-      inner_first(slots.size());  // dims in the doubly stacked tensors, with the other one taken out
+  InDims outer_first(slots.size()), inner_first(slots.size());  // of both stacked, the other taken out
   for (size_t k = 0; k < slots.size(); ++k) {
     const int p = two.in_dims[k], q = one.in_dims[k];
     inner_first[k] = q == kNone ? kNone : q + (p != kNone && p <= q);
