@@ -303,13 +303,18 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   if (c.op.has(kKinks) && near_kink(s, xs, want, distance(referenced(got), want))) return Verdict::discard();
   // What comes after the operator may cancel most of its derivatives (x / x): then the whole is
   // well-conditioned and its parts are not, which shows when the operator alone is moved.
-  const Tensors operands = referenced(s.operands());
+  // So do its results, which are rounded, where what comes after undoes the operator: sqrt(x)^2.
+  const Tensors operands = referenced(s.operands()), results = s.numeric_operator()(operands);
   double moved_by = 0;
+  const auto shifts = [](const Tensors& of, uint32_t phase) {
+    Tensors by = nudged(of, 0x1p-40, phase);
+    for (size_t k = 0; k < by.size(); ++k) by[k] = sub(by[k], of[k]);
+    return by;
+  };
   for (const uint32_t phase : {1u, 2u, 3u}) {
     moved_by = std::max(moved_by, distance(s.numeric(0.5)(nudged(xs, 0x1p-40, phase)), want));
-    Tensors shifts = nudged(operands, 0x1p-40, phase);
-    for (size_t k = 0; k < shifts.size(); ++k) shifts[k] = sub(shifts[k], operands[k]);
-    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, shifts)(xs), want));
+    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, shifts(operands, phase))(xs), want));
+    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, {}, shifts(results, phase))(xs), want));
   }
   const double bound = 4 * distance(coarse, want) + 512 * s.roundoff() * (scale + moved_by * 0x1p40);
   if (bound > 0x1p-8 * scale) return Verdict::discard();  // ill-conditioned here

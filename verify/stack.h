@@ -54,8 +54,11 @@ class Stack {
   Function function() const;
   /// By loops over lanes and difference quotients in f128 on the reference column; `scale` multiplies every
   /// step. With `shifts` (one for each of operands(), on that column) the operator, but not what comes before
-  /// and after it, is at arguments moved by these constants.
-  Function numeric(double scale = 1, bool one_sided = false, const Tensors& shifts = {}) const;
+  /// and after it, is at arguments moved by these constants; with `of_results` its results are moved.
+  Function numeric(double scale = 1, bool one_sided = false, const Tensors& shifts = {},
+                   const Tensors& of_results = {}) const;
+  /// The operator alone, on the reference column.
+  Function numeric_operator() const;
   /// What the operator is called with at the drawn point, before any layer.
   Tensors operands() const { return case_.values(slots_); }
   /// "vmap(jvp(mul))"

@@ -146,17 +146,25 @@ double Stack::roundoff() const {
   return u;
 }
 
-Function Stack::numeric(double scale, bool one_sided, const Tensors& shifts) const {
-  const Values args = to_reference(case_.args);
-  const Function op = [&c = case_, slots = slots_, args, shifts](const Tensors& xs) {
+Function Stack::numeric_operator() const {
+  return [&c = case_, slots = slots_, args = to_reference(case_.args)](const Tensors& xs) {
     Values full = args;
-    for (size_t k = 0; k < slots.size(); ++k)
-      entry(full, slots[k]) = shifts.empty() ? xs[k] : add(xs[k], shifts[k]);
+    for (size_t k = 0; k < slots.size(); ++k) entry(full, slots[k]) = xs[k];
     Tensors ys = call_boxed(c.op, symmetrised(c.op, std::move(full)));
     std::erase_if(ys, [](const Tensor& y) { return !is_inexact(y.dtype()); });
     return ys;
   };
-  Function f = program(op);
+}
+
+Function Stack::numeric(double scale, bool one_sided, const Tensors& shifts,
+                        const Tensors& of_results) const {
+  const auto shifted = [](Tensors ts, const Tensors& by) {
+    for (size_t k = 0; k < by.size(); ++k) ts[k] = add(ts[k], by[k]);
+    return ts;
+  };
+  Function f = program([op = numeric_operator(), shifts, of_results, shifted](const Tensors& xs) {
+    return shifted(op(shifted(xs, shifts)), of_results);
+  });
   static constexpr double kSteps[] = {0x1p-22, 0x1p-17, 0x1p-13,
                                       0x1p-10};  // error h^4 meets the noise of the step below
   size_t derivatives = 0;
