@@ -402,9 +402,9 @@ Verdict numbers_in_lanes(Case& c) {
   if (broadcasts_numbers(c.op)) {
     if (slots.size() < 2) return Verdict::discard();
     const size_t at = w % slots.size();
-    // Beside halves one of 20 bits, which most halves have to round.
-    if (c.draw.options().version >= 13 && (w >> 9 & 3) == 3)
-      n.kind = DType::F64, n.re = double(w >> 12) / 0x1p12 - 128;
+    // Beside halves, half of the time, one of 19 bits, which most halves have to round.
+    if (c.draw.options().version >= 13 && (w >> 9 & 3) == 3 && w >> 12 & 1)
+      n.kind = DType::F64, n.re = double(w >> 13) / 0x1p11 - 128;
     entry(c.args, slots[at]) = number_like(n.scalar(), c.at(slots[(at + 1) % slots.size()]));
     const bool in_lanes = c.draw.options().version >= 12 && w >> 9 & 1;
     for (size_t k = 0; in_lanes && w >> 10 & 1 && k < slots.size(); ++k)  // halves are computed in f32
