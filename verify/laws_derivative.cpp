@@ -127,12 +127,6 @@ bool overflows_nearby(Oracle& oracle, const Subject& s, const Reals& t, const Re
   return !(largest < half_range(narrow));
 }
 
-/// Whether a product of factors overflows in the range that its derivatives are computed in: see NOTE: [wide
-/// products].
-bool factors_overflow(Oracle& oracle, const Case& c) {
-  return overflows_inside(oracle, {}, c.op, DType::F64);
-}
-
 /// Whether <u, J t> may be off by `gap` for `k` roundings, beside what the oracle and underflow leave open.
 /// The magnitudes that it is a sum of decide most cases.
 bool may_differ(Oracle& oracle, const Case& c, const Subject& s, const Oracle::Along& a, double k, f128 gap,
@@ -182,8 +176,7 @@ Verdict equals_along(Case& c, const Subject& s, const Tensors& ts, const Tensors
   const Reals t = flatten(ts), u = flatten(us);
   const std::optional<Oracle::Along> want = oracle.along(t, u);
   if (!want) return Verdict::discard();
-  if (!finite(got) && (factors_overflow(oracle, c) || overflows_nearby(oracle, s, t, u)))
-    return Verdict::discard();
+  if (!finite(got) && overflows_nearby(oracle, s, t, u)) return Verdict::discard();
   const f128 mine = forward ? inner(us, got).first : inner(got, ts).first;
   const Tolerance& tol = tolerance(c.op.name);
   const double k = roundings_along(c, s, forward ? tol.jvp : tol.vjp, forward, !forward);
@@ -236,7 +229,8 @@ Verdict vjp_is_adjoint(Case& c) {
   const Reals t = flatten(ts), u = flatten(us);
   const std::string found = format("<u, J t> = {}, <J^H u, t> = {}", double(left), double(right));
   if (!(gap - gap == 0)) {
-    if (factors_overflow(oracle, c) || overflows_nearby(oracle, s, t, u)) return Verdict::discard();
+    const bool inside = overflows_inside(oracle, {}, c.op, DType::F64);  // see NOTE: [wide products]
+    if (inside || overflows_nearby(oracle, s, t, u)) return Verdict::discard();
     const std::string infinite = found + ", and nothing overflows";
     return Verdict::fail(infinite, along_program(c, s, ts, us, true, true, infinite), 1);
   }
