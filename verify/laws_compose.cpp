@@ -303,8 +303,10 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   if (c.op.has(kKinks) && near_kink(s, xs, want, distance(referenced(got), want))) return Verdict::discard();
   // What comes after the operator may cancel most of its derivatives (x / x): then the whole is
   // well-conditioned and its parts are not, which shows when the operator alone is moved.
-  // So do its results, which are rounded, where what comes after undoes the operator: sqrt(x)^2.
+  // So do its results, rounded in units of themselves, where what comes after undoes the operator: sqrt(x)^2.
   const Tensors operands = referenced(s.operands()), results = s.numeric_operator()(operands);
+  Tensors ones;
+  for (const Tensor& y : results) ones.push_back(ones_like(y));
   double moved_by = 0;
   const auto shifts = [](const Tensors& of, uint32_t phase) {
     Tensors by = nudged(of, 0x1p-40, phase);
@@ -314,7 +316,9 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   for (const uint32_t phase : {1u, 2u, 3u}) {
     moved_by = std::max(moved_by, distance(s.numeric(0.5)(nudged(xs, 0x1p-40, phase)), want));
     moved_by = std::max(moved_by, distance(s.numeric(0.5, false, shifts(operands, phase))(xs), want));
-    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, {}, shifts(results, phase))(xs), want));
+    Tensors rounded = shifts(ones, phase);
+    for (size_t k = 0; k < rounded.size(); ++k) rounded[k] = mul(results[k], rounded[k]);
+    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, {}, rounded)(xs), want));
   }
   const double bound = 4 * distance(coarse, want) + 512 * s.roundoff() * (scale + moved_by * 0x1p40);
   if (bound > 0x1p-8 * scale) return Verdict::discard();  // ill-conditioned here
