@@ -149,7 +149,7 @@ double distance_of(const Progression& p) {
 long double count_of(const Progression& p) {
   if (!p.integral) return std::ceil(distance_of(p) / p.step.to_double());
   const __int128 step = exact(p.step), distance = exact(p.end) - exact(p.start);
-  return (long double)((distance + step - (step > 0 ? 1 : -1)) / step);
+  return static_cast<long double>((distance + step - (step > 0 ? 1 : -1)) / step);
 }
 
 void infer_arange(const Frame& f, Inferred& out) {

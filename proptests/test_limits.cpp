@@ -191,6 +191,15 @@ TEST(Limits, DimsAndElements) {
       "2^58");
 }
 
+TEST(Limits, ArangeCountsExactly) {
+  constexpr int64_t kOdd = (int64_t{1} << 53) + 1;  // no double
+  const auto upto = [](int64_t end) {
+    return call("arange", Values{0, end, Value(), Value(), Device::Meta})[0].numel();
+  };
+  EXPECT_EQ(upto(kOdd), kOdd);
+  EXPECT_EQ(upto(kMaxNumel), kMaxNumel);
+}
+
 TEST(Limits, LiveLevels) {
   std::function<Tensors(int, const Tensors&)> nested = [&](int n, const Tensors& xs) -> Tensors {
     if (n == 0) return {xs[0]};

@@ -336,6 +336,9 @@ std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, con
          ";\n  const Tensors xs" + cpp_list(cpp_names(c, slots)) + ";\n";
 }
 
+namespace {
+/// Whether each of `ys` has the dtype and the sizes of the lanes' results stacked along its out dim: then
+/// only values may differ. False without lanes: nothing says that an empty result is right but its type.
 bool has_types_of(const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes) {
   if (lanes.empty() || ys.size() != lanes[0].size()) return false;
   for (size_t k = 0; k < ys.size(); ++k) {
@@ -348,6 +351,7 @@ bool has_types_of(const Tensors& ys, const InDims& out_dims, const std::vector<T
   }
   return true;
 }
+}  // namespace
 
 Verdict::Kind lanes_as_defined(const Case& c, const std::vector<Case::Slot>& slots, const Batch& b,
                                const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes) {

@@ -83,9 +83,6 @@ InDims draw_out_dims(Draw& d, const Tensors& lane_results);
 /// to.
 InDims some_negative(Draw& d, const InDims& dims, const Tensors& xs);
 
-/// Whether each of `ys` has the dtype and the sizes of the lanes' results stacked along its out dim: then
-/// only values may differ. False without lanes: nothing says that an empty result is right but its type.
-bool has_types_of(const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes);
 /// Law 1 for each lane of `ys`, whose types are those of `lanes` (else a failure): where a composite's
 /// numbers cancel inside, its results say nothing of their sizes, and a product that overflows on its way is
 /// infinite, or NaN, by the order of its factors (a discard).

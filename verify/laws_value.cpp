@@ -129,7 +129,8 @@ class SeesManyBits : public Observer {
   /// Whether one of them is none of these, nor a view of the same memory.
   bool saw_besides(const Tensors& results) const {
     return std::ranges::any_of(seen_, [&](const Tensor& t) {
-      return std::ranges::none_of(results, [&](const Tensor& y) { return y.raw_data() == t.raw_data(); });
+      return std::ranges::none_of(
+          results, [&](const Tensor& y) { return y.defined() && y.raw_data() == t.raw_data(); });
     });
   }
 
