@@ -57,13 +57,15 @@ void check_alternative(const Op& op, int key, const Alternative& a) {
                           : "is a composite that states no shapes");
 }
 
-/// Alternatives of one plug-in share a column; those of two are refused, and so is a name that is there.
+/// Alternatives of the library and of one plug-in share a column; those of two plug-ins are refused, and so is
+/// a name that is there.
 void check_free(const Op& op, int key, const Alternative& a) {
   const Column* const column = op.column(key);
   for (size_t k = 1; column && k < column->alternatives.size(); ++k) {
     const Alternative& theirs = column->alternatives[k];
     if (theirs.is_short_way()) continue;
-    LAMELLA_CHECK(theirs.from == detail::origin_now() && theirs.name != a.name, Schema,
+    const bool shared = theirs.from.empty() || theirs.from == detail::origin_now();
+    LAMELLA_CHECK(shared && theirs.name != a.name, Schema,
                   "{}: {} sets its cell for {} to \"{}\", and {} has set it to \"{}\"; expected one of them",
                   op.name, detail::origin_str(detail::origin_now()), key_name(key), a.name,
                   detail::origin_str(theirs.from), theirs.name);

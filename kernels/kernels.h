@@ -107,6 +107,15 @@ struct Kernel {
 /// The kernel of this name. Error internal where there is none.
 const Kernel& named(std::string_view name);
 
+/// Another text for a kernel's work on the CPU, by a name of its own: `lamella bench` compares them.
+struct AlternativeText {
+  std::string_view kernel, name;
+  KernelFn run;
+  std::string_view what;  ///< how it goes about it
+};
+/// Each takes whatever the kernel takes: what it does not do itself it leaves to the kernel.
+std::vector<AlternativeText> alternative_texts();
+
 /// "avx512", "avx2" or "scalar": chosen once at start; LAMELLA_ISA in the environment lowers it. "tiny" where
 /// the lowered thresholds are kept, by LAMELLA_ISA or in a scope: see NOTE: [thresholds].
 const char* cpu_isa();
