@@ -57,8 +57,8 @@ void check_alternative(const Op& op, int key, const Alternative& a) {
                           : "is a composite that states no shapes");
 }
 
-/// Alternatives of the library and of one plug-in share a column; those of two plug-ins are refused, and so is
-/// a name that is there.
+/// Alternatives of the library and of one plug-in share a column; those of two plug-ins are refused, and so
+/// is a name that is there.
 void check_free(const Op& op, int key, const Alternative& a) {
   const Column* const column = op.column(key);
   for (size_t k = 1; column && k < column->alternatives.size(); ++k) {

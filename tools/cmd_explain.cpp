@@ -2,11 +2,14 @@
 #include <iostream>
 
 #include "lamella/dispatch/trace.h"
+#include "lamella/ops/alternatives.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/expression.h"
 
 #include "command_line.h"
 #include "commands.h"
+#include "kernel_option.h"
+#include "plugin.h"
 
 int main_explain(int argc, char** argv) {
   lamella::tools::CommandLine app(
@@ -14,13 +17,18 @@ int main_explain(int argc, char** argv) {
       "the chosen kernel",
       "lamella explain");
   std::string expression, dtype_name = "f32";
-  std::vector<std::string> shapes;
+  std::vector<std::string> shapes, kernels, plugins;
   app.add_option("expression", expression,
                  "e.g. 'vmap(grad(sum(sin(x) * y)), in=(0, None))' (grammar: docs/expressions.md)")
       ->required();
   app.add_option("--shapes", shapes, "variables: x=8x3 y=3 (s= is rank 0)")->expected(1, 64);
   app.add_option("--dtype", dtype_name, "dtype of the variables");
+  app.add_option("--load", plugins, "shared library that brings operators or kernels");
+  lamella::tools::add_kernel_option(app, kernels);
   app.read(argc, argv);
+  if (!kernels.empty()) lamella::add_alternatives();
+  for (const std::string& file : plugins) lamella::tools::load_plugin(file);
+  lamella::tools::choose_kernels(kernels);
   lamella::DType dtype;
   LAMELLA_CHECK(lamella::parse_dtype(dtype_name, dtype), Usage, "--dtype: there is no dtype \"{}\"",
                 dtype_name);

@@ -7,12 +7,14 @@
 #include <set>
 
 #include "lamella/ops/all.h"
+#include "lamella/ops/alternatives.h"
 #include "lamella/verify/runner.h"
 
 #include "calibrations.h"
 #include "command_line.h"
 #include "commands.h"
 #include "interrupt.h"
+#include "kernel_option.h"
 #include "plugin.h"
 #include "progress.h"
 #include "run_json.h"
@@ -26,7 +28,7 @@ using namespace lamella::verify;
 using nlohmann::json;
 
 struct VerifyOptions {
-  std::vector<std::string> ops, laws, plugins;
+  std::vector<std::string> ops, laws, plugins, kernels;
   int depth = settings().depth, processes = 2;
   double time = 60;
   uint64_t seed = 0, cases = 0;
@@ -279,7 +281,9 @@ json to_json(const Report& report, const VerifyOptions& o) {
 int verify_all(const VerifyOptions& o) {
   install_operators();
   OpTable::current();
+  if (!o.kernels.empty()) add_alternatives();
   const FromPlugins from_plugins = load_plugins(o.plugins);
+  lamella::tools::choose_kernels(o.kernels);
   if (o.list) {
     print_list();
     return 0;
@@ -375,6 +379,7 @@ int main_verify(int argc, char** argv) {
   CLI::Option* seed = app.get_option("--seed");
   app.add_option("--shard", o.shard, "i/n: only part i of n (0 <= i < n), for `lamella merge`")->needs(seed);
   app.add_option("--load", o.plugins, "shared library that defines operators or laws (docs/laws.md)");
+  lamella::tools::add_kernel_option(app, o.kernels);
   app.add_flag("--census", o.census,
                "check nothing: count what drawn cases are like (60 of each pair, or --cases; of four laws "
                "that draw differently, or --law)");

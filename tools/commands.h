@@ -10,6 +10,7 @@ int main_reference(int argc, char** argv);
 int main_sensitivity(int argc, char** argv);
 int main_tolerances(int argc, char** argv);
 int main_report(int argc, char** argv);
+int main_bench(int argc, char** argv);
 int main_explain(int argc, char** argv);
 int main_ops(int argc, char** argv);
 int main_accept(int argc, char** argv);

@@ -28,6 +28,7 @@ constexpr Command kCommands[] = {
      main_sensitivity},
     {"tolerances", "print each operator's tolerance beside the largest error seen", main_tolerances},
     {"report", "write reports as one HTML page", main_report},
+    {"bench", "compare kernels: right first, then fast", main_bench},
     {"explain", "show where every operator of an expression is dispatched", main_explain},
     {"ops", "list the operators", main_ops},
     {"accept", "write the texts that expect tests got into their sources", main_accept},

@@ -233,15 +233,28 @@ void write_mutants(Markup& out, const json& mutants) {
 }
 }  // namespace
 
-std::string report_page(const json& run, const json& mutants) {
+Markup begun_page(const std::string& title) {
   Markup out("<!doctype html>\n");
   out.open("html", {{"lang", "en"}}).open("head").single("meta", {{"charset", "utf-8"}});
   out.single("meta", {{"name", "viewport"}, {"content", "width=device-width"}});
   out.single("meta",
              {{"http-equiv", "Content-Security-Policy"},
               {"content", "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"}});
-  out.element("title", "Lamella: operators and laws").open("style").raw(kStyle).close().close().raw("\n");
-  out.open("body").element("h1", "Lamella: operators and laws").raw("\n");
+  out.element("title", title).open("style").raw(kStyle).close().close().raw("\n");
+  out.open("body").element("h1", title).raw("\n");
+  return out;
+}
+
+std::string ended_page(Markup& page) {
+  page.open("script").raw(kScript).close();
+  return page.finish();
+}
+
+void write_heading(Markup& out, const std::string& id, const std::string& title) { heading(out, id, title); }
+void write_fact(Markup& out, const std::string& name, const std::string& value) { fact(out, name, value); }
+
+std::string report_page(const json& run, const json& mutants) {
+  Markup out = begun_page("Lamella: operators and laws");
   if (!run.is_null()) {
     write_summary(out, run);
     write_failures(out, run);
@@ -253,8 +266,7 @@ std::string report_page(const json& run, const json& mutants) {
     write_coverage(out, run);
   }
   if (!mutants.is_null()) write_mutants(out, mutants);
-  out.open("script").raw(kScript).close();
-  return out.finish();
+  return ended_page(out);
 }
 
 }  // namespace lamella::tools

@@ -1,8 +1,7 @@
 // Second texts of kernels, to be compared with the first: each goes about the same work in another way.
-#include <emmintrin.h>
-
 #include <cmath>
 #include <cstring>
+#include <emmintrin.h>
 #include <limits>
 #include <vector>
 
