@@ -116,14 +116,11 @@ ordered_json described(const Result& r, const RunSettings& settings) {
 ordered_json json_of(const Results& results, const RunSettings& settings, const Machine& m) {
   ordered_json out;
   out["context"] = {{"date", m.date},
-                    {"host_name", m.host},
                     {"executable", "lamella bench"},
                     {"num_cpus", m.cores},
-                    {"mhz_per_cpu", 0},
-                    {"cpu_scaling_enabled", false},
                     {"caches", ordered_json::array()},
-                    {"load_avg", {m.load}},
-                    {"library_build_type", "release"},
+                    {"load_avg", ordered_json::array({m.load})},
+                    {"json_schema_version", 1},
                     {"processor", m.processor},
                     {"isa", m.isa},
                     {"compiler", m.compiler},

@@ -106,7 +106,7 @@ template <class T> Limit fma_loop(double flops) {
   const auto rounds = std::max<int64_t>(1, int64_t(done / in_a_round));
   return {wide   ? "FMA, 512 bits"
           : half ? "FMA, 256 bits"
-                 : "multiply and add, 128 bits",
+                 : "mul+add, 128 bit",
           [=] { run(room.get(), rounds); }, double(rounds) * in_a_round / flops};
 }
 

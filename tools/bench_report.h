@@ -9,7 +9,7 @@ namespace lamella::tools::bench {
 
 /// Where and of what: a figure is worth nothing without.
 struct Machine {
-  std::string date, host, processor, isa, compiler, version, commit;
+  std::string date, processor, isa, compiler, version, commit;
   int cores = 1;
   double load = 0;
 };
@@ -23,6 +23,8 @@ nlohmann::ordered_json json_of(const Results& results, const RunSettings& settin
 /// One HTML page that needs nothing else.
 std::string page_of(const Results& results, const RunSettings& settings, const Machine& machine);
 
+/// Its words in lines of at most 100 columns, behind `indent`.
+void print_wrapped(const std::string& text, const std::string& indent);
 /// "731 ns", "2.37 ms": three digits.
 std::string time_text(double ns);
 /// "12.3 GB/s" or "85 GF/s"; empty for what neither moves nor computes.

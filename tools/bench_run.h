@@ -43,7 +43,7 @@ struct Item {
   std::string name;  ///< of what is made, as far as it is known before
   std::function<Work()> make;
   std::vector<std::string> kernels;  ///< alternatives to compare; empty: what calls run, alone
-  bool is_required = false;          ///< what it raises ends the run: the user asked for it
+  bool is_required = false;          ///< the user asked for it: what the first one raises is raised
 };
 
 struct RunSettings {

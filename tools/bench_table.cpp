@@ -12,8 +12,6 @@
 namespace lamella::tools::bench {
 
 namespace {
-constexpr size_t kColumns = 100;
-
 std::string printed(const char* how, double x) {
   char text[64];
   std::snprintf(text, sizeof text, how, x);
@@ -39,24 +37,8 @@ std::string processor_name() {
   return "unknown";
 }
 
-/// Words of a text in lines of at most so many columns, behind `indent`.
-void print_wrapped(const std::string& text, const std::string& indent) {
-  std::string line = indent;
-  for (size_t at = 0; at < text.size();) {
-    const size_t end = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, end - at);
-    if (line.size() > indent.size() && line.size() + 1 + word.size() > kColumns) {
-      std::printf("%s\n", line.c_str());
-      line = indent;
-    }
-    line += (line.size() > indent.size() ? " " : "") + word;
-    at = end + 1;
-  }
-  std::printf("%s\n", line.c_str());
-}
-
 void print_wrong(const Entry& e) {
-  std::printf("  %-16s WRONG\n", e.kernel.c_str());
+  std::printf("  %-18s WRONG\n", e.kernel.c_str());
   std::string rest = e.wrong;
   const size_t end = rest.find('\n');
   print_wrapped(rest.substr(0, end), "    ");
@@ -75,7 +57,7 @@ void print_entry(const Result& r, const std::string& label, const std::vector<Ti
   const double limit = limit_of(r, settings.real_time);
   const double peer = r.peer.empty() ? 0 : spread_of(shown_times(r.peer, settings.real_time)).least;
   const std::string error = roundings < 0 ? "" : three_digits(roundings);
-  std::printf("  %-16.16s %8s %8s %-15s %10s %6s %6s %7s %8s\n", label.c_str(), time_text(s.least).c_str(),
+  std::printf("  %-18.18s %8s %8s %-15s %10s %6s %6s %7s %8s\n", label.c_str(), time_text(s.least).c_str(),
               time_text(s.median).c_str(), quartiles(s).c_str(), rate_text(r, s.least).c_str(),
               limit > 0 ? printed("%.2f", limit / s.least).c_str() : "",
               peer > 0 ? printed("%.2f", peer / s.least).c_str() : "", error.c_str(),
@@ -126,6 +108,22 @@ void print_pairs(const Results& results, bool real_time) {
 }
 }  // namespace
 
+void print_wrapped(const std::string& text, const std::string& indent) {
+  constexpr size_t kColumns = 100;
+  std::string line = indent;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find(' ', at), text.size());
+    const std::string word = text.substr(at, end - at);
+    if (line.size() > indent.size() && line.size() + 1 + word.size() > kColumns) {
+      std::printf("%s\n", line.c_str());
+      line = indent;
+    }
+    line += (line.size() > indent.size() ? " " : "") + word;
+    at = end + 1;
+  }
+  std::printf("%s\n", line.c_str());
+}
+
 std::string time_text(double ns) {
   if (ns < 1e3) return three_digits(ns) + " ns";
   if (ns < 1e6) return three_digits(ns / 1e3) + " us";
@@ -143,7 +141,6 @@ Machine this_machine() {
   const time_t now = std::time(nullptr);
   std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S+00:00", std::gmtime(&now));
   m.date = text;
-  if (::gethostname(text, sizeof text) == 0) m.host = text;
   m.processor = processor_name(), m.isa = kernels::cpu_isa(), m.compiler = __VERSION__;
   m.version = LAMELLA_VERSION;
   m.commit = first_line_of("git -C '" LAMELLA_SOURCE_DIR "' describe --always --dirty 2>/dev/null");
@@ -153,7 +150,7 @@ Machine this_machine() {
 }
 
 int print_results(const Results& results, const RunSettings& settings) {
-  std::printf("  %-16s %8s %8s %-15s %10s %6s %6s %7s %8s\n", "kernel", "least", "median", "quartiles",
+  std::printf("  %-18s %8s %8s %-15s %10s %6s %6s %7s %8s\n", "kernel", "least", "median", "quartiles",
               "rate", "limit", "torch", "error", "instr");
   int wrong = 0;
   bool noisy = false;

@@ -169,9 +169,10 @@ int compare_kernels(int argc, char** argv) {
   std::cout.flush();
   const Results results = run_items(items, o.run, stop);
   const Machine machine = this_machine();
-  std::printf("%s, %d cores, %s; %s; load %.1f; %s %s\n", machine.processor.c_str(), machine.cores,
-              machine.isa.c_str(), machine.date.c_str(), machine.load, machine.version.c_str(),
-              machine.commit.c_str());
+  print_wrapped(
+      format("{}, {} cores, {}; {}; load {}; lamella {}, commit {}", machine.processor, machine.cores,
+             machine.isa, machine.date, machine.load, machine.version, machine.commit),
+      "");
   const int wrong = print_results(results, o.run);
   if (!o.json.empty()) {
     using Json = nlohmann::ordered_json;
@@ -179,7 +180,8 @@ int compare_kernels(int argc, char** argv) {
                  json_of(results, o.run, machine).dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
   if (!o.page.empty()) write_output(o.page, page_of(results, o.run, machine));
-  return wrong ? 1 : 0;
+  const bool failed = std::ranges::any_of(results.works, [](const Result& r) { return !r.failed.empty(); });
+  return wrong || (failed && !o.suite) ? 1 : 0;
 }
 }  // namespace
 

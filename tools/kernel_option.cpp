@@ -22,11 +22,18 @@ std::string joined_by_commas(const std::vector<std::string>& words) {
   return out;
 }
 
+/// "clone: streaming, memcpy; mm: own, openblas"
 std::string all_with_alternatives() {
-  std::vector<std::string> out;
-  for (const Op* op : OpTable::current().rows())
-    if (op->form == OpForm::Functional && !op->has(kTestOnly) && column_on_cpu(*op)) out.push_back(op->name);
-  return joined_by_commas(out);
+  std::string out;
+  for (const Op* op : OpTable::current().rows()) {
+    const Column* const c =
+        op->has(kTestOnly) || op->form != OpForm::Functional ? nullptr : column_on_cpu(*op);
+    if (!c) continue;
+    std::vector<std::string> names;
+    for (const Alternative& a : c->alternatives) names.push_back(a.name);
+    out += (out.empty() ? "" : "; ") + op->name + ": " + joined_by_commas(names);
+  }
+  return out;
 }
 }  // namespace
 
@@ -73,7 +80,8 @@ void choose_kernel(std::string_view name, const std::string& kernel) {
 void choose_kernels(const std::vector<std::string>& given) {
   for (const std::string& text : given) {
     const size_t at = text.find('=');
-    LAMELLA_CHECK(at != std::string::npos, Usage, "--kernel: got \"{}\", expected OPERATOR=NAME", text);
+    LAMELLA_CHECK(at != std::string::npos, Usage, "--kernel: got \"{}\", expected OPERATOR=NAME of {}", text,
+                  all_with_alternatives());
     const std::string op = text.substr(0, at), kernel = text.substr(at + 1);
     LAMELLA_CHECK(!operators_with_kernels(op).empty(), Usage,
                   "--kernel: {} has no alternatives on the CPU; expected one of {}", op,
