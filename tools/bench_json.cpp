@@ -26,11 +26,12 @@ struct Series {
   std::string name;
   const std::vector<Timing>* rounds;
   double bytes = 0, flops = 0, instructions = -1;
+  int threads = 1;
 };
 
-ordered_json head_of(const Series& s, size_t family, const RunSettings& settings) {
+ordered_json head_of(const Series& s, size_t family) {
   return {{"family_index", family},  {"per_family_instance_index", 0},  {"run_name", s.name},
-          {"run_type", "iteration"}, {"repetitions", s.rounds->size()}, {"threads", settings.threads}};
+          {"run_type", "iteration"}, {"repetitions", s.rounds->size()}, {"threads", s.threads}};
 }
 
 void add_rates(ordered_json& one, const Series& s, double ns) {
@@ -43,7 +44,7 @@ void add_rounds(ordered_json& list, const Series& s, size_t family, const RunSet
   for (size_t i = 0; i < s.rounds->size(); ++i) {
     const Timing& t = (*s.rounds)[i];
     ordered_json one{{"name", s.name}};
-    one.update(head_of(s, family, settings));
+    one.update(head_of(s, family));
     one["repetition_index"] = i, one["iterations"] = t.calls;
     one["real_time"] = t.real_ns, one["cpu_time"] = t.cpu_ns, one["time_unit"] = "ns";
     add_rates(one, s, settings.real_time ? t.real_ns : t.cpu_ns);
@@ -51,11 +52,11 @@ void add_rounds(ordered_json& list, const Series& s, size_t family, const RunSet
   }
 }
 
-void add_aggregates(ordered_json& list, const Series& s, size_t family, const RunSettings& settings) {
+void add_aggregates(ordered_json& list, const Series& s, size_t family) {
   const std::vector<double> real = shown_times(*s.rounds, true), cpu = shown_times(*s.rounds, false);
   const auto add = [&](const char* what, double real_time, double cpu_time) {
     ordered_json one{{"name", s.name + "_" + what}};
-    one.update(head_of(s, family, settings));
+    one.update(head_of(s, family));
     one["run_type"] = "aggregate", one["aggregate_name"] = what, one["aggregate_unit"] = "time";
     one["iterations"] = s.rounds->size();
     one["real_time"] = real_time, one["cpu_time"] = cpu_time, one["time_unit"] = "ns";
@@ -78,18 +79,18 @@ std::vector<Series> series_of(const Result& r) {
   std::vector<Series> out;
   for (const Entry& e : r.entries)
     if (!e.rounds.empty())
-      out.push_back({run_name(r, e.kernel), &e.rounds, r.bytes, r.flops, e.instructions});
+      out.push_back({run_name(r, e.kernel), &e.rounds, r.bytes, r.flops, e.instructions, r.threads});
   for (const auto& [name, rounds] : r.limits)
-    if (!rounds.empty()) out.push_back({run_name(r, "limit:" + name), &rounds, r.bytes, r.flops});
-  if (!r.peer.empty()) out.push_back({run_name(r, "peer:torch"), &r.peer, r.bytes, r.flops});
+    if (!rounds.empty()) out.push_back({run_name(r, "limit:" + name), &rounds, r.bytes, r.flops, -1, 1});
+  if (!r.peer.empty()) out.push_back({run_name(r, "peer:torch"), &r.peer, r.bytes, r.flops, -1, r.threads});
   return out;
 }
 
 ordered_json described(const Result& r, const RunSettings& settings) {
   std::string which;
   const double limit = limit_of(r, settings.real_time, &which);
-  ordered_json out{{"name", r.name},   {"family", r.family}, {"elements", r.elements},
-                   {"bytes", r.bytes}, {"flops", r.flops},   {"witness", r.witness}};
+  ordered_json out{{"name", r.name},   {"family", r.family},   {"elements", r.elements}, {"bytes", r.bytes},
+                   {"flops", r.flops}, {"witness", r.witness}, {"threads", r.threads}};
   if (limit > 0) out["limit"] = {{"loop", which}, {"least_ns", limit}};
   if (!r.failed.empty()) out["not_run"] = r.failed;
   if (!r.no_peer.empty()) out["no_peer"] = r.no_peer;
@@ -132,7 +133,7 @@ ordered_json json_of(const Results& results, const RunSettings& settings, const 
   for (const Result& r : results.works)
     for (const Series& s : series_of(r)) {
       add_rounds(list, s, family, settings);
-      add_aggregates(list, s, family, settings);
+      add_aggregates(list, s, family);
       ++family;
     }
   out["benchmarks"] = std::move(list);
@@ -140,7 +141,6 @@ ordered_json json_of(const Results& results, const RunSettings& settings, const 
                     {"clock", settings.real_time ? "real" : "thread"},
                     {"rounds", settings.rounds},
                     {"runs", settings.runs},
-                    {"threads", settings.threads},
                     {"interrupted", results.interrupted},
                     {"works", ordered_json::array()}};
   for (const Result& r : results.works) out["lamella"]["works"].push_back(described(r, settings));

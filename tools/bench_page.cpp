@@ -36,8 +36,7 @@ void write_facts(Markup& out, const Results& results, const RunSettings& s, cons
   write_fact(out, "peer", results.peer.empty() ? "none" : results.peer + ", called from Python");
   write_fact(out, "times",
              std::string(s.real_time ? "the clock's" : "the thread's own") + ", " + std::to_string(s.rounds) +
-                 " rounds in each of " + std::to_string(s.runs) + (s.runs == 1 ? " run" : " runs") +
-                 ", threads: " + std::to_string(s.threads));
+                 " rounds in each of " + std::to_string(s.runs) + (s.runs == 1 ? " run" : " runs"));
   if (results.interrupted) write_fact(out, "interrupted", "yes: it was to run longer");
   out.close().raw("\n");
   if (any_noisy(results, s.real_time))

@@ -18,25 +18,24 @@ constexpr const char* kInstall =
     "python3 -m pip install torch --index-url https://download.pytorch.org/whl/cpu";
 
 /// In the child: the ends become standard input and output.
-[[noreturn]] void become_peer(int in, int out, const std::string& script, const std::string& threads) {
+[[noreturn]] void become_peer(int in, int out, const std::string& script) {
   ::dup2(in, STDIN_FILENO), ::dup2(out, STDOUT_FILENO);
-  ::setenv("OMP_NUM_THREADS", threads.c_str(), 1);
-  ::execlp("python3", "python3", "-B", "-c", script.c_str(), threads.c_str(), static_cast<char*>(nullptr));
+  ::execlp("python3", "python3", "-B", "-c", script.c_str(), static_cast<char*>(nullptr));
   ::_exit(127);
 }
 }  // namespace
 
-Peer::Peer(const std::string& name, int threads) {
+Peer::Peer(const std::string& name) {
   LAMELLA_CHECK(name == "torch", Usage, "bench: --peer {}: there is no such peer; expected torch", name);
   std::signal(SIGPIPE, SIG_IGN);  // a peer that has ended is noticed where it is read from
   int there[2] = {-1, -1}, back[2] = {-1, -1};
   LAMELLA_CHECK(::pipe(there) == 0 && ::pipe(back) == 0, Internal, "bench: no pipe");
-  const std::string script(kPeerScript), count = std::to_string(threads);
+  const std::string script(kPeerScript);
   pid_ = ::fork();
   LAMELLA_CHECK(pid_ >= 0, Internal, "bench: no process");
   if (pid_ == 0) {
     ::close(there[1]), ::close(back[0]);
-    become_peer(there[0], back[1], script, count);
+    become_peer(there[0], back[1], script);
   }
   ::close(there[0]), ::close(back[1]);
   to_ = there[1], from_ = back[0];
@@ -80,9 +79,10 @@ std::optional<std::string> Peer::ask(const std::string& line) {
   }
 }
 
-std::string Peer::prepare(const PeerText& text) {
+std::string Peer::prepare(const PeerText& text, int threads) {
   if (text.call.empty()) return "the peer has nothing like it";
-  const auto answer = ask(json{{"setup", text.setup}, {"call", text.call}, {"into", text.into}}.dump());
+  const auto answer =
+      ask(json{{"setup", text.setup}, {"call", text.call}, {"into", text.into}, {"threads", threads}}.dump());
   if (!answer) return "the peer has ended";
   const json read = json::parse(*answer, nullptr, false);
   return read.is_object() ? read.value("error", "") : "the peer's answer cannot be read: " + *answer;

@@ -16,13 +16,13 @@ class Peer {
  public:
   /// Starts `python3`. Errors: usage for a name that is not "torch"; where torch cannot be loaded, with the
   /// line that installs it.
-  Peer(const std::string& name, int threads);
+  explicit Peer(const std::string& name);
   ~Peer();
   Peer(const Peer&) = delete;
 
   const std::string& version() const { return version_; }
   /// Makes the arguments there and calls once. Why it could not; "" is fine.
-  std::string prepare(const PeerText& text);
+  std::string prepare(const PeerText& text, int threads);
   /// Of what was prepared: so many calls, 0: as many as take `seconds`. None once it has ended.
   std::optional<Timing> time(int64_t calls, double seconds);
   /// Forgets the arguments.

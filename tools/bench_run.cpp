@@ -4,9 +4,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "lamella/verify/compare.h"
+
 #include "bench_check.h"
 #include "bench_loops.h"
 #include "bench_peer.h"
+#include "bench_threads.h"
 #include "kernel_option.h"
 #include "progress.h"
 
@@ -37,7 +40,7 @@ class Runner {
   }
 
   Results run() {
-    if (!s_.peer.empty()) peer_.emplace(s_.peer, s_.threads), out_.peer = peer_->version();
+    if (!s_.peer.empty()) peer_.emplace(s_.peer), out_.peer = peer_->version();
     for (int run = 0; run < s_.runs; ++run)
       for (size_t i = 0; i < items_.size() && !stop_; ++i) {
         take(items_[i], out_.works[i], run == 0);
@@ -54,6 +57,7 @@ class Runner {
   void take(const Item& item, Result& r, bool is_first) {
     if (!r.failed.empty()) return;
     try {
+      use_threads(item.threads);
       const Work work = item.make();
       const KeptKernel kept(work);
       if (is_first) describe(work, item, kept.before(), r);
@@ -66,7 +70,9 @@ class Runner {
   }
 
   void describe(const Work& w, const Item& item, const std::string& chosen, Result& r) {
-    r.name = w.name, r.family = w.family, r.against = w.against;
+    const std::string more = item.threads == 1 ? "" : format(" threads={}", item.threads);
+    r.name = w.name + more, r.family = w.family + more, r.threads = item.threads;
+    r.against = w.against.empty() ? "" : w.against + more;
     r.elements = w.elements, r.bytes = w.bytes, r.flops = w.flops;
     std::vector<std::string> kernels = item.kernels;
     if (kernels.empty()) kernels.push_back(w.op ? chosen : "");
@@ -87,7 +93,7 @@ class Runner {
     const auto judge_one = [&](Entry& e) {
       choose(w, e);
       const Judgement j = judge(w, witness, w.results(), built_in);
-      e.roundings = j.roundings, e.wrong = j.wrong;
+      e.roundings = j.roundings, e.wrong = j.wrong.empty() ? differs_by_threads(w, r.threads) : j.wrong;
       if (e.kernel == "built_in") built_in = j.roundings;
     };
     for (Entry& e : r.entries)
@@ -96,6 +102,22 @@ class Runner {
       if (e.kernel != "built_in") judge_one(e);
     for (Entry& e : r.entries)
       if (e.wrong.empty() && r.entries.size() > 1 && !stop_) choose(w, e), e.wrong = law_of(w, e);
+  }
+
+  /// Bits that depend on the number of threads; empty: none do.
+  static std::string differs_by_threads(const Work& w, int threads) {
+    if (!kHasThreads) return "";
+    std::string wrong;
+    std::optional<Tensors> one;
+    for (const int n : kAskedThreads) {
+      use_threads(n);
+      const Tensors got = w.results();
+      if (!one) one = got;
+      const std::string d = verify::differs(got, *one);
+      if (wrong.empty() && !d.empty()) wrong = format("with {} threads, beside one: {}", n, d);
+    }
+    use_threads(threads);
+    return wrong;
   }
 
   /// The same laws are asked once of each kernel, not at each size.
@@ -123,7 +145,7 @@ class Runner {
     for (const Limit& l : limits_of(w)) turns.push_back({[] {}, l.run, &r.limits[l.name], 1 / l.share});
     bool has_peer = false;
     if (peer_) {
-      r.no_peer = peer_->prepare(w.peer);
+      r.no_peer = peer_->prepare(w.peer, r.threads);
       has_peer = r.no_peer.empty();
     }
     int64_t peer_calls = 0;

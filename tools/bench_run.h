@@ -25,6 +25,7 @@ struct Entry {
 struct Result {
   std::string name, family, against, witness;
   double elements = 0, bytes = 0, flops = 0;
+  int threads = 1;
   std::vector<Entry> entries;
   std::map<std::string, std::vector<Timing>> limits;  ///< by loop, of the whole work
   std::vector<Timing> peer;
@@ -44,6 +45,7 @@ struct Item {
   std::function<Work()> make;
   std::vector<std::string> kernels;  ///< alternatives to compare; empty: what calls run, alone
   bool is_required = false;          ///< the user asked for it: what the first one raises is raised
+  int threads = 1;
 };
 
 struct RunSettings {
@@ -51,7 +53,6 @@ struct RunSettings {
   double seconds = 0.01;   ///< for one kernel in one round, at least
   double law_seconds = 1;  ///< for each alternative
   std::string peer;        ///< "torch"; empty: none
-  int threads = 1;
   bool real_time = false;  ///< what is shown, instead of the thread's own time
 };
 

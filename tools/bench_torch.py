@@ -1,6 +1,6 @@
 """The peer of `lamella bench --peer torch`: times calls of PyTorch when it is asked to.
 
-One line of JSON each way. The program carries this text; `python3 -c TEXT THREADS` runs it.
+One line of JSON each way. The program carries this text; `python3 -c TEXT` runs it.
 """
 import gc
 import json
@@ -21,8 +21,6 @@ except Exception as wrong:  # whatever keeps it from being loaded is the answer
     answer(error=f"torch cannot be loaded ({type(wrong).__name__}: {wrong})".replace("\n", " "))
     sys.exit(0)
 
-torch.set_num_threads(int(sys.argv[1]))
-torch.set_grad_enabled(False)
 torch.manual_seed(1)
 
 
@@ -89,6 +87,7 @@ def serve():
     for line in sys.stdin:
         asked = json.loads(line)
         if "call" in asked:
+            torch.set_num_threads(asked["threads"])
             try:
                 call = prepared(asked["setup"], asked["call"], asked["into"])
                 answer()

@@ -7,6 +7,7 @@
 #include "bench_peer.h"
 #include "bench_report.h"
 #include "bench_suite.h"
+#include "bench_threads.h"
 #include "command_line.h"
 #include "commands.h"
 #include "interrupt.h"
@@ -96,10 +97,26 @@ std::vector<Item> items_of(const BenchOptions& o) {
                 "bench: got no operator; expected some, or --suite (lamella bench --help)");
   LAMELLA_CHECK(!o.suite || o.ops.empty(), Usage,
                 "bench: --suite has its own operators; expected none beside it");
-  if (o.suite) return suite_items();
-  std::vector<Item> items;
+  std::vector<Item> items = o.suite ? suite_items() : std::vector<Item>();
   for (const std::string& op : o.ops) add_operator(o, op, items);
-  return items;
+  std::vector<Item> out;
+  for (const Item& item : items)
+    for (const int n : o.threads) out.push_back(item), out.back().threads = n;
+  return out;
+}
+
+/// Of several threads the caller's own time says nothing.
+void check_threads(BenchOptions& o, bool is_clock_given) {
+  LAMELLA_CHECK(!o.threads.empty(), Usage, "bench: --threads: got none, expected e.g. 1,2");
+  for (const int n : o.threads) {
+    LAMELLA_CHECK(n >= 1, Usage, "bench: --threads {}: expected at least 1", n);
+    LAMELLA_CHECK(kHasThreads || n == 1, Usage,
+                  "bench: --threads {}: kernels of this build run on one thread; expected 1", n);
+    LAMELLA_CHECK(
+        n == 1 || !is_clock_given || o.run.real_time, Usage,
+        "bench: --threads {} with --clock thread: others' time is not counted; expected --clock real", n);
+    o.run.real_time |= n > 1;
+  }
 }
 
 void read_options(int argc, char** argv, BenchOptions& o) {
@@ -137,9 +154,7 @@ void read_options(int argc, char** argv, BenchOptions& o) {
   app.read(argc, argv);
   if (o.suite && app.count("--runs") == 0) o.run.runs = 3;
   o.run.real_time = o.clock == "real";
-  for (const int n : o.threads)
-    LAMELLA_CHECK(n == 1, Usage, "bench: --threads {}: kernels of this build run on one thread; expected 1",
-                  n);
+  check_threads(o, app.count("--clock") > 0);
 }
 
 int compare_files(int argc, char** argv) {
