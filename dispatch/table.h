@@ -49,9 +49,8 @@ class OpTable {
   /// calls run. The first alternative of a column is what the library has there, under the name "built_in".
   /// In-place and out= forms write what it gives. Thread-safe, as `add`. Errors: unknown_operator; schema for
   /// a key that is no device, type or autograd, for neither a cell nor a kernel or both, a kernel for a key
-  /// that is no device's or for an operator without a shape function, a name that the column has already
-  /// of another
-  /// plug-in has (naming both), and a device that no column has taken.
+  /// that is no device's or for an operator without a shape function, a name that the column has already, a
+  /// column that another plug-in has added to (naming both), and a device that no column has taken.
   static void set(std::string_view op, int key, Alternative alternative);
   /// Makes another alternative of a column what calls run. Errors: unknown_operator, schema (listing the
   /// names).

@@ -44,6 +44,7 @@ REFUSED = {  # arguments: what stderr says
     "museum --cases -1": "not in range",
     "museum --id nowhere": "no exhibit",
     "ops --nonsense": "--nonsense",
+    "bench": "got no operator",
     "explain": "required",
     "report": "required",
     "merge": "required",
