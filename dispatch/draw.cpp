@@ -356,11 +356,14 @@ Tensor Draw::tensor(const Dims& sizes, DType dtype, Domain domain) {
   return made;
 }
 
-Tensor Draw::index(const Dims& sizes, int64_t bound) {
-  Tensor t = make_tensor(sizes, DType::I64);
+Tensor Draw::index(const Dims& sizes, int64_t bound, DType dtype) {
+  Tensor t = make_tensor(sizes, dtype);
   const uint32_t seed = word("values of");
-  for (int64_t i = 0; i < t.numel(); ++i)
-    t.data<int64_t>()[i] = seed == 0 ? 0 : int64_t(hash(seed, uint64_t(i)) % uint64_t(bound));
+  for (int64_t i = 0; i < t.numel(); ++i) {
+    const int64_t at = seed == 0 ? 0 : int64_t(hash(seed, uint64_t(i)) % uint64_t(bound));
+    if (dtype == DType::I32) t.data<int32_t>()[i] = int32_t(at);
+    else t.data<int64_t>()[i] = at;
+  }
   return finished(relayout(t, true));
 }
 

@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 13;
+inline constexpr int kDecoderVersion = 14;
 
 /// What a law asks of a case.
 struct DrawOptions {
@@ -164,8 +164,8 @@ class Draw {
 
   /// A tensor of these sizes with values from the mixture and, when the law asks, a drawn layout.
   Tensor tensor(const Dims& sizes, DType dtype, Domain domain = Domain::Any);
-  /// i64 indices in [0, bound); bound > 0 unless the tensor is empty.
-  Tensor index(const Dims& sizes, int64_t bound);
+  /// Indices in [0, bound), i64 or i32; bound > 0 unless the tensor is empty.
+  Tensor index(const Dims& sizes, int64_t bound, DType dtype = DType::I64);
   Tensor boolean(const Dims& sizes);
   /// A Scalar: i64 for integer dtypes (for u64 sometimes beyond it), f64 for floating, c128 for complex;
   /// never 0.

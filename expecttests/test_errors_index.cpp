@@ -20,7 +20,7 @@ TEST(IndexErrors, Gather) {
       [shape] gather: index is i64[3,1], expected sizes that do not exceed those of x: f64[2,3] except \
       at dim 1)");
   EXPECT_INLINE(refused("gather", {x23(), 1, of({2, 1})}), R"(
-      [dtype] gather: index is f64[2,1], expected i64)");
+      [dtype] gather: index is f64[2,1], expected i32 or i64)");
 }
 
 TEST(IndexErrors, ScatterAdd) {
@@ -40,7 +40,7 @@ TEST(IndexErrors, ScatterAdd) {
   EXPECT_INLINE(refused("scatter_add", {x23(), 0, ints({1, 3}, {0, 1, 0}), of({1, 3}, DType::F32)}), R"(
       [dtype] scatter_add: src is f32[1,3], expected the dtype of x: f64[2,3])");
   EXPECT_INLINE(refused("scatter_add", {x23(), 0, of({1, 3}), of({1, 3})}), R"(
-      [dtype] scatter_add: index is f64[1,3], expected i64)");
+      [dtype] scatter_add: index is f64[1,3], expected i32 or i64)");
 }
 
 TEST(IndexErrors, IndexSelect) {
@@ -54,7 +54,7 @@ TEST(IndexErrors, IndexSelect) {
   EXPECT_INLINE(refused("index_select", {x23(), 0, ints({1, 1}, {0})}), R"(
       [shape] index_select: index is i64[1,1], expected rank 1)");
   EXPECT_INLINE(refused("index_select", {x23(), 0, of({1})}), R"(
-      [dtype] index_select: index is f64[1], expected i64)");
+      [dtype] index_select: index is f64[1], expected i32 or i64)");
   EXPECT_INLINE(refused("index_select", {of({}), 0, ints({2}, {0, 0})}), R"(
       [shape] index_select: index is i64[2], expected one entry for x: f64[])");
 }

@@ -1,4 +1,4 @@
-// Elements chosen by index tensors (i64), and their transposes.
+// Elements chosen by index tensors (i32 or i64), and their transposes.
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
@@ -12,8 +12,18 @@ int64_t size_at(const Tensor& t, int d) { return t.rank() == 0 ? 1 : t.size(d); 
 int ranked(const Tensor& t) { return std::max(t.rank(), 1); }
 
 void check_index_dtype(const Frame& f, const Tensor& index) {
-  const bool fits = index.dtype() == DType::I64 || (index.numel() == 0 && is_integer(index.dtype()));
-  LAMELLA_CHECK(fits, DType, "{}: index is {}, expected i64", op_name(f), index);
+  const bool counts = index.dtype() == DType::I64 || index.dtype() == DType::I32;
+  const bool fits = counts || (index.numel() == 0 && is_integer(index.dtype()));
+  LAMELLA_CHECK(fits, DType, "{}: index is {}, expected i32 or i64", op_name(f), index);
+}
+
+/// The index as all kernels read it, those of plug-ins too: eight bytes an entry beside the elements it
+/// moves.
+Tensor as_i64(const Launch& l, const Tensor& index) {
+  if (index.dtype() == DType::I64) return index;
+  const Tensor wide = make_tensor(index.sizes(), DType::I64, l.device);
+  copy_view(l, wide.view_of(), index.view_of());
+  return wide;
 }
 
 /// Index and x: same rank, and no larger than x except along dim. An index without elements chooses nothing:
@@ -40,8 +50,9 @@ void infer_gather(const Frame& f, Inferred& out) {
 
 void launch_gather(const Launch& l) {
   if (l.outs[0].numel() == 0) return;
+  const Tensor index = as_i64(l, l.frame.tensor(2));
   const View out = at_least_1d(l.outs[0].view_of());
-  const View ins[] = {at_least_1d(l.frame.tensor(0).view_of()), at_least_1d(l.frame.tensor(2).view_of())};
+  const View ins[] = {at_least_1d(l.frame.tensor(0).view_of()), at_least_1d(index.view_of())};
   run(l, {&out, 1}, ins, l.inferred.ints);
 }
 
@@ -65,9 +76,9 @@ void infer_scatter_add(const Frame& f, Inferred& out) {
 }
 
 void launch_scatter_add(const Launch& l) {
-  const Tensor& index = l.frame.tensor(2);
   copy_view(l, l.outs[0].view_of(), l.frame.tensor(0).view_of());
-  if (index.numel() == 0) return;
+  if (l.frame.tensor(2).numel() == 0) return;
+  const Tensor index = as_i64(l, l.frame.tensor(2));
   const View out = at_least_1d(l.outs[0].view_of());
   View ins[] = {at_least_1d(index.view_of()), at_least_1d(l.frame.tensor(3).view_of())};
   ins[1].sizes = ins[0].sizes;  // src may be larger
@@ -136,10 +147,10 @@ Scalar conjugate(const Scalar& s) { return is_complex(s.kind()) ? Scalar(std::co
 
 /// scatter_add with the index repeated along all other dims.
 void launch_index_add(const Launch& l) {
-  const Tensor& index = l.frame.tensor(2);
   const Tensor src = scaled_to_add(l.frame.tensor(3), l.frame.arg<Scalar>(4));
   copy_view(l, l.outs[0].view_of(), l.frame.tensor(0).view_of());
   if (src.numel() == 0) return;
+  const Tensor index = as_i64(l, l.frame.tensor(2));
   const View out = at_least_1d(l.outs[0].view_of());
   View ins[] = {at_least_1d(index.view_of()), at_least_1d(src.view_of())};
   Dims strides(ins[1].rank);
@@ -233,10 +244,12 @@ void change_rank(Draw& d, Dims& index) {
   if (index.size() == 1 && d.options().version >= 12 && d.one_in(4)) index = {};
 }
 
+DType index_type(Draw& d) { return d.options().version >= 14 && d.one_in(4) ? DType::I32 : DType::I64; }
+
 Values gather_samples(Draw& d) {
   Picked p = picked(d, kAllTypes);
   change_rank(d, p.index);
-  return {p.x, p.dim, d.index(p.index, bound(p))};
+  return {p.x, p.dim, d.index(p.index, bound(p), index_type(d))};
 }
 
 Values scatter_add_samples(Draw& d) {
@@ -244,13 +257,14 @@ Values scatter_add_samples(Draw& d) {
   Dims src = p.index;
   for (int64_t& s : src)
     if (d.one_in(4)) ++s;
-  const Tensor index = d.index(p.index, bound(p));
+  const Tensor index = d.index(p.index, bound(p), index_type(d));
   return {p.x, p.dim, index, d.tensor(src, p.x.dtype())};
 }
 
 Tensor flat_index(Draw& d, const Picked& p) {
-  if (p.x.rank() == 0 || d.one_in(4)) return d.index(d.flag() ? Dims{1} : Dims{}, bound(p));
-  return d.index(Dims{d.size()}, bound(p));
+  const DType t = index_type(d);
+  if (p.x.rank() == 0 || d.one_in(4)) return d.index(d.flag() ? Dims{1} : Dims{}, bound(p), t);
+  return d.index(Dims{d.size()}, bound(p), t);
 }
 
 Values index_select_samples(Draw& d) {
@@ -285,7 +299,8 @@ void define_by_element() {
        .samples = gather_samples,
        .doc = "x with its index along dim taken from `index`, in index's shape; index has x's rank and is no "
               "larger than "
-              "x except at dim. Errors: dtype unless index is i64, shape, index_out_of_range for an entry."});
+              "x except at dim. Errors: dtype unless index is i32 or i64, shape, index_out_of_range for an "
+              "entry."});
   OpTable::add({.schema = "scatter_add(Tensor x, Dim dim, Tensor index, Tensor src) -> Tensor",
                 .shape = ShapeClass::Index,
                 .infer = infer_scatter_add,
@@ -327,7 +342,7 @@ void define_index() {
                 .promises = {.once = true},
                 .samples = index_select_samples,
                 .doc = "x's slices at the entries of a rank-1 index along dim, in that order. Errors: dtype "
-                       "unless index is i64, "
+                       "unless index is i32 or i64, "
                        "shape, index_out_of_range."});
   OpTable::add(
       {.schema = "index_add(Tensor x, Dim dim, Tensor index, Tensor src, *, Scalar alpha=1) -> Tensor",

@@ -193,6 +193,9 @@ void splits_by_sizes(Questioned& q) {
 int64_t size_at(const Tensor& t, int d) { return t.rank() == 0 ? 1 : t.size(d); }
 int places_of(const Tensor& t) { return std::max(t.rank(), 1); }
 
+/// Dtypes of indices; torch.gather and torch.index_select take both.
+bool indexes(DType d) { return d == DType::I32 || d == DType::I64; }
+
 /// torch.gather: an index as large as x at most, except along dim, with 0 <= entry < size; one without
 /// elements has any shape.
 Constraint picks(bool writes) {
@@ -203,7 +206,7 @@ Constraint picks(bool writes) {
       if (!is_integer(index.dtype())) q.open("the dtype of an index without elements is documented nowhere");
       return;
     }
-    if (index.dtype() != DType::I64) q.object({ErrorCode::DType}, {"index"});
+    if (!indexes(index.dtype())) q.object({ErrorCode::DType}, {"index"});
     if (places_of(index) != places_of(x)) return q.object({kShape}, {"index"});
     for (int d = 0; d < places_of(x); ++d)
       if (at && d != *at && size_at(index, d) > size_at(x, d)) return q.object({kShape}, {"index"});
@@ -213,7 +216,7 @@ Constraint picks(bool writes) {
       for (int d = 0; d < places_of(index); ++d)
         if (size_at(index, d) > size_at(src, d)) return q.object({kShape}, {"src", "index"});
     }
-    if (!at || !q.sees_values() || index.dtype() != DType::I64) return;
+    if (!at || !q.sees_values() || !indexes(index.dtype())) return;
     for (const int64_t i : integers_of(index))
       if (i < 0 || i >= size_at(x, *at)) return q.object({kIndex}, {"index"});
   };
@@ -224,7 +227,7 @@ Constraint listed(bool writes) {
   return [=](Questioned& q) {
     const Tensor x = q.tensor("x"), index = q.tensor("index");
     const std::optional<int> at = place(q.integer("dim"), x.rank());
-    if (index.dtype() != DType::I64) {
+    if (!indexes(index.dtype())) {
       if (index.numel() == 0) q.open("the dtype of an index without elements is documented nowhere");
       else q.object({ErrorCode::DType}, {"index"});
     }
@@ -236,7 +239,7 @@ Constraint listed(bool writes) {
       if (x.rank() > 0) wanted[*at] = index.numel();
       if (!std::ranges::equal(q.tensor("src").sizes(), Ints(wanted))) q.object({kShape}, {"src"});
     }
-    if (!q.sees_values() || index.dtype() != DType::I64) return;
+    if (!q.sees_values() || !indexes(index.dtype())) return;
     const bool nothing = x.numel() == 0 || (writes && q.tensor("src").numel() == 0);
     for (const int64_t i : integers_of(index))
       if (i < 0 || i >= size_at(x, *at)) {

@@ -190,7 +190,7 @@ Origin flipped(const Asked& a, size_t, const Dims& at) {
 int64_t index_at(const Tensor& index, const Dims& at) {
   int64_t offset = 0;
   for (int d = 0; d < index.rank(); ++d) offset += at[d] * index.stride(d);
-  return index.data<int64_t>()[offset];
+  return index.dtype() == DType::I32 ? index.data<int32_t>()[offset] : index.data<int64_t>()[offset];
 }
 Sizes gathered_sizes(const Asked& a) { return {a.tensors[1].sizes()}; }
 /// Rank 0 counts as rank 1, of x and of the index.
