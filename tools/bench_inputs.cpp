@@ -265,13 +265,15 @@ Work work_of(const Asked& asked) {
   const Tensors ys = call_boxed(op, w.args);
   measure(w, op, tensors_in(w.args), ys);
   w.results = [id = op.id, args = w.args] { return call_boxed(OpTable::current().row(id), args); };
-  const Op* const out = asked.into ? OpTable::current().find(op.name + "_out") : nullptr;
-  if (out && ys.size() == 1) {
+  // Of a composite out= is a copy more.
+  const bool has_out = asked.into && ys.size() == 1 && !op.composite;
+  const Op* const out = has_out ? OpTable::current().find(op.name + "_out") : nullptr;
+  if (out) {
     Values args{make_tensor(ys[0].sizes(), ys[0].dtype())};
     args.insert(args.end(), w.args.begin(), w.args.end());
     w.run = caller(*out, std::move(args));
   } else w.run = caller(op, w.args);
-  w.peer = peer_text(op, arguments, out && ys.size() == 1);
+  w.peer = peer_text(op, arguments, out != nullptr);
   return w;
 }
 

@@ -151,6 +151,8 @@ void read_options(int argc, char** argv, BenchOptions& o) {
   app.add_option("-o,--output", o.page, "write a page to this file");
   app.add_option("--load", o.plugins, "shared library that brings operators or kernels");
   add_kernel_option(app, o.kernels);
+  for (const char* list : {"--vs", "--sizes", "--layout", "--arg", "--threads", "--load"})
+    app.get_option(list)->allow_extra_args(false);  // what follows is an operator
   app.read(argc, argv);
   if (o.suite && app.count("--runs") == 0) o.run.runs = 3;
   o.run.real_time = o.clock == "real";

@@ -23,7 +23,8 @@ int main_explain(int argc, char** argv) {
       ->required();
   app.add_option("--shapes", shapes, "variables: x=8x3 y=3 (s= is rank 0)")->expected(1, 64);
   app.add_option("--dtype", dtype_name, "dtype of the variables");
-  app.add_option("--load", plugins, "shared library that brings operators or kernels");
+  app.add_option("--load", plugins, "shared library that brings operators or kernels")
+      ->allow_extra_args(false);
   lamella::tools::add_kernel_option(app, kernels);
   app.read(argc, argv);
   if (!kernels.empty()) lamella::add_alternatives();

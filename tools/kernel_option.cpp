@@ -38,10 +38,10 @@ std::string all_with_alternatives() {
 }  // namespace
 
 void add_kernel_option(CommandLine& app, std::vector<std::string>& given) {
-  app.add_option(
-      "--kernel", given,
-      "OP=NAME: run this alternative of the operator on the CPU (`lamella bench OP` compares them); "
-      "repeatable");
+  app.add_option("--kernel", given,
+                 "OP=NAME: run this alternative of the operator on the CPU (`lamella bench OP` compares "
+                 "them); repeatable")
+      ->allow_extra_args(false);
 }
 
 std::vector<std::string> operators_with_kernels(std::string_view name) {
