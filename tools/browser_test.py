@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Shows the pages of `lamella report` in headless Chromium: a clean run, failures, a matrix of mutants.
+"""Shows the pages of `lamella report` in headless Chromium: a clean run, failures, a matrix of mutants; and
+those of `lamella bench`, with their drawings, at two widths.
 
 usage: browser_test.py PROGRAM FOLDER_OF_PLUGINS  exits 77 when there is no Chromium
 
@@ -30,19 +31,29 @@ CLICK = """<script>const tables = [...document.querySelectorAll("table")];
         bad: document.querySelectorAll("td.bad").length,
         mutants: document.getElementById("mutants") !== null}).replaceAll("<", "(");</script>"""
 
+# Of a page of `lamella bench`: drawings, words of theirs that lie outside of them, and whether all fits.
+DRAWN = """<script>
+    const boxes = [...document.querySelectorAll("svg")].map(s => [s, s.getBoundingClientRect()]);
+    const outside = boxes.flatMap(([s, box]) => [...s.querySelectorAll("text")].filter(t => {
+        const r = t.getBoundingClientRect(); return r.left < box.left - 1 || r.right > box.right + 1;
+    }).map(t => t.textContent));
+    document.title = JSON.stringify({drawings: boxes.length, outside, wrong,
+        tables: document.querySelectorAll("table").length,
+        wide: document.documentElement.scrollWidth - innerWidth}).replaceAll("<", "(");</script>"""
+
 
 class Browser:
     def __init__(self, chromium, folder):
         self.chromium, self.folder = chromium, folder
 
-    def show(self, page):
+    def show(self, page, width=1600):
         """Title of the page once it was clicked through, and what the console said."""
         path = os.path.join(self.folder, "shown.html")
         with open(path, "w", encoding="utf-8") as stream:
             stream.write(page)
         command = [self.chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
                    "--enable-logging=stderr", f"--user-data-dir={os.path.join(self.folder, 'profile')}",
-                   "--virtual-time-budget=5000", "--dump-dom", "--window-size=1600,1400",
+                   "--virtual-time-budget=5000", "--dump-dom", f"--window-size={width},1400",
                    f"--screenshot={os.path.join(self.folder, 'page.png')}", "file://" + path]
         done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         title = re.search(r"<title>(.*?)</title>", done.stdout)
@@ -58,6 +69,28 @@ class Browser:
         assert not found["wrong"] and not console, (found, console)
         assert found["sums"] == sorted(found["sums"], reverse=True), found
         return found
+
+    def drawn(self, page, width):
+        """What DRAWN found; everything fits."""
+        watched = page.replace("<body>", "<body>" + WATCH).replace("</body>", DRAWN + "</body>")
+        title, console = self.show(watched, width)
+        assert title.startswith("{"), (title, console)
+        found = json.loads(html.unescape(title))
+        assert not found["wrong"] and not found["outside"] and not console, (found, console)
+        assert found["wide"] <= 0 and found["tables"] == 1, found
+        return found
+
+
+def check_bench(browser, run):
+    page = os.path.join(browser.folder, "bench.html")
+    quick = ["--rounds", "3", "--seconds", "0.0005", "--laws", "0"]
+    run("bench", "softmax", "matmul", "--sizes", "16x16,64x64,128x128", *quick, "-o", page)
+    with open(page, encoding="utf-8") as stream:
+        text = stream.read()
+    for width in (1400, 700):
+        found = browser.drawn(text, width)
+        assert found["drawings"] >= 6, found  # of each operator: time, share of the limit, error
+        print(f"rendered {width} wide: {found}")
 
 
 def check_that_errors_are_seen(browser, page):
@@ -100,6 +133,8 @@ def main():
             assert found["failures"] > 0 and found["bad"] > 0, found
             assert found["mutants"] == (len(inputs) == 2), found
             print(f"rendered: {found}")
+        if "install libbenchmark-dev" not in run("doctor"):
+            check_bench(browser, run)
     return 0
 
 

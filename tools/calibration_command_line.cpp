@@ -34,7 +34,7 @@ std::string commands_have_statuses() {
   int number = 0;
   for (int (*const command)(int, char**) :
        {main_verify, main_merge, main_mutate, main_answers, main_museum, main_reference, main_sensitivity,
-        main_tolerances, main_report, main_explain, main_ops, main_accept, main_doctor}) {
+        main_tolerances, main_report, main_bench, main_explain, main_ops, main_accept, main_doctor}) {
     ++number;
     for (const char* word : {"--help", "-h", "--no-such-option"}) {
       std::vector<std::string> words = {"lamella", word};
