@@ -185,7 +185,8 @@ class Times(WithFolder):
         self.assertRegex(done.stdout, r"\n  mine \* +\d")
 
     def test_a_wrong_kernel_is_not(self):
-        done = bench("sum", "--sizes", "4096", "--laws", "3", *plugin("my_kernel_wrong"))
+        done = run("bench", "sum", "--sizes", "4096", "--rounds", "3", "--laws", "3",
+                   *plugin("my_kernel_wrong"))
         self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
         self.assertRegex(done.stdout, r"\n  blocks +WRONG\n")
         self.assertIn("breaks the law", done.stdout)
