@@ -23,6 +23,7 @@ inline constexpr int kMaxLevels = 48;             ///< live transforms of a thre
 inline constexpr int kMaxTypes = 9;               ///< layouts and types of tensors in a program
 inline constexpr size_t kMaxCustomResults = 255;  ///< values and residuals of a function with a rule
 inline constexpr size_t kMaxListResults = 65535;  ///< tensors in the list that a recorded call gives
+inline constexpr int kMaxThreads = 256;           ///< of a kernel
 /// Tensors, and arguments in all, of calls that the short ways for small tensors take.
 inline constexpr size_t kMaxStraight = 3, kMaxStraightArity = 8;
 

@@ -11,14 +11,15 @@ namespace lamella {
 /// NOTE: [thresholds] A bug beyond a threshold passes every small case: a scan that begins anew with each
 /// block of 1024, a sort that is wrong from 256 elements on. So each of them is a row of this list and has a
 /// second, lowered value. The instruction set "tiny" (LAMELLA_ISA=tiny, or ScopedThresholds) runs the same
-/// code with the lowered ones, and law 98 compares; cases are drawn within 1 of the usual ones. A kernel,
-/// rule or list with a size of its own adds its row here and takes its constant from here.
+/// code with the lowered ones, and laws 98 and 173 compare; cases are drawn within 1 of the usual ones. A
+/// kernel, rule or list with a size of its own adds its row here and takes its constant from here.
 enum class CountedIn : uint8_t {
   Size,      ///< indices along one dim, or elements of a dense tensor
   Products,  ///< multiplications of a matrix product: rows times inner size times columns
   Bytes,     ///< of a tensor's elements
   Rank,      ///< dims
-  Entries    ///< of a list
+  Entries,   ///< of a list
+  Work       ///< picoseconds that elements take, see kCosts; too many to draw cases about
 };
 
 // T(name, usual, lowered, counted in, kernels, what is done from there on). 0 turns a short way off; where
@@ -51,8 +52,12 @@ enum class CountedIn : uint8_t {
   T(argmax_lines, 256, 8, Size, "argmax", "lines side by side go in groups") \
   T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
+  T(gemm_rows, 512, 4, Size, "matmul~", "a large product is computed in tiles of so many rows") \
+  T(gemm_columns, 1024, 8, Size, "matmul~", "likewise of columns") \
   T(convert_width, 8, 8, Size, "pointwise copy", "halves are converted so many at a time") \
   T(dot_width, 8, 8, Size, "cholesky", "a dot product keeps so many results") \
+  T(parallel, 100'000'000, 8'000, Work, "all", "several threads work") \
+  T(parallel_tile, 20'000'000, 4'000, Work, "all", "work is cut into tiles, of half as much at least") \
   T(inline_dims, 5, 5, Rank, "all", "sizes and strides lie on the heap above it") \
   T(inline_bytes, 64, 64, Bytes, "all", "elements lie in a block of their own above it") \
   T(pooled_bytes, 4096, 4096, Bytes, "all", "blocks come from malloc above it, smaller ones from pools") \
@@ -73,6 +78,35 @@ inline constexpr Thresholds kLoweredThresholds = {
     LAMELLA_THRESHOLDS(LAMELLA_THRESHOLD_LOWERED)
 #undef LAMELLA_THRESHOLD_LOWERED
         .lowered = true};
+
+/// What an element takes one thread, in picoseconds: f32, medians of 2048 x 2048 elements by their number, on
+/// the machine of docs/decisions on 2026-11-22. Other machines and dtypes differ by some factors, for which
+/// there is room: the least work that is cut is five tiles. They decide about time alone, not about bits.
+// C(name, picoseconds, of what, and what was measured)
+// clang-format off
+#define LAMELLA_COSTS(C) \
+  C(line, 500, "gapless pointwise: add 566, exp 360, tanh 434") \
+  C(strided, 1'000, "pointwise through buffers: a row broadcast 434, transposed 4,140") \
+  C(scalar_math, 20'000, "an elementary function of complex numbers, which has no vectors") \
+  C(moved, 100, "a gapless copy: long ones, which the C library passes by the caches") \
+  C(moved_across, 2'000, "other copies: transposed 2,770") \
+  C(folded, 200, "sum of rows 176, of columns 323, amax of rows 556") \
+  C(scanned, 1'000, "cumsum of rows 971, of columns 1,280") \
+  C(softmax, 1'200, "rows 1,250") \
+  C(argmax, 1'200, "rows 1,220") \
+  C(sorted, 15'000, "rows 14,800") \
+  C(looked_up, 2'000, "gather 3,610, index_select 513") \
+  C(drawn, 13'000, "rand 13,500, randn 39,000") \
+  C(product, 20, "a multiplication of a matrix product, 1,024 a side: 19.7") \
+  C(small_product, 200, "likewise, 4 and 8 a side: 53 to 210") \
+  C(solved, 1'000, "likewise of cholesky, 8 a side")
+// clang-format on
+struct Costs {
+#define LAMELLA_COST_FIELD(name, picoseconds, what) int64_t name = picoseconds;
+  LAMELLA_COSTS(LAMELLA_COST_FIELD)
+#undef LAMELLA_COST_FIELD
+};
+inline constexpr Costs kCosts;
 
 /// A row of the list.
 struct Threshold {

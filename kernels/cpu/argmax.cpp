@@ -1,5 +1,6 @@
 // argmax: the first greatest index along one dim; the first NaN wins.
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -37,20 +38,23 @@ void argmax(const KernelCall& call) {
   if (out.numel() == 0) return;
   const int64_t size = line_size(in, dim), step = line_step(in, dim);
   LAMELLA_ASSERT(size > 0);
-  const IterPlan plan = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
+  const IterPlan lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
   // Lines that lie along memory are taken one by one, others side by side.
-  const bool along = step <= std::abs(plan.stride(1, 0));
+  const bool along = step <= std::abs(lines.stride(1, 0));
   const int64_t width = along ? 1 : thresholds().argmax_lines;
   const Mover mover = make_mover(DType::I64, out.dtype);
-  for_each_block(plan, {width, 1}, [&](char* const* at, int64_t n, int64_t) {
-    int64_t index[kLines];
-    visit_dtype(in.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>) {
-        arg_lines<T>(at[1], plan.stride(1, 0), step, size, n, index);
-      }
+  const Units units = along ? of_lines() : of_neighbours();
+  for_each_part(lines, cost::of(size, kCosts.argmax), units, [&](const IterPlan& plan) {
+    for_each_block(plan, {width, 1}, [&](char* const* at, int64_t n, int64_t) {
+      int64_t index[kLines];
+      visit_dtype(in.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>) {
+          arg_lines<T>(at[1], plan.stride(1, 0), step, size, n, index);
+        }
+      });
+      mover.strided(at[0], plan.stride(0, 0), reinterpret_cast<const char*>(index), sizeof(int64_t), n);
     });
-    mover.strided(at[0], plan.stride(0, 0), reinterpret_cast<const char*>(index), sizeof(int64_t), n);
   });
 }
 

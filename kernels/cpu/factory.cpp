@@ -1,5 +1,6 @@
 // fill and arange.
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -24,10 +25,14 @@ template <class T> void arange_of(const View& out, const Scalar& start, const Sc
   T* o = out.as<T>();
   if constexpr (std::is_integral_v<T>) {
     const uint64_t first = uint64_t(start.to_int()), by = uint64_t(step.to_int());
-    for (int64_t i = 0; i < n; ++i) o[i * stride] = T(first + uint64_t(i) * by);
+    for_each_range(n, kCosts.line, [=](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) o[i * stride] = T(first + uint64_t(i) * by);
+    });
   } else {
     const double first = start.to_double(), by = step.to_double();
-    for (int64_t i = 0; i < n; ++i) o[i * stride] = convert_value<T>(first + double(i) * by);
+    for_each_range(n, kCosts.line, [=](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) o[i * stride] = convert_value<T>(first + double(i) * by);
+    });
   }
 }
 
@@ -43,10 +48,11 @@ void fill(const KernelCall& call) {
     using T = typename decltype(tag)::type;
     *reinterpret_cast<T*>(value) = from_scalar<T>(call.scalars[0]);
   });
-  const IterPlan plan = make_plan({&out, 1}, {});
   const Mover copy = make_mover(out.dtype, out.dtype);
-  for_each_block(plan, {plan.size(0), 1}, [&](char* const* at, int64_t n, int64_t) {
-    copy.strided(at[0], plan.stride(0, 0), value, 0, n);
+  for_each_part(make_plan({&out, 1}, {}), kCosts.line, of_elements(), [&](const IterPlan& plan) {
+    for_each_block(plan, {plan.size(0), 1}, [&](char* const* at, int64_t n, int64_t) {
+      copy.strided(at[0], plan.stride(0, 0), value, 0, n);
+    });
   });
 }
 

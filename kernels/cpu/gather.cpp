@@ -1,7 +1,9 @@
 // gather, scatter_add, index_select. Every index is checked before anything is written.
+#include <atomic>
 #include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -76,14 +78,17 @@ void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides
 // In whatever order is fast; a message names the first offender in row-major order.
 void check_indices(const View& index, int64_t dim, int64_t size) {
   const auto good = [size](int64_t value) { return value >= 0 && value < size; };
-  const IterPlan plan = make_plan({&index, 1}, {});
-  bool all_good = true;
-  for_each_outer(plan, 1, [&](char* const* at) {
-    for (int64_t i = 0; i < plan.size(0); ++i) {
-      all_good &= good(*reinterpret_cast<const int64_t*>(at[0] + i * plan.stride(0, 0)));
-    }
+  std::atomic<bool> one_is_bad = false;
+  for_each_part(make_plan({&index, 1}, {}), kCosts.line, of_elements(), [&](const IterPlan& plan) {
+    bool all_good = true;
+    for_each_outer(plan, 1, [&](char* const* at) {
+      for (int64_t i = 0; i < plan.size(0); ++i) {
+        all_good &= good(*reinterpret_cast<const int64_t*>(at[0] + i * plan.stride(0, 0)));
+      }
+    });
+    if (!all_good) one_is_bad.store(true, std::memory_order_relaxed);
   });
-  if (all_good) [[likely]]
+  if (!one_is_bad) [[likely]]
     return;
   const int last = index.rank - 1;
   const int64_t* const strides[3] = {index.strides, index.strides, index.strides};
@@ -144,14 +149,16 @@ void gather(const KernelCall& call) {
   const PlanOperand operands[] = {{out.as<char>(), out.strides, item},
                                   {x.as<char>(), looked.strides, item},
                                   {index.as<char>(), index.strides, sizeof(int64_t)}};
-  const IterPlan plan = make_plan(operands, out.rank, out.sizes);
   const Mover copy = make_mover(x.dtype, x.dtype);
-  const int64_t o = plan.stride(0, 0), s = plan.stride(1, 0), i0 = plan.stride(2, 0);
-  for_each_outer(plan, 1, [&](char* const* at) {
-    for (int64_t i = 0; i < plan.size(0); ++i) {
-      const int64_t value = *reinterpret_cast<const int64_t*>(at[2] + i * i0);
-      copy.strided(at[0] + i * o, 0, at[1] + i * s + value * along, 0, 1);
-    }
+  const IterPlan all = make_plan(operands, out.rank, out.sizes);
+  for_each_part(all, kCosts.looked_up, of_elements(), [&copy, along](const IterPlan& plan) {
+    const int64_t o = plan.stride(0, 0), s = plan.stride(1, 0), i0 = plan.stride(2, 0);
+    for_each_outer(plan, 1, [&](char* const* at) {
+      for (int64_t i = 0; i < plan.size(0); ++i) {
+        const int64_t value = *reinterpret_cast<const int64_t*>(at[2] + i * i0);
+        copy.strided(at[0] + i * o, 0, at[1] + i * s + value * along, 0, 1);
+      }
+    });
   });
 }
 
@@ -174,17 +181,19 @@ void index_select(const KernelCall& call) {
   const int64_t count = index.numel(), index_step = index.rank == 0 ? 0 : index.strides[0];
   check_indices(index, dim, line_size(x, dim));
   if (out.numel() == 0) return;
-  IterPlan plan = plan_where(std::initializer_list<View>{out, x}, [dim](int d) { return d == dim; });
+  const IterPlan slice = plan_where(std::initializer_list<View>{out, x}, [dim](int d) { return d == dim; });
   const Mover copy = make_mover(x.dtype, x.dtype);
   const int64_t to_step = line_step(out, dim), from_step = line_step(x, dim);
-  char *const to = plan.data[0], *const from = plan.data[1];
-  for (int64_t i = 0; i < count; ++i) {
-    plan.data[0] = to + i * to_step;
-    plan.data[1] = from + index.as<int64_t>()[i * index_step] * from_step;
-    for_each_outer(plan, 1, [&](char* const* at) {
-      move_block(copy, at[0], plan.stride(0, 0), 0, at[1], plan.stride(1, 0), 0, plan.size(0), 1);
-    });
-  }
+  for_each_range(count, cost::of(slice.numel, kCosts.line), [&](int64_t first, int64_t last) {
+    IterPlan plan = slice;
+    for (int64_t i = first; i < last; ++i) {
+      plan.data[0] = slice.data[0] + i * to_step;
+      plan.data[1] = slice.data[1] + index.as<int64_t>()[i * index_step] * from_step;
+      for_each_outer(plan, 1, [&](char* const* at) {
+        move_block(copy, at[0], plan.stride(0, 0), 0, at[1], plan.stride(1, 0), 0, plan.size(0), 1);
+      });
+    }
+  });
 }
 }  // namespace
 

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -65,21 +66,12 @@ template <class F> void visit_inexact(const char* kernel, DType dtype, F&& f) {
   }
 }
 
-// Row-major index of each matrix of a batch, with the offset of its first element.
-template <class F> void for_each_matrix(const View& v, F&& f) {
-  int64_t index[IterPlan::kMaxDims] = {}, offset = 0, number = 0;
-  LAMELLA_CHECK(v.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", v.rank,
-                IterPlan::kMaxDims);
-  for (;;) {
-    f(number++, offset * itemsize(v.dtype));
-    int d = v.rank - 3;
-    for (; d >= 0; --d) {
-      offset += v.strides[d];
-      if (++index[d] < v.sizes[d]) break;
-      offset -= v.strides[d] * v.sizes[d];
-      index[d] = 0;
-    }
-    if (d < 0) return;
+// Matrices of a batch by their row-major index: f(index, offset of the first element in bytes).
+template <class F> void for_each_matrix(const View& v, int64_t first, int64_t last, F&& f) {
+  for (int64_t number = first; number < last; ++number) {
+    int64_t left = number, offset = 0;
+    for (int d = v.rank - 3; d >= 0; left /= v.sizes[d--]) offset += left % v.sizes[d] * v.strides[d];
+    f(number, offset * itemsize(v.dtype));
   }
 }
 
@@ -88,8 +80,9 @@ template <class T> void cholesky_of(const View& out, const View& in, bool upper)
   const Mover get = make_mover(in.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
   const Matrices from(in), to(out);
   std::vector<T> factors(size_t(out.numel()));  // all of them before any is written
+  const int64_t count = out.numel() / area, each = cost::of(area, cost::of(n, kCosts.solved));
   // The upper triangle, read as a conjugate transpose, is a lower one: A = U^H U with U = L^H.
-  for_each_matrix(in, [&](int64_t number, int64_t offset) {
+  const auto factor_one = [&](int64_t number, int64_t offset) {
     T* l = factors.data() + number * area;
     const int64_t row = upper ? from.col : from.row, col = upper ? from.row : from.col;
     move_block(get, reinterpret_cast<char*>(l), sizeof(T), n * int64_t(sizeof(T)), in.as<char>() + offset,
@@ -104,13 +97,15 @@ template <class T> void cholesky_of(const View& out, const View& in, bool upper)
     if (upper) {
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }
-  });
-  for_each_matrix(out, [&](int64_t number, int64_t offset) {
+  };
+  const auto write_one = [&](int64_t number, int64_t offset) {
     const int64_t row = upper ? to.col : to.row, col = upper ? to.row : to.col;
     move_block(put, out.as<char>() + offset, col, row,
                reinterpret_cast<const char*>(factors.data() + number * area), sizeof(T),
                n * int64_t(sizeof(T)), n, n);
-  });
+  };
+  for_each_range(count, each, [&](int64_t a, int64_t b) { for_each_matrix(in, a, b, factor_one); });
+  for_each_range(count, each, [&](int64_t a, int64_t b) { for_each_matrix(out, a, b, write_one); });
 }
 
 // Row by row, from the end that has one unknown; `x` holds B and becomes X.
@@ -133,16 +128,23 @@ template <class T> void solve_of(const View& out, const View& a, const View& b, 
   const int64_t n = out.sizes[out.rank - 2], m = out.sizes[out.rank - 1], item = sizeof(T);
   const Mover get = make_mover(out.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
   const Matrices a_steps(a), b_steps(b), to(out);
-  std::vector<T> left(size_t(n * n)), right(size_t(n * m));
-  char *const l = reinterpret_cast<char*>(left.data()), *const r = reinterpret_cast<char*>(right.data());
   const int batch_dims = out.rank - 2;
-  const IterPlan plan =
+  const IterPlan all =
       plan_where(std::initializer_list<View>{out, a, b}, [=](int d) { return d >= batch_dims; });
-  for_each_outer(plan, 0, [&](char* const* at) {
-    move_block(get, l, item, n * item, at[1], a_steps.col, a_steps.row, n, n);
-    move_block(get, r, item, m * item, at[2], b_steps.col, b_steps.row, m, n);
-    substitute(left.data(), right.data(), n, m, upper, unit);
-    move_block(put, at[0], to.col, to.row, r, item, m * item, m, n);
+  struct Room {
+    std::vector<T> left, right;
+  };
+  const auto make = [n, m] { return Room{std::vector<T>(size_t(n * n)), std::vector<T>(size_t(n * m))}; };
+  const int64_t each = cost::of(n * m, cost::of(n, kCosts.solved));
+  for_each_part_in(all, each, of_lines(), make, [&](const IterPlan& plan, Room& room) {
+    char *const l = reinterpret_cast<char*>(room.left.data()), *const r =
+                                                                   reinterpret_cast<char*>(room.right.data());
+    for_each_outer(plan, 0, [&](char* const* at) {
+      move_block(get, l, item, n * item, at[1], a_steps.col, a_steps.row, n, n);
+      move_block(get, r, item, m * item, at[2], b_steps.col, b_steps.row, m, n);
+      substitute(room.left.data(), room.right.data(), n, m, upper, unit);
+      move_block(put, at[0], to.col, to.row, r, item, m * item, m, n);
+    });
   });
 }
 

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 #if LAMELLA_HAVE_BLAS
 #include <cblas.h>
@@ -95,7 +96,8 @@ void call_blas(DType exec, const BlasCall& s, const void* a, const void* b, void
   }
 }
 
-// Where it wins over the own kernel.
+// Where it wins over the own kernel. It has one thread: each of ours calls it for tiles of its own, whose
+// bits do not depend on how many there are, as those of its threads do.
 bool try_blas(DType exec, const GemmCall& g) {
   static const bool one_thread = (openblas_set_num_threads(1), true);
   const bool supported =
@@ -113,8 +115,25 @@ bool try_blas(DType exec, const GemmCall& g) {
 bool try_blas(DType, const GemmCall&) { return false; }
 #endif
 
-void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
+void run_tile(DType exec, GemmFn own, const GemmCall& g) {
   if (!try_blas(exec, g)) own(g);
+}
+
+void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
+  if (!cost::in_parts(g.n * g.m, cost::of(g.k, kCosts.product))) return run_tile(exec, own, g);
+  const int64_t rows = thresholds().gemm_rows, columns = thresholds().gemm_columns, item = itemsize(exec);
+  const int64_t down = (g.n + rows - 1) / rows, across = (g.m + columns - 1) / columns;
+  parallel_for(down * across, [&](int64_t first, int64_t last) {
+    for (int64_t t = first; t < last; ++t) {
+      const int64_t i = t % down * rows, j = t / down * columns;
+      GemmCall part = g;
+      part.n = std::min(rows, g.n - i), part.m = std::min(columns, g.m - j);
+      part.a = static_cast<const char*>(g.a) + i * g.a_row * item;
+      part.b = static_cast<const char*>(g.b) + j * item;
+      part.c = static_cast<char*>(g.c) + (i * g.c_row + j) * item;
+      run_tile(exec, own, part);
+    }
+  });
 }
 
 struct Operand {
@@ -142,26 +161,37 @@ void matmul(const KernelCall& call) {
     return named("fill").cpu({{&out, 1}, {}, out.dtype, {}, {&zero, 1}});
   }
   const Operand a = describe(x, exec), b = describe(y, exec), c = describe(out, exec);
-  std::vector<char> a_buffer, b_buffer, c_buffer;
   const bool c_direct = !c.converts && (c.col == 1 || m == 1);
-  if (!c_direct) c_buffer.resize(size_t(n * m * itemsize(exec)));
-  Matrix right{};
-  for (int64_t batch = 0; batch < out.sizes[0]; ++batch) {
-    Matrix left{x.as<char>() + batch * a.batch, a.row, a.col};
-    // BLAS needs unit strides in A; for the own kernel only the dtype matters.
-    if (a.converts || (left.row != 1 && left.col != 1)) left = with_rows(left, x.dtype, exec, n, k, a_buffer);
-    if (batch == 0 || b.batch != 0) {
-      right = with_rows({y.as<char>() + batch * b.batch, b.row, b.col}, y.dtype, exec, k, m, b_buffer);
+  const bool cut = cost::in_parts(out.numel(), cost::of(k, kCosts.small_product));
+  std::vector<char> shared_buffer;
+  Matrix shared{};
+  if (b.batch == 0) shared = with_rows({y.as<char>(), b.row, b.col}, y.dtype, exec, k, m, shared_buffer);
+  const auto multiply = [&](int64_t first, int64_t last) {
+    std::vector<char> a_buffer, b_buffer, c_buffer;
+    if (!c_direct) c_buffer.resize(size_t(n * m * itemsize(exec)));
+    for (int64_t batch = first; batch < last; ++batch) {
+      Matrix left{x.as<char>() + batch * a.batch, a.row, a.col}, right = shared;
+      // BLAS needs unit strides in A; for the own kernel only the dtype matters.
+      if (a.converts || (left.row != 1 && left.col != 1))
+        left = with_rows(left, x.dtype, exec, n, k, a_buffer);
+      if (b.batch != 0)
+        right = with_rows({y.as<char>() + batch * b.batch, b.row, b.col}, y.dtype, exec, k, m, b_buffer);
+      char* target = out.as<char>() + batch * c.batch;
+      char* result = c_direct ? target : c_buffer.data();
+      const GemmCall g{n,        k,          m,         left.data, left.row,
+                       left.col, right.data, right.row, result,    c_direct ? c.row : m};
+      cut ? run_gemm(exec, own, g) : run_tile(exec, own, g);
+      if (c_direct) continue;
+      const Mover back = make_mover(exec, out.dtype);
+      move_block(back, target, c.col * back.to_size, c.row * back.to_size, result, back.from_size,
+                 m * back.from_size, m, n);
     }
-    char* target = out.as<char>() + batch * c.batch;
-    char* result = c_direct ? target : c_buffer.data();
-    run_gemm(exec, own,
-             {n, k, m, left.data, left.row, left.col, right.data, right.row, result, c_direct ? c.row : m});
-    if (c_direct) continue;
-    const Mover back = make_mover(exec, out.dtype);
-    move_block(back, target, c.col * back.to_size, c.row * back.to_size, result, back.from_size,
-               m * back.from_size, m, n);
-  }
+  };
+  if (!cut) return multiply(0, out.sizes[0]);
+  const int64_t product = n * m < thresholds().blas / k ? kCosts.small_product : kCosts.product;
+  const int64_t each = cost::of(n * m, cost::of(k, product));
+  if (cost::in_parts(1, each)) return multiply(0, out.sizes[0]);  // each of them is cut
+  for_each_range(out.sizes[0], each, multiply);
 }
 
 }  // namespace

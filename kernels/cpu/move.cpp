@@ -1,5 +1,6 @@
 // Kernels that only move elements: flip, tril, triu.
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -21,14 +22,20 @@ template <class Range> void keep_columns(const char* kernel, const KernelCall& c
   const Mover copy = make_mover(in.dtype, in.dtype);
   const char zero[kMaxItem] = {};
   const IterPlan plan = plan_where(std::initializer_list<View>{out, in}, [=](int d) { return d >= row_dim; });
-  for_each_outer(plan, 0, [&](char* const* at) {
-    for (int64_t i = 0; i < rows; ++i) {
+  const auto keep_rows = [&](char* const* at, int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
       const auto [from, to] = range(i, columns);
       char* row = at[0] + i * o1;
       copy.strided(row, o0, zero, 0, from);
       copy.strided(row + from * o0, o0, at[1] + i * i1 + from * i0, i0, to - from);
       copy.strided(row + to * o0, o0, zero, 0, columns - to);
     }
+  };
+  const int64_t row_cost = cost::of(columns, kCosts.strided);
+  for_each_part(plan, cost::of(rows, row_cost), of_lines(), [&](const IterPlan& part) {
+    for_each_outer(part, 0, [&](char* const* at) {
+      for_each_range(rows, row_cost, [&](int64_t first, int64_t last) { keep_rows(at, first, last); });
+    });
   });
 }
 

@@ -1,5 +1,8 @@
 // nonzero and count_nonzero: elements become bools a tile at a time.
+#include <atomic>
+
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -60,13 +63,16 @@ void nonzero(const KernelCall& call) {
 void count_nonzero(const KernelCall& call) {
   const View& in = call.ins[0];
   if (is_internal(in.dtype)) fail_dtype("count_nonzero", in.dtype);
-  const IterPlan plan = make_plan({}, {&in, 1});
-  TileReader reader;
-  reader.open(in.dtype, DType::Bool);
-  int64_t count = 0;
-  for_each_block(plan, choose_block(plan), [&](char* const* at, int64_t n0, int64_t n1) {
-    const char* tile = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
-    for (int64_t i = 0; i < n0 * n1; ++i) count += tile[i] != 0;
+  std::atomic<int64_t> count = 0;
+  for_each_part(make_plan({}, {&in, 1}), kCosts.strided, of_elements(), [&](const IterPlan& plan) {
+    TileReader reader;
+    reader.open(in.dtype, DType::Bool);
+    int64_t here = 0;
+    for_each_block(plan, choose_block(plan), [&](char* const* at, int64_t n0, int64_t n1) {
+      const char* tile = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
+      for (int64_t i = 0; i < n0 * n1; ++i) here += tile[i] != 0;
+    });
+    count.fetch_add(here, std::memory_order_relaxed);
   });
   *call.outs[0].as<int64_t>() = count;
 }

@@ -3,15 +3,19 @@
 
 #include <cstring>
 
+#include "lamella/kernels/cpu/parts.h"
+
 namespace lamella::kernels {
 namespace {
 
 DType real_part(DType d) { return d == DType::C64 ? DType::F32 : d == DType::C128 ? DType::F64 : d; }
 
-/// How a kernel runs for a compute dtype: its line, what the line reads and what it writes.
+/// How a kernel runs for a compute dtype: its line, what the line reads and what it writes, and what an
+/// element costs.
 struct Execution {
   LineFn line;
   DType in, out;
+  int64_t each = kCosts.line;
 };
 
 struct Run {
@@ -40,9 +44,12 @@ bool is_one_line(const KernelCall& call, const Execution& body, bool chooses) {
 }
 
 void run_line(const KernelCall& call, const Execution& body, int64_t n) {
-  const void* ins[3];
-  for (size_t k = 0; k < call.ins.size(); ++k) ins[k] = call.ins[k].data;
-  body.line(call.outs[0].data, ins, n);
+  for_each_range(n, body.each, [&](int64_t from, int64_t to) {
+    const void* ins[3];
+    for (size_t k = 0; k < call.ins.size(); ++k)
+      ins[k] = call.ins[k].as<char>() + from * itemsize(call.ins[k].dtype);
+    body.line(call.outs[0].as<char>() + from * itemsize(body.out), ins, to - from);
+  });
 }
 
 // A square of a transpose: operands that lie in rows are used there, row by row; only those that run across
@@ -91,17 +98,17 @@ void run_blocks(Run& run, const IterPlan& plan) {
 
 // Before anything is written: an integer divisor of 0 is an error, not a trap.
 void check_divisor(const View& divisor, DType compute) {
-  const IterPlan plan = make_plan({&divisor, 1}, {});
-  TileReader reader;
-  reader.open(divisor.dtype, compute);
   const LineFn is_zero = line_of<scalar::LogicalNot>(compute);
-  BlockShape shape = choose_block(plan);
-  for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    const void* source = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
-    char zero[kTile];
-    is_zero(zero, &source, n0 * n1);
-    LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value,
-                  "b holds 0 and the division is in {}; expected b != 0", name(compute));
+  for_each_part(make_plan({&divisor, 1}, {}), kCosts.strided, of_elements(), [&](const IterPlan& plan) {
+    TileReader reader;
+    reader.open(divisor.dtype, compute);
+    for_each_block(plan, choose_block(plan), [&](char* const* at, int64_t n0, int64_t n1) {
+      const void* source = reader.read(at[0], plan.stride(0, 0), plan.stride(0, 1), n0, n1);
+      char zero[kTile];
+      is_zero(zero, &source, n0 * n1);
+      LAMELLA_CHECK(!std::memchr(zero, 1, size_t(n0 * n1)), Value,
+                    "b holds 0 and the division is in {}; expected b != 0", name(compute));
+    });
   });
 }
 
@@ -116,7 +123,7 @@ void run_copy(const KernelCall& call) {
 }
 
 /// Fails with DType when the kernel has no text for `compute`. `exec` is compute, or f32 for f16 and bf16.
-Execution find_execution(const Kernel& kernel, DType compute, DType exec) {
+Execution find_line(const Kernel& kernel, DType compute, DType exec) {
   const DType in = kernel.gives == Gives::Complex ? real_part(exec) : exec;
   const LineFn line = line_of(kernel, in);
   if (!line) fail_dtype(kernel.name, compute);
@@ -127,6 +134,12 @@ Execution find_execution(const Kernel& kernel, DType compute, DType exec) {
     case Gives::Complex: break;
   }
   return {line, in, in == DType::F64 ? DType::C128 : DType::C64};
+}
+
+Execution find_execution(const Kernel& kernel, DType compute, DType exec) {
+  Execution body = find_line(kernel, compute, exec);
+  if (kernel.takes == Takes::Inexact && is_complex(body.in)) body.each = kCosts.scalar_math;
+  return body;
 }
 
 void run_pointwise(const Kernel& kernel, const KernelCall& call) {
@@ -141,13 +154,15 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
   if (kernel.also == Also::ChecksDivisor && is_integer(call.compute))
     check_divisor(call.ins[1], call.compute);
   if (is_one_line(call, body, chooses)) return run_line(call, body, out.numel());
-  const IterPlan plan = make_plan(call.outs, call.ins);
-  Run run;
-  run.body = body;
-  for (size_t k = 0; k < call.ins.size(); ++k)
-    run.readers[k].open(call.ins[k].dtype, chooses && k == 0 ? DType::Bool : body.in);
-  run.writer.open(body.out, out.dtype);
-  run_blocks(run, plan);
+  const int64_t each = std::max(body.each, kCosts.strided);
+  for_each_part(make_plan(call.outs, call.ins), each, of_elements(), [&](const IterPlan& plan) {
+    Run run;
+    run.body = body;
+    for (size_t k = 0; k < call.ins.size(); ++k)
+      run.readers[k].open(call.ins[k].dtype, chooses && k == 0 ? DType::Bool : body.in);
+    run.writer.open(body.out, out.dtype);
+    run_blocks(run, plan);
+  });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "lamella/core/rng.h"
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -47,32 +48,42 @@ template <class R> struct Normal<std::complex<R>> {
   }
 };
 
-// One stream into the trailing dims of `out`, row-major: the sample's number is the logical index, whatever
-// the strides.
+// Samples `from` to `to` of one stream into the trailing dims of `out`, row-major: the sample's number is the
+// logical index, whatever the strides.
 template <class T, template <class> class Sample>
-void fill_stream(const View& out, int first, T* at, uint64_t key) {
+void fill_stream(const View& out, int first, T* at, uint64_t key, int64_t from, int64_t to) {
   int64_t index[IterPlan::kMaxDims] = {};
   const int last = out.rank - 1;
   const int64_t n = first > last ? 1 : out.sizes[last], step = first > last ? 0 : out.strides[last];
-  for (uint64_t sample = 0;;) {
-    for (int64_t i = 0; i < n; ++i) at[i * step] = Sample<T>::at(key, sample++);
-    int d = last - 1;
-    for (; d >= first; --d) {
+  int64_t i = from % n;
+  for (int64_t d = last - 1, left = from / n; d >= first; left /= out.sizes[d--]) {
+    index[d] = left % out.sizes[d];
+    at += index[d] * out.strides[d];
+  }
+  for (int64_t sample = from;; i = 0) {
+    for (const int64_t end = std::min(n, i + to - sample); i < end; ++i)
+      at[i * step] = Sample<T>::at(key, uint64_t(sample++));
+    if (sample >= to) return;
+    for (int d = last - 1; d >= first; --d) {
       at += out.strides[d];
       if (++index[d] < out.sizes[d]) break;
       at -= out.strides[d] * out.sizes[d];
       index[d] = 0;
     }
-    if (d < first) return;
   }
 }
 
 template <class T, template <class> class Sample> void fill_streams(const View& out, const View& keys) {
   const View heads{out.data, out.dtype, keys.rank, out.sizes, out.strides};
-  const IterPlan plan = make_plan({&heads, 1}, {&keys, 1});
-  for_each_outer(plan, 0, [&](char* const* at) {
-    fill_stream<T, Sample>(out, keys.rank, reinterpret_cast<T*>(at[0]),
-                           *reinterpret_cast<const uint64_t*>(at[1]));
+  const IterPlan all = make_plan({&heads, 1}, {&keys, 1});
+  const int64_t samples = out.numel() / std::max<int64_t>(all.numel, 1);
+  for_each_part(all, cost::of(samples, kCosts.drawn), of_lines(), [&](const IterPlan& plan) {
+    for_each_outer(plan, 0, [&](char* const* at) {
+      const uint64_t key = *reinterpret_cast<const uint64_t*>(at[1]);
+      for_each_range(samples, kCosts.drawn, [&](int64_t from, int64_t to) {
+        fill_stream<T, Sample>(out, keys.rank, reinterpret_cast<T*>(at[0]), key, from, to);
+      });
+    });
   });
 }
 

@@ -1,90 +1,196 @@
 // Folds: along the reduced dims when those are the close ones, tile by tile across them otherwise.
 #include <cstring>
+#include <memory>
+#include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/cascade.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
 
 bool is_reduced(const View& out, const View& in, int d) { return out.sizes[d] != in.sizes[d]; }
 
-/// The plans are made in place: each is three kilobytes.
+/// What a reduction is. The plans are made in place: each is three kilobytes.
 struct Reduction {
   Reduction(const FoldLines& lines, bool pairs, DType type, const View& out, const View& in)
       : of(lines),
         in_pairs(pairs),
         exec(type),
+        in_dtype(in.dtype),
+        out_dtype(out.dtype),
         kept(plan_where(std::initializer_list<View>{out, in}, [&](int d) { return is_reduced(out, in, d); })),
         reduced(plan_where(std::initializer_list<View>{in}, [&](int d) { return !is_reduced(out, in, d); })) {
-    reader.open(in.dtype, exec);
-    writer.open(exec, out.dtype);
   }
   FoldLines of;
   bool in_pairs;  ///< few terms in a row
-  DType exec;
+  DType exec, in_dtype, out_dtype;
   IterPlan kept;     // operands: out, in
   IterPlan reduced;  // operand: in
+};
+
+/// One thread's buffers for it.
+struct Buffers {
+  explicit Buffers(const Reduction& r) {
+    reader.open(r.in_dtype, r.exec);
+    writer.open(r.exec, r.out_dtype);
+  }
   TileReader reader;
   TileWriter writer;
 };
 
-void write_results(Reduction& r, char* to, int64_t s0, int64_t s1, int64_t n0, int64_t n1, char* states) {
+void write_results(const Reduction& r, Buffers& b, char* to, int64_t s0, int64_t s1, int64_t n0, int64_t n1,
+                   char* states) {
   const void* ins[] = {states};
-  if (r.of.result) r.of.result(states = r.writer.buffer(), ins, n0 * n1);
-  r.writer.write(to, s0, s1, n0, n1, states);
+  if (r.of.result) r.of.result(states = b.writer.buffer(), ins, n0 * n1);
+  b.writer.write(to, s0, s1, n0, n1, states);
 }
 
-// One output at a time; `fold` runs along the reduced dims.
-void reduce_along(Reduction& r) {
-  const bool whole = r.reduced.rank <= 1 && r.reader.direct(r.reduced.stride(0, 0));
-  const BlockShape shape = choose_block(r.reduced);
-  Cascade cascade(r.of.merge, kMaxFoldState, 1);
-  for_each_outer(r.kept, 0, [&](char* const* at) {
-    if (whole) {
-      alignas(16) char state[kMaxFoldState];
-      r.of.fold(state, at[1], r.reduced.numel);
-      return write_results(r, at[0], 0, 0, 1, 1, state);
+/// NOTE: [pairs of tiles] A fold of many elements is a tree: a power of two of blocks is folded with what
+/// follows, each in itself likewise. So tiles of a power of two of blocks are parts of that tree, and a
+/// cascade of their results is the rest of it: the bits are those of the fold of all at once.
+///
+/// partial(state, t) for all tiles, and their fold, of `count` states, in the lowest slot of what is
+/// returned.
+template <class Partial>
+std::unique_ptr<Cascade> fold_tiles(const Reduction& r, int64_t tiles, int64_t count, Partial&& partial) {
+  const int64_t bytes = count * r.of.state_size;
+  std::vector<char> partials(size_t(tiles * bytes));
+  parallel_for(tiles, [&](int64_t first, int64_t last) {
+    for (int64_t t = first; t < last; ++t) partial(partials.data() + t * bytes, t);
+  });
+  auto cascade = std::make_unique<Cascade>(r.of.merge, bytes, count);
+  for (int64_t t = 0; t < tiles; ++t) {
+    std::memcpy(cascade->slot(cascade->depth()), partials.data() + t * bytes, size_t(bytes));
+    cascade->push();
+  }
+  cascade->finish();
+  return cascade;
+}
+
+/// Tiles of `unit` steps times a power of two, where `steps` of them cost `each` are worth it: the steps of
+/// one.
+int64_t steps_of_tile(int64_t steps, int64_t each, int64_t unit) {
+  if (!cost::in_parts(steps, each)) return std::max<int64_t>(steps, 1);
+  return std::max(cost::tile_of(each), unit);
+}
+int64_t tiles_of(int64_t steps, int64_t tile) { return (steps + tile - 1) / tile; }
+
+/// Whether the elements of an output are folded where they lie.
+bool lies_whole(const Reduction& r) {
+  return r.reduced.rank <= 1 && r.in_dtype == r.exec && r.reduced.stride(0, 0) == itemsize(r.exec);
+}
+
+// One output at a time, of elements that are folded where they lie.
+void reduce_whole(const Reduction& r, const IterPlan& kept) {
+  Buffers b(r);
+  const int64_t n = r.reduced.numel, item = itemsize(r.exec);
+  const int64_t tile = steps_of_tile(n, kCosts.folded, thresholds().fold_block), tiles = tiles_of(n, tile);
+  for_each_outer(kept, 0, [&](char* const* at) {
+    alignas(16) char state[kMaxFoldState];
+    if (tiles == 1) {
+      r.of.fold(state, at[1], n);
+      return write_results(r, b, at[0], 0, 0, 1, 1, state);
     }
-    cascade.reset(1);
-    r.reduced.data[0] = at[1];
-    for_each_block(r.reduced, shape, [&](char* const* block, int64_t n0, int64_t n1) {
-      const char* run = r.reader.read(block[0], r.reduced.stride(0, 0), r.reduced.stride(0, 1), n0, n1);
-      r.of.fold(cascade.slot(cascade.depth()), run, n0 * n1);
-      cascade.push();
+    const auto all = fold_tiles(r, tiles, 1, [&](char* partial, int64_t t) {
+      r.of.fold(partial, at[1] + t * tile * item, std::min(tile, n - t * tile));
     });
-    cascade.finish();
-    write_results(r, at[0], 0, 0, 1, 1, cascade.slot(0));
+    write_results(r, b, at[0], 0, 0, 1, 1, all->slot(0));
   });
 }
 
-// A tile of outputs at a time; each reduced index adds one tile of inputs.
-void reduce_across(Reduction& r) {
-  const int64_t slot_bytes = kTile * r.of.state_size;
-  const int64_t run = r.in_pairs && is_inexact(r.exec) ? thresholds().terms_in_a_row : r.reduced.numel;
-  Cascade cascade(r.of.merge, slot_bytes, 0);
-  for_each_block(r.kept, choose_block(r.kept), [&](char* const* at, int64_t n0, int64_t n1) {
-    const int64_t n = n0 * n1, s0 = r.kept.stride(1, 0), s1 = r.kept.stride(1, 1);
-    cascade.reset(n);
-    int64_t in_run = 0;
-    char* acc = nullptr;
-    r.reduced.data[0] = at[1];
-    for_each_outer(r.reduced, 0, [&](char* const* term) {
-      const char* x = r.reader.read(term[0], s0, s1, n0, n1);
-      if (in_run == 0) {
-        acc = cascade.slot(cascade.depth());
-        const void* ins[] = {x};
-        if (r.of.first) r.of.first(acc, ins, n);
-        else std::memcpy(acc, x, size_t(n * r.of.state_size));
-      } else {
-        const void* ins[] = {acc, x};
-        r.of.step(acc, ins, n);
-      }
-      if (++in_run == run) cascade.push(), in_run = 0;
+/// Folds blocks `first` to `last` of the terms that begin at `from` into the cascade's lowest slot.
+void fold_along(const Reduction& r, TileReader& reader, Cascade& cascade, const Blocks& blocks,
+                const char* from, int64_t first, int64_t last) {
+  const int64_t s0 = r.reduced.stride(0, 0), s1 = r.reduced.stride(0, 1);
+  cascade.reset(1);
+  for_each_block_of(r.reduced, blocks, first, last, [&](char* const* at, int64_t n0, int64_t n1) {
+    const char* run = reader.read(from + (at[0] - r.reduced.data[0]), s0, s1, n0, n1);
+    r.of.fold(cascade.slot(cascade.depth()), run, n0 * n1);
+    cascade.push();
+  });
+  cascade.finish();
+}
+
+// One output at a time; `fold` runs along the reduced dims, block by block.
+void reduce_along(const Reduction& r, const IterPlan& kept) {
+  Buffers b(r);
+  Cascade cascade(r.of.merge, kMaxFoldState, 1);
+  const Blocks blocks(r.reduced, choose_block(r.reduced));
+  const int64_t block = cost::of(r.reduced.numel / blocks.count, kCosts.strided);
+  const int64_t tile = steps_of_tile(blocks.count, block, 1), tiles = tiles_of(blocks.count, tile);
+  for_each_outer(kept, 0, [&](char* const* at) {
+    if (tiles == 1) {
+      fold_along(r, b.reader, cascade, blocks, at[1], 0, blocks.count);
+      return write_results(r, b, at[0], 0, 0, 1, 1, cascade.slot(0));
+    }
+    const auto all = fold_tiles(r, tiles, 1, [&](char* partial, int64_t t) {
+      Buffers mine(r);
+      Cascade part(r.of.merge, kMaxFoldState, 1);
+      fold_along(r, mine.reader, part, blocks, at[1], t * tile, std::min(blocks.count, (t + 1) * tile));
+      std::memcpy(partial, part.slot(0), size_t(r.of.state_size));
     });
-    if (in_run != 0) cascade.push();
-    cascade.finish();
-    write_results(r, at[0], r.kept.stride(0, 0), r.kept.stride(0, 1), n0, n1, cascade.slot(0));
+    write_results(r, b, at[0], 0, 0, 1, 1, all->slot(0));
+  });
+}
+
+/// How many terms are added in a row before their sum is one of a cascade's.
+int64_t terms_in_a_row(const Reduction& r) {
+  return r.in_pairs && is_inexact(r.exec) ? thresholds().terms_in_a_row : r.reduced.numel;
+}
+
+/// n0 x n1 outputs over the terms `first` to `last`, that of index 0 at `from`, into the cascade's lowest
+/// slot.
+void fold_across(const Reduction& r, const IterPlan& kept, TileReader& reader, Cascade& cascade,
+                 const char* from, int64_t n0, int64_t n1, int64_t first, int64_t last) {
+  const int64_t n = n0 * n1, run = terms_in_a_row(r), s0 = kept.stride(1, 0), s1 = kept.stride(1, 1);
+  cascade.reset(n);
+  int64_t in_run = 0;
+  char* acc = nullptr;
+  for_each_between(r.reduced, first, last, [&](char* const* term) {
+    const char* x = reader.read(from + (term[0] - r.reduced.data[0]), s0, s1, n0, n1);
+    if (in_run == 0) {
+      acc = cascade.slot(cascade.depth());
+      const void* ins[] = {x};
+      if (r.of.first) r.of.first(acc, ins, n);
+      else std::memcpy(acc, x, size_t(n * r.of.state_size));
+    } else {
+      const void* ins[] = {acc, x};
+      r.of.step(acc, ins, n);
+    }
+    if (++in_run == run) cascade.push(), in_run = 0;
+  });
+  if (in_run != 0) cascade.push();
+  cascade.finish();
+}
+
+// A tile of outputs at a time; each reduced index adds one tile of inputs.
+void reduce_across(const Reduction& r, const IterPlan& kept) {
+  Buffers b(r);
+  Cascade cascade(r.of.merge, kTile * r.of.state_size, 0);
+  for_each_block(kept, choose_block(kept), [&](char* const* at, int64_t n0, int64_t n1) {
+    fold_across(r, kept, b.reader, cascade, at[1], n0, n1, 0, r.reduced.numel);
+    write_results(r, b, at[0], kept.stride(0, 0), kept.stride(0, 1), n0, n1, cascade.slot(0));
+  });
+}
+
+// Likewise with tiles of terms, where there are too few outputs to be cut. REQUIRES: the order of terms is
+// that of pairs, or does not matter.
+void reduce_terms(const Reduction& r) {
+  Buffers b(r);
+  const int64_t terms = r.reduced.numel, s0 = r.kept.stride(0, 0), s1 = r.kept.stride(0, 1);
+  const int64_t term = cost::of(r.kept.numel, kCosts.folded);
+  const int64_t tile = steps_of_tile(terms, term, thresholds().terms_in_a_row);
+  for_each_block(r.kept, choose_block(r.kept), [&](char* const* at, int64_t n0, int64_t n1) {
+    const int64_t n = n0 * n1;
+    const auto all = fold_tiles(r, tiles_of(terms, tile), n, [&](char* partial, int64_t t) {
+      Buffers mine(r);
+      Cascade part(r.of.merge, n * r.of.state_size, n);
+      fold_across(r, r.kept, mine.reader, part, at[1], n0, n1, t * tile, std::min(terms, (t + 1) * tile));
+      std::memcpy(partial, part.slot(0), size_t(n * r.of.state_size));
+    });
+    write_results(r, b, at[0], s0, s1, n0, n1, all->slot(0));
   });
 }
 
@@ -105,14 +211,34 @@ bool runs_along(const Reduction& r) {
   return kept == 0 || reduced <= kept || r.kept.size(0) < thresholds().few_results;
 }
 
+/// Outputs are shared out, unless they are few and each of them is worth it alone.
+void run_along(const Reduction& r) {
+  const bool whole = lies_whole(r);
+  const int64_t term = whole ? kCosts.folded : kCosts.strided;
+  const auto run = [&r, whole](const IterPlan& kept) {
+    whole ? reduce_whole(r, kept) : reduce_along(r, kept);
+  };
+  if (r.kept.numel < thresholds().square / 2 && cost::in_parts(r.reduced.numel, term)) return run(r.kept);
+  for_each_part(r.kept, cost::of(r.reduced.numel, term), of_lines(), run);
+}
+
+void run_across(const Reduction& r) {
+  const int64_t column = cost::of(r.reduced.numel, kCosts.folded);
+  const bool any_order = r.in_pairs || !is_inexact(r.exec);
+  if (any_order && cost::in_parts(r.kept.numel, column) && cut_of(r.kept, column, of_neighbours()).parts == 1)
+    return reduce_terms(r);
+  for_each_part(r.kept, column, of_neighbours(), [&r](const IterPlan& kept) { reduce_across(r, kept); });
+}
+
 void reduce(const Kernel& kernel, const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
   const DType exec = exec_dtype(call.compute);
   const FoldLines& lines = kernel.folds[size_t(isa().set)][size_t(exec)];
   if (is_internal(in.dtype) || !lines.fold) fail_dtype(kernel.name, call.compute);
   if (in.numel() == 0) return fill_with(out, kernel.over_nothing);
-  Reduction r(lines, kernel.order == Order::Pairs, exec, out, in);
-  runs_along(r) ? reduce_along(r) : reduce_across(r);
+  const Reduction r(lines, kernel.order == Order::Pairs, exec, out, in);
+  if (runs_along(r)) run_along(r);
+  else run_across(r);
 }
 
 template <size_t... kRow> std::vector<Kernel> fold_kernels(std::index_sequence<kRow...>) {

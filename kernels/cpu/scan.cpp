@@ -2,6 +2,7 @@
 // rounded to less. Sums of f64 keep what their roundings leave out; those of c128, where that costs four
 // times the time, do not.
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -81,13 +82,17 @@ template <bool kProduct> Body find_scan(DType exec) {
   });
 }
 
+/// Of a part of the lines.
 struct Scan {
   Body body;
-  IterPlan lines;  // operands: out, in
+  const IterPlan& lines;  // operands: out, in
   int64_t size, out_step, in_step;
   TileReader reader;
   TileWriter writer;
   alignas(64) char state[kTile * kMaxState];
+
+  Scan(Body b, const IterPlan& plan, int64_t n, int64_t out_bytes, int64_t in_bytes)
+      : body(b), lines(plan), size(n), out_step(out_bytes), in_step(in_bytes) {}
 };
 
 void scan_along(Scan& s) {
@@ -127,14 +132,16 @@ void scan(const char* kernel, Body body, const KernelCall& call) {
   const int64_t dim = call.ints[0];
   if (!body.scan || is_internal(in.dtype)) fail_dtype(kernel, call.compute);
   if (out.numel() == 0) return;
-  Scan s;
-  s.body = body;
-  s.lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
-  s.size = line_size(out, dim), s.out_step = line_step(out, dim), s.in_step = line_step(in, dim);
-  s.reader.open(in.dtype, exec_dtype(call.compute));
-  s.writer.open(exec_dtype(call.compute), out.dtype);
-  const bool across = s.lines.size(0) >= thresholds().lines_across && s.lines.stride(0, 0) < s.out_step;
-  across ? scan_across(s) : scan_along(s);
+  const int64_t size = line_size(out, dim), out_step = line_step(out, dim);
+  const IterPlan lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
+  const bool across = lines.size(0) >= thresholds().lines_across && lines.stride(0, 0) < out_step;
+  const Units units = across ? of_neighbours() : of_lines();
+  for_each_part(lines, cost::of(size, kCosts.scanned), units, [&](const IterPlan& part) {
+    Scan s(body, part, size, out_step, line_step(in, dim));
+    s.reader.open(in.dtype, exec_dtype(call.compute));
+    s.writer.open(exec_dtype(call.compute), out.dtype);
+    across ? scan_across(s) : scan_along(s);
+  });
 }
 
 }  // namespace

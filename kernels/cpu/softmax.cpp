@@ -8,17 +8,30 @@
 
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/cascade.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
 
+/// Of a part of the lines.
 struct Softmax {
   DType exec;
   bool log;
   int64_t size, in_step, out_step;
-  IterPlan lines;  // operands: out, in
+  const IterPlan& lines;  // operands: out, in
   TileReader reader;
   TileWriter writer;
+
+  Softmax(const View& out, const View& in, int64_t dim, bool takes_log, const IterPlan& plan)
+      : exec(exec_dtype(in.dtype)),
+        log(takes_log),
+        size(line_size(in, dim)),
+        in_step(line_step(in, dim)),
+        out_step(line_step(out, dim)),
+        lines(plan) {
+    reader.open(in.dtype, exec);
+    writer.open(exec, out.dtype);
+  }
 };
 
 // out = op(a, b) over n elements of a tile.
@@ -93,9 +106,10 @@ void softmax_across(Softmax& s) {
   });
 }
 
-void softmax_along(Softmax& s, SoftmaxRowFn row, std::span<char> buffer) {
+void softmax_along(Softmax& s, SoftmaxRowFn row) {
   const int64_t item = itemsize(s.exec);
   const bool in_direct = s.reader.direct(s.in_step), out_direct = !s.writer.converts() && s.out_step == item;
+  std::vector<char> buffer(out_direct ? 0 : size_t(s.size * item));
   const Mover get = s.reader.mover();
   for_each_outer(s.lines, 0, [&](char* const* at) {
     char* target = out_direct ? at[0] : buffer.data();
@@ -112,16 +126,14 @@ void softmax_lines(const char* kernel, const KernelCall& call, bool log) {
   const SoftmaxRowFn row = isa().softmax(exec);
   if (!row) fail_dtype(kernel, in.dtype);
   if (out.numel() == 0) return;
-  Softmax s;
-  s.exec = exec, s.log = log;
-  s.size = line_size(in, dim), s.in_step = line_step(in, dim), s.out_step = line_step(out, dim);
-  s.lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
-  s.reader.open(in.dtype, exec);
-  s.writer.open(exec, out.dtype);
-  if (s.lines.size(0) >= thresholds().lines_across && s.lines.stride(0, 0) < s.out_step)
-    return softmax_across(s);
-  std::vector<char> buffer(size_t(s.size * itemsize(exec)));
-  softmax_along(s, row, buffer);
+  const IterPlan lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
+  const bool across = lines.size(0) >= thresholds().lines_across && lines.stride(0, 0) < line_step(out, dim);
+  const int64_t line = cost::of(line_size(in, dim), kCosts.softmax);
+  const Units units = across ? of_neighbours() : of_lines();
+  for_each_part(lines, line, units, [&](const IterPlan& part) {
+    Softmax s(out, in, dim, log, part);
+    across ? softmax_across(s) : softmax_along(s, row);
+  });
 }
 
 }  // namespace

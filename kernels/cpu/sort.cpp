@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels {
 namespace {
@@ -12,6 +13,13 @@ namespace {
 struct Entry {
   uint64_t key;
   int64_t index;
+};
+
+/// Of one thread, for lines of `count` elements of `item` bytes.
+struct Room {
+  std::vector<Entry> entries, spare;
+  std::vector<char> line;
+  Room(size_t count, size_t item) : entries(count), spare(count), line(count * item) {}
 };
 
 // Floats: sign and magnitude to two's order; both zeros alike; every NaN above everything.
@@ -73,28 +81,31 @@ void sort(const KernelCall& call) {
   if (in.numel() == 0) return;
   const int64_t size = line_size(in, dim), item = itemsize(in.dtype), in_step = line_step(in, dim);
   const int64_t value_step = line_step(values, dim), index_step = line_step(indices, dim);
-  const size_t count = size_t(size);
-  std::vector<Entry> entries(count), spare(count);
-  std::vector<char> line(count * size_t(item));
   const Mover copy = make_mover(in.dtype, in.dtype);
-  const IterPlan plan =
+  const IterPlan lines =
       plan_where(std::initializer_list<View>{values, indices, in}, [dim](int d) { return d == dim; });
-  for_each_outer(plan, 0, [&](char* const* at) {
-    copy.strided(line.data(), item, at[2], in_step, size);  // values may be the input
-    visit_dtype(in.dtype, [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>) read_keys<T>(line.data(), item, entries);
-    });
-    if (descending) {
-      for (Entry& e : entries) e.key = ~e.key;
-    }
-    sort_entries(entries, spare);
-    for (int64_t i = 0; i < size; ++i) {
-      const int64_t from = entries[size_t(i)].index;
-      copy.strided(at[0] + i * value_step, 0, line.data() + from * item, 0, 1);
-      *reinterpret_cast<int64_t*>(at[1] + i * index_step) = from;
-    }
-  });
+  const auto make = [&] { return Room(size_t(size), size_t(item)); };
+  for_each_part_in(lines, cost::of(size, kCosts.sorted), of_lines(), make,
+                   [&](const IterPlan& plan, Room& r) {
+                     char* const line = r.line.data();
+                     for_each_outer(plan, 0, [&](char* const* at) {
+                       copy.strided(line, item, at[2], in_step, size);  // values may be the input
+                       visit_dtype(in.dtype, [&](auto tag) {
+                         using T = typename decltype(tag)::type;
+                         if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>)
+                           read_keys<T>(line, item, r.entries);
+                       });
+                       if (descending) {
+                         for (Entry& e : r.entries) e.key = ~e.key;
+                       }
+                       sort_entries(r.entries, r.spare);
+                       for (int64_t i = 0; i < size; ++i) {
+                         const int64_t from = r.entries[size_t(i)].index;
+                         copy.strided(at[0] + i * value_step, 0, line + from * item, 0, 1);
+                         *reinterpret_cast<int64_t*>(at[1] + i * index_step) = from;
+                       }
+                     });
+                   });
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lamella/kernels/cpu/parts.h"
+
 namespace lamella::kernels {
 namespace {
 
@@ -63,12 +65,15 @@ BlockShape choose_block(const IterPlan& plan) {
   return {d0, std::clamp<int64_t>(tile / std::max<int64_t>(d0, 1), 1, std::max<int64_t>(d1, 1))};
 }
 
-void move_plan(const Mover& mover, const IterPlan& plan) {
-  BlockShape shape = choose_block(plan);
-  if (shape.n1 == 1) shape.n0 = plan.size(0);
-  for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    move_block(mover, at[0], plan.stride(0, 0), plan.stride(0, 1), at[1], plan.stride(1, 0),
-               plan.stride(1, 1), n0, n1);
+void move_plan(const Mover& mover, const IterPlan& all) {
+  const int64_t each = all.rank <= 1 && all.packed(0) && all.packed(1) ? kCosts.moved : kCosts.moved_across;
+  for_each_part(all, each, of_elements(), [&mover](const IterPlan& plan) {
+    BlockShape shape = choose_block(plan);
+    if (shape.n1 == 1) shape.n0 = plan.size(0);
+    for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
+      move_block(mover, at[0], plan.stride(0, 0), plan.stride(0, 1), at[1], plan.stride(1, 0),
+                 plan.stride(1, 1), n0, n1);
+    });
   });
 }
 

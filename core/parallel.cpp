@@ -1,0 +1,225 @@
+// The pool: see NOTE: [threads of kernels].
+#include "lamella/core/parallel.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cfenv>
+#include <charconv>
+#include <csignal>
+#include <cstdlib>
+#include <dlfcn.h>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <new>
+#include <pthread.h>
+#include <sched.h>
+#include <string_view>
+#include <thread>
+
+#include "lamella/core/check.h"
+#include "lamella/core/limits.h"
+#include "lamella/core/thresholds.h"
+
+namespace lamella {
+
+namespace {
+
+constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+constexpr int64_t kChunksOfAThread = 4;  ///< so that one that is slow leaves its share to others
+
+thread_local constinit bool inside = false;
+
+/// One loop. Its fields are written before workers are let in, under the pool's mutex.
+struct Job {
+  detail::TilesFn run;
+  void* body;
+  int64_t tiles, chunk;
+  const Thresholds* limits;
+  std::fenv_t arithmetic;
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> failed{kNone};  ///< where the first range begins that has raised
+  std::mutex of_error = {};
+  std::exception_ptr error = {};
+  bool by_caller = false;
+  int running = 0;  ///< workers in it, under the pool's mutex
+};
+
+void note_error(Job& job, int64_t first, bool caller) {
+  const std::lock_guard lock(job.of_error);
+  if (first > job.failed.load(std::memory_order_relaxed)) return;
+  job.failed.store(first, std::memory_order_relaxed);
+  job.error = std::current_exception(), job.by_caller = caller;
+}
+
+/// Ranges are handed out in order, so all before one that failed have been: the first one is found, whoever
+/// was faster.
+void run_ranges(Job& job, bool caller) {
+  for (;;) {
+    const int64_t first = job.next.fetch_add(job.chunk, std::memory_order_relaxed);
+    if (first >= job.tiles || first > job.failed.load(std::memory_order_relaxed)) return;
+    try {
+      job.run(job.body, first, std::min(first + job.chunk, job.tiles));
+    } catch (...) { note_error(job, first, caller); }
+    if (job.limits->lowered) std::this_thread::yield();  // tiles are tiny: let others have some
+  }
+}
+
+/// As std::condition_variable, but made when it is compiled, and with nothing to be destroyed.
+struct Condition {
+  pthread_cond_t of_system = PTHREAD_COND_INITIALIZER;
+  void notify_one() { pthread_cond_signal(&of_system); }
+  template <class Ready> void wait(std::unique_lock<std::mutex>& lock, Ready&& ready) {
+    while (!ready()) pthread_cond_wait(&of_system, lock.mutex()->native_handle());
+  }
+};
+
+struct Pool {
+  std::mutex one_caller;  ///< held by the thread for which the pool works
+  std::mutex mutex;       ///< of what follows, and of Job::running
+  Condition work, done;
+  Job* job = nullptr;
+  int seats = 0;  ///< workers that may still join the job
+  int workers = 0;
+
+  void serve() {
+    inside = true;
+    std::unique_lock lock(mutex);
+    for (;;) {
+      work.wait(lock, [this] { return seats > 0; });
+      --seats;
+      Job& mine = *job;
+      ++mine.running;
+      lock.unlock();
+      {
+        const ScopedThresholds limits(*mine.limits);
+        std::fesetenv(&mine.arithmetic);
+        run_ranges(mine, false);
+      }
+      lock.lock();
+      if (--mine.running == 0) done.notify_one();
+    }
+  }
+
+  /// To so many workers, or as many as the system has threads for. REQUIRES: the mutex.
+  void grow(int wanted);
+
+  void run(Job& mine, int helpers) {
+    {
+      const std::lock_guard lock(mutex);
+      grow(helpers);
+      helpers = std::min(helpers, workers);
+      job = &mine, seats = helpers;
+    }
+    for (int k = 0; k < helpers; ++k) work.notify_one();
+    run_ranges(mine, true);
+    std::unique_lock lock(mutex);
+    job = nullptr, seats = 0;
+    done.wait(lock, [&mine] { return mine.running == 0; });
+  }
+};
+
+/// Made when it is compiled and never destroyed: workers wait in it until the process ends. A child of fork()
+/// makes it anew over what it has inherited, whose threads are not there and whose mutexes may be locked for
+/// good.
+constinit Pool pool;
+[[maybe_unused]] const int at_fork = pthread_atfork(nullptr, nullptr, [] { new (&pool) Pool; });
+
+void* serve(void*) {
+  pthread_setname_np(pthread_self(), "lamella");
+  pool.serve();
+  return nullptr;
+}
+
+/// Signals are for threads of the program; only faults, which a handler describes, come to those that made
+/// them.
+void block_signals(sigset_t& before) {
+  sigset_t all;
+  sigfillset(&all);
+  for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS}) sigdelset(&all, fault);
+  pthread_sigmask(SIG_BLOCK, &all, &before);
+}
+
+void Pool::grow(int wanted) {
+  if (workers >= wanted) return;
+  sigset_t before;
+  block_signals(before);
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+  for (pthread_t thread; workers < wanted; ++workers)
+    if (pthread_create(&thread, &attributes, lamella::serve, nullptr) != 0) break;
+  pthread_attr_destroy(&attributes);
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+/// A runtime of OpenMP in this process, asked by name: none is linked.
+bool in_parallel_of_openmp() {
+  using Ask = int (*)();
+  static const auto ask = reinterpret_cast<Ask>(::dlsym(RTLD_DEFAULT, "omp_in_parallel"));
+  return ask && ask();
+}
+
+/// Raises again what a tile raised. Who is told of errors, and which transforms are live, only the caller
+/// knows.
+[[noreturn]] void raise_again(const Job& job) {
+  if (job.by_caller) std::rethrow_exception(job.error);
+  try {
+    std::rethrow_exception(job.error);
+  } catch (const Error& e) { detail::raise(e.code(), {e.op(), e.argument(), e.text(), {}}); }
+}
+
+int processors() {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+  return std::max(int(std::thread::hardware_concurrency()), 1);
+}
+
+int threads_at_first() {
+  const char* const wish = std::getenv("LAMELLA_THREADS");
+  if (!wish || !*wish) return std::min(processors(), kMaxThreads);
+  const std::string_view text(wish);
+  int n = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
+  LAMELLA_CHECK(wrong == std::errc() && end == text.data() + text.size() && n >= 1 && n <= kMaxThreads, Usage,
+                "threads: LAMELLA_THREADS = \"{}\"; expected a number from 1 to {}", text, kMaxThreads);
+  return n;
+}
+
+std::atomic<int> chosen{0};  ///< 0: the environment was not read yet
+
+}  // namespace
+
+int threads() {
+  const int n = chosen.load(std::memory_order_relaxed);
+  if (n > 0) [[likely]]
+    return n;
+  int none = 0;
+  chosen.compare_exchange_strong(none, threads_at_first(), std::memory_order_relaxed);
+  return chosen.load(std::memory_order_relaxed);
+}
+
+void set_threads(int n) {
+  LAMELLA_CHECK(n >= 1 && n <= kMaxThreads, Usage, "set_threads: n = {}; expected 1 <= n <= {}", n,
+                kMaxThreads);
+  chosen.store(n, std::memory_order_relaxed);
+}
+
+bool in_parallel() { return inside; }
+
+void detail::run_tiles(int64_t tiles, TilesFn run, void* body) {
+  if (tiles <= 0) return;
+  const int n = inside ? 1 : threads();
+  if (tiles == 1 || n == 1 || in_parallel_of_openmp()) return run(body, 0, tiles);
+  const std::unique_lock owner(pool.one_caller, std::try_to_lock);
+  if (!owner.owns_lock()) return run(body, 0, tiles);
+  Job job{.run = run, .body = body, .tiles = tiles, .chunk = 1, .limits = &thresholds(), .arithmetic = {}};
+  job.chunk = std::max<int64_t>(1, tiles / (kChunksOfAThread * n));
+  std::fegetenv(&job.arithmetic);
+  inside = true;
+  pool.run(job, int(std::min<int64_t>(n - 1, (tiles - 1) / job.chunk)));
+  inside = false;
+  if (job.error) raise_again(job);
+}
+
+}  // namespace lamella
