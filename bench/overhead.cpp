@@ -196,6 +196,7 @@ int compare(Rows rows, bool count_peer) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lamella::set_threads(1);  // times are those of this thread
   const std::string_view option = argc > 1 ? argv[1] : "";
   const std::string figures = argc > 2 ? argv[2] : LAMELLA_SOURCE_DIR "/bench/instructions.txt";
   if (option.empty() || option == "--all") return compare(all_rows(), !option.empty());

@@ -94,7 +94,7 @@ if(TARGET lamella_program)
   set_tests_properties(interrupt PROPERTIES TIMEOUT 300)
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
   if(LAMELLA_SANITIZE STREQUAL "thread")   # what `laws` leaves them of its time is a case or two a pair
-    set(laws_of_threads 57 78 91 96 120 121 122 123 124 125 127 129 149)
+    set(laws_of_threads 57 78 91 96 120 121 122 123 124 125 127 129 149 173)
     list(JOIN laws_of_threads "," laws_of_threads)
     add_test(NAME laws.threads
       COMMAND lamella_program verify --law ${laws_of_threads} --seed 20261121 --time 60)

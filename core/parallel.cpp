@@ -177,18 +177,21 @@ int processors() {
 
 int threads_at_first() {
   const char* const wish = std::getenv("LAMELLA_THREADS");
-  if (!wish || !*wish) return std::min(processors(), kMaxThreads);
-  const std::string_view text(wish);
-  int n = 0;
-  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
-  LAMELLA_CHECK(wrong == std::errc() && end == text.data() + text.size() && n >= 1 && n <= kMaxThreads, Usage,
-                "threads: LAMELLA_THREADS = \"{}\"; expected a number from 1 to {}", text, kMaxThreads);
-  return n;
+  return wish && *wish ? detail::threads_asked(wish) : std::min(processors(), kMaxThreads);
 }
 
 std::atomic<int> chosen{0};  ///< 0: the environment was not read yet
 
 }  // namespace
+
+int detail::threads_asked(std::string_view text) {
+  int n = 0;
+  const auto [end, wrong] = std::from_chars(text.data(), text.data() + text.size(), n);
+  const bool good = wrong == std::errc() && end == text.data() + text.size() && n >= 1 && n <= kMaxThreads;
+  LAMELLA_CHECK(good, Usage, "threads: LAMELLA_THREADS = \"{}\"; expected a number from 1 to {}", text,
+                kMaxThreads);
+  return n;
+}
 
 int threads() {
   const int n = chosen.load(std::memory_order_relaxed);

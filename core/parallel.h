@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 
 namespace lamella {
@@ -31,10 +32,23 @@ int threads();
 /// they began with. Error usage: n < 1 or n > kMaxThreads.
 void set_threads(int n);
 
+/// Another number for a scope: of the whole process, so not in two threads at once.
+class ScopedThreads {
+ public:
+  explicit ScopedThreads(int n) : saved_(threads()) { set_threads(n); }
+  ~ScopedThreads() { set_threads(saved_); }
+  ScopedThreads(const ScopedThreads&) = delete;
+
+ private:
+  int saved_;
+};
+
 /// Whether the calling thread runs a tile, or is a thread of the pool.
 bool in_parallel();
 
 namespace detail {
+/// What LAMELLA_THREADS asks for. Error usage: see threads().
+int threads_asked(std::string_view text);
 using TilesFn = void (*)(void* body, int64_t first, int64_t last);
 void run_tiles(int64_t tiles, TilesFn run, void* body);
 }  // namespace detail

@@ -3,6 +3,7 @@
 // tools/calibration_safetensors.cpp.
 #include <gtest/gtest.h>
 
+#include "lamella/core/parallel.h"
 #include "lamella/core/plan.h"
 #include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
@@ -210,6 +211,14 @@ TEST(Limits, LiveLevels) {
   EXPECT_EQ(at(kMaxLevels), "");
   EXPECT_EQ(first_line(at(kMaxLevels + 1)),
             "level_limit: vmap: got 49 nested transforms, expected at most 48");
+}
+
+TEST(Limits, Threads) {
+  const int before = threads();
+  { const ScopedThreads most(kMaxThreads); }
+  EXPECT_EQ(first_line(refusal([] { set_threads(kMaxThreads + 1); })),
+            "usage: set_threads: n = 257; expected 1 <= n <= 256");
+  EXPECT_EQ(threads(), before);
 }
 
 TEST(Limits, ShortWays) {  // nothing is refused beyond them, and nothing is taken that does not fit

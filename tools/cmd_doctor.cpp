@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <thread>
 
+#include "lamella/core/parallel.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/types.h"
 #include "lamella/kernels/kernels.h"
@@ -70,8 +71,8 @@ int main_doctor(int argc, char** argv) {
     ++rows;
   }
   std::printf("lamella " LAMELLA_VERSION ": %zu operators, %zu with their forms\n", functional, rows);
-  std::printf("  %-12s %s, %u threads\n", "cpu", lamella::kernels::cpu_isa(),
-              std::thread::hardware_concurrency());
+  std::printf("  %-12s %s; kernels use %d threads of %u (LAMELLA_THREADS)\n", "cpu",
+              lamella::kernels::cpu_isa(), lamella::threads(), std::thread::hardware_concurrency());
   show_columns();
   part("blas", LAMELLA_HAVE_BLAS, "OpenBLAS",
        "left out: own matrix kernels (install libopenblas-openmp-dev)");

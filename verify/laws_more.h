@@ -20,7 +20,7 @@ void add_hook_laws(std::vector<Law>& laws);               ///< laws_graphs_hooks
 void add_scope_laws(std::vector<Law>& laws);              ///< laws_graphs_scopes.cpp: 88
 void add_captured_laws(std::vector<Law>& laws);           ///< laws_captured.cpp: 96
 void add_tape_laws(std::vector<Law>& laws);               ///< laws_tapes.cpp: 97
-void add_threshold_laws(std::vector<Law>& laws);          ///< laws_thresholds.cpp: 98
+void add_threshold_laws(std::vector<Law>& laws);          ///< laws_thresholds.cpp: 98 153 173
 void add_argnum_laws(std::vector<Law>& laws);             ///< laws_graphs_argnums.cpp: 89
 void add_graph_rule_laws(std::vector<Law>& laws);         ///< laws_graphs_rules.cpp: 90
 void add_thread_laws(std::vector<Law>& laws);             ///< laws_graphs_threads.cpp: 91 93

@@ -1,6 +1,8 @@
-// The law of thresholds: where blocks end, short ways begin and other code takes over does not show.
+// Laws of thresholds: where blocks end, short ways begin and other code takes over does not show, nor do
+// threads.
 #include <memory>
 
+#include "lamella/core/parallel.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/laws_more.h"
@@ -133,6 +135,24 @@ Verdict thresholds_are_invisible(Case& c) {
           cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
 }
 
+/// As one thread and lowered thresholds: with them elements of a small case are work for all.
+Verdict threads_are_invisible(Case& c) {
+  if (draws_anew(c)) return Verdict::discard();
+  const auto of_threads = [&c](int n) {
+    const ScopedThreads on(n);
+    return with_lowered(c.op, c.args);
+  };
+  const Tensors want = of_threads(1);
+  for (const int n : {2, 3, 7, 16})
+    if (const std::string d = differs(of_threads(n), want); !d.empty())
+      return Verdict::fail(
+          format("with lowered thresholds and {} threads: {}", n, d),
+          "  setenv(\"LAMELLA_ISA\", \"tiny\", 1);  // lowered thresholds: core/thresholds.h\n" +
+              format("  set_threads({});\n", n) +
+              cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
+  return Verdict::pass();
+}
+
 /// NOTE: [long lines] More elements than 16 bits count: one line of them, of 1 and -1 (integers: of a byte,
 /// of 1 and -1 or 0 where `dtype=` makes them inexact), so that sums and products are exact. Nothing else
 /// draws so many; a case takes as long as the reference for them, of exponentials 2400 instructions for each
@@ -196,6 +216,16 @@ void add_threshold_laws(std::vector<Law>& laws) {
                   has_values,
                   thresholds_are_invisible,
                   32});
+  laws.push_back({173,
+                  "threads_are_invisible",
+                  "value",
+                  "2, 3, 7 and 16 threads give the bits of one, where thresholds are so low that small "
+                  "tensors are cut into tiles.",
+                  {.max_numel = 256},
+                  false,
+                  has_values,
+                  threads_are_invisible,
+                  4});
   laws.push_back(
       {153,
        "long_lines_as_reference",

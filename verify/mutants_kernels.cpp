@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 
+#include "lamella/core/parallel.h"
 #include "lamella/ops/infer.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/mutant_level.h"
@@ -288,6 +289,12 @@ void input_overwritten(const KernelCall& c) {
   if (in.numel() > 0 && in.data != c.outs[0].data) increment(in, 0);
 }
 
+void threads_disagree(const KernelCall& c) {
+  right_kernel(c);
+  for (const View& out : c.outs)
+    if (threads() > 1 && out.numel() > 0) increment(out, 0);
+}
+
 template <KernelFn K> void put(Op& row) {
   live_bug.counted = true;
   row.kernel.cpu = [](const KernelCall& c) {
@@ -361,6 +368,8 @@ std::vector<Mutant> kernel_mutants() {
        put<empty_not_identity>},
       {"input_overwritten", "kernel", "The kernel uses its input as scratch.", pointwise,
        put<input_overwritten>},
+      {"threads_disagree", "kernel", "With several threads the first element is another one.", reduction,
+       put<threads_disagree>},
       {"along_next_dim", "kernel", "The loop runs along the next dim.", along_dim, put<along_next_dim>},
       {"flag_flipped", "kernel", "A flag means its opposite.", has_flag, put<flag_flipped>},
       {"line_short", "kernel", "The short way for small tensors is one short.", has_line, put_line<true>},

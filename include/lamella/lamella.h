@@ -3,6 +3,7 @@
 
 #include "lamella/core/adopt.h"
 #include "lamella/core/generator.h"
+#include "lamella/core/parallel.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/anomaly.h"

@@ -137,8 +137,8 @@ template <class T> void solve_of(const View& out, const View& a, const View& b, 
   const auto make = [n, m] { return Room{std::vector<T>(size_t(n * n)), std::vector<T>(size_t(n * m))}; };
   const int64_t each = cost::of(n * m, cost::of(n, kCosts.solved));
   for_each_part_in(all, each, of_lines(), make, [&](const IterPlan& plan, Room& room) {
-    char *const l = reinterpret_cast<char*>(room.left.data()), *const r =
-                                                                   reinterpret_cast<char*>(room.right.data());
+    char* const l = reinterpret_cast<char*>(room.left.data());
+    char* const r = reinterpret_cast<char*>(room.right.data());
     for_each_outer(plan, 0, [&](char* const* at) {
       move_block(get, l, item, n * item, at[1], a_steps.col, a_steps.row, n, n);
       move_block(get, r, item, m * item, at[2], b_steps.col, b_steps.row, m, n);

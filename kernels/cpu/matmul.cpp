@@ -7,7 +7,9 @@
 
 #if LAMELLA_HAVE_BLAS
 #include <cblas.h>
+#include <dlfcn.h>
 extern "C" void openblas_set_num_threads(int threads);
+extern "C" int openblas_get_parallel(void);
 #endif
 
 namespace lamella::kernels {
@@ -96,18 +98,51 @@ void call_blas(DType exec, const BlasCall& s, const void* a, const void* b, void
   }
 }
 
+/// NOTE: [one thread of OpenBLAS] Built with pthreads it has as many as it was told last. Built with OpenMP
+/// it has as many as the calling thread would begin a parallel region with, whatever it was told before by
+/// another thread: that is set to 1 around each call, and left as it was for the program's own regions.
+class OneThread {
+ public:
+  OneThread() {
+    static const bool told = of_openmp().set || (openblas_set_num_threads(1), true);
+    if (told && of_openmp().set && (saved_ = of_openmp().get()) != 1) of_openmp().set(1);
+  }
+  ~OneThread() {
+    if (of_openmp().set && saved_ != 1) of_openmp().set(saved_);
+  }
+  OneThread(const OneThread&) = delete;
+
+ private:
+  struct OpenMp {
+    int (*get)() = nullptr;
+    void (*set)(int) = nullptr;
+  };
+  static const OpenMp& of_openmp() {
+    static const OpenMp found = [] {
+      constexpr int kOfOpenMp = 2;
+      OpenMp m;
+      if (openblas_get_parallel() != kOfOpenMp) return m;
+      m.get = reinterpret_cast<int (*)()>(::dlsym(RTLD_DEFAULT, "omp_get_max_threads"));
+      m.set = reinterpret_cast<void (*)(int)>(::dlsym(RTLD_DEFAULT, "omp_set_num_threads"));
+      return m.get && m.set ? m : OpenMp{};
+    }();
+    return found;
+  }
+  int saved_ = 1;
+};
+
 // Where it wins over the own kernel. It has one thread: each of ours calls it for tiles of its own, whose
 // bits do not depend on how many there are, as those of its threads do.
 bool try_blas(DType exec, const GemmCall& g) {
-  static const bool one_thread = (openblas_set_num_threads(1), true);
   const bool supported =
       exec == DType::F32 || exec == DType::F64 || exec == DType::C64 || exec == DType::C128;
-  if (!one_thread || !supported || g.k == 0 || g.n * g.m < thresholds().blas / g.k) return false;
+  if (!supported || g.k == 0 || g.n * g.m < thresholds().blas / g.k) return false;
   if (!fits_int(g.n) || !fits_int(g.m) || !fits_int(g.k) || !fits_int(g.c_row)) return false;
   BlasCall s{CblasNoTrans, CblasNoTrans, int(g.n), int(g.m), int(g.k), 0, int(g.b_row), int(g.c_row)};
   const Matrix a{nullptr, g.a_row, g.a_col};
   if (!blas_layout(a, g.n, g.k, s.ta, s.lda)) return false;
   if (g.b_row < g.m || g.c_row < g.m || !fits_int(g.b_row)) return false;
+  const OneThread one;
   call_blas(exec, s, g.a, g.b, g.c);
   return true;
 }

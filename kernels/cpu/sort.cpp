@@ -84,28 +84,27 @@ void sort(const KernelCall& call) {
   const Mover copy = make_mover(in.dtype, in.dtype);
   const IterPlan lines =
       plan_where(std::initializer_list<View>{values, indices, in}, [dim](int d) { return d == dim; });
+  const auto sort_lines = [&](const IterPlan& plan, Room& r) {
+    char* const line = r.line.data();
+    for_each_outer(plan, 0, [&](char* const* at) {
+      copy.strided(line, item, at[2], in_step, size);  // values may be the input
+      visit_dtype(in.dtype, [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>) read_keys<T>(line, item, r.entries);
+      });
+      if (descending) {
+        for (Entry& e : r.entries) e.key = ~e.key;
+      }
+      sort_entries(r.entries, r.spare);
+      for (int64_t i = 0; i < size; ++i) {
+        const int64_t from = r.entries[size_t(i)].index;
+        copy.strided(at[0] + i * value_step, 0, line + from * item, 0, 1);
+        *reinterpret_cast<int64_t*>(at[1] + i * index_step) = from;
+      }
+    });
+  };
   const auto make = [&] { return Room(size_t(size), size_t(item)); };
-  for_each_part_in(lines, cost::of(size, kCosts.sorted), of_lines(), make,
-                   [&](const IterPlan& plan, Room& r) {
-                     char* const line = r.line.data();
-                     for_each_outer(plan, 0, [&](char* const* at) {
-                       copy.strided(line, item, at[2], in_step, size);  // values may be the input
-                       visit_dtype(in.dtype, [&](auto tag) {
-                         using T = typename decltype(tag)::type;
-                         if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>)
-                           read_keys<T>(line, item, r.entries);
-                       });
-                       if (descending) {
-                         for (Entry& e : r.entries) e.key = ~e.key;
-                       }
-                       sort_entries(r.entries, r.spare);
-                       for (int64_t i = 0; i < size; ++i) {
-                         const int64_t from = r.entries[size_t(i)].index;
-                         copy.strided(at[0] + i * value_step, 0, line + from * item, 0, 1);
-                         *reinterpret_cast<int64_t*>(at[1] + i * index_step) = from;
-                       }
-                     });
-                   });
+  for_each_part_in(lines, cost::of(size, kCosts.sorted), of_lines(), make, sort_lines);
 }
 
 }  // namespace
