@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/determinism.h"
 #include "lamella/dispatch/frame_copy.h"
 
 namespace lamella {
@@ -228,6 +229,7 @@ void fill_cells(Op& op, const KeyDefaults& defaults) {
   }
   for (int key = kAutogradKey; key < kKeyCount; ++key)
     op.cells[key] = op.rules_of_types.empty() ? recording_cell(op, key) : cell_by_type;
+  guard_varying(op, defaults);
 }
 
 namespace {

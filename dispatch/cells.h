@@ -27,7 +27,9 @@ bool is_claimed(Device device);  ///< REQUIRES: the table's lock
 /// Gives a row that stands in the place of another the alternatives that were registered for that, whose
 /// columns it has: "built_in" is its own.
 void fit_columns(Op& op);
-/// Fills `cells` and `served` of a row whose other fields are final.
+/// Makes the kernels of the row those of its columns' chosen alternatives.
+void take_kernels(Op& op);
+/// Fills `cells` and `served` of a row whose other fields are final; a form's base has been filled.
 void fill_cells(Op& op, const KeyDefaults& defaults);
 /// Makes the rows of `rules_of_types` anew, of this row.
 void fit_rules(Op& op, const KeyDefaults& defaults);

@@ -87,6 +87,10 @@ struct Alternative {
   KernelFn kernel = nullptr;
   std::string_view from = {};  ///< who registered it (ScopedOrigin); OpTable::set says it
   bool asks_itself = false;    ///< the cell needs no look at arguments in front of it: it has none, or looks
+  /// Whether a call made again may give other bits; and the alternative of the column that runs where that is
+  /// not allowed, which does not vary itself; "": none does, such calls are refused. NOTE: [determinism]
+  bool varies = false;
+  std::string instead = {};
   /// The library's own, for one row of its own: nobody need ask for another, and a new row has none.
   bool is_short_way() const { return asks_itself && from.empty(); }
 };
@@ -95,6 +99,7 @@ struct Column {
   std::vector<Alternative> alternatives;
   size_t chosen = 0;
   Cell beneath = nullptr;  ///< what runs where the operator has no cell of its own for `key`
+  Cell usual = nullptr;    ///< of one that varies: what runs where it may
   const Alternative& now() const { return alternatives[chosen]; }
 };
 /// By which line of NOTE: [columns] a key is served.

@@ -57,6 +57,26 @@ void check_alternative(const Op& op, int key, const Alternative& a) {
                           : "is a composite that states no shapes");
 }
 
+/// What stands in for one that varies gives the same bits each time, and is there.
+void check_instead(const Op& op, int key, const Alternative& a) {
+  LAMELLA_CHECK(a.varies || a.instead.empty(), Schema,
+                "{}: alternative \"{}\" for {} names another one instead; expected one that varies", op.name,
+                a.name, key_name(key));
+  LAMELLA_CHECK(!a.varies || key < kAutogradKey, Schema,
+                "{}: alternative \"{}\" for {} varies; expected a key below it", op.name, a.name,
+                key_name(key));
+  if (a.instead.empty() || a.instead == "built_in") return;
+  const Column* const column = op.column(key);
+  const bool there = column && std::ranges::any_of(column->alternatives, [&](const Alternative& other) {
+                       return other.name == a.instead && !other.varies;
+                     });
+  LAMELLA_CHECK(
+      there, Schema,
+      "{}: alternative \"{}\" for {} names \"{}\" instead; expected one of the column that does not "
+      "vary",
+      op.name, a.name, key_name(key), a.instead);
+}
+
 /// Alternatives of the library and of one plug-in share a column; those of two plug-ins are refused, and so
 /// is a name that is there.
 void check_free(const Op& op, int key, const Alternative& a) {
@@ -80,7 +100,9 @@ Column& column_of(Op& op, int key) {
   return op.columns.emplace_back(std::move(fresh));
 }
 
-/// The row's kernels are those of its columns' chosen alternatives. Straight runs are of the library's own.
+}  // namespace
+
+/// Straight runs are of the library's own.
 void take_kernels(Op& op) {
   if (!op.library) return;
   op.kernel = *op.library;
@@ -90,8 +112,6 @@ void take_kernels(Op& op) {
     if (Device(c.key) == Device::CPU) op.kernel.lines = {};
   }
 }
-
-}  // namespace
 
 void fit_rules(Op& op, const KeyDefaults& defaults) {
   for (RulesOfType& rules : op.rules_of_types) {
@@ -147,6 +167,7 @@ void OpTable::set(std::string_view name, int key, Alternative alternative) {
                   "OpTable::set: {} is a form of {}; register for that, its forms write what it gives", name,
                   op->base->name);
     check_alternative(*op, key, alternative);
+    check_instead(*op, key, alternative);
     check_free(*op, key, alternative);
     next.renew(op->id, [&](Op& row) {
       if (!row.library) row.library = std::make_shared<const Kernels>(row.kernel);

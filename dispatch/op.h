@@ -221,6 +221,7 @@ struct Op {
   std::vector<RulesOfType> rules_of_types;  ///< the highest key first
   std::vector<Column> columns;              ///< alternatives that were registered for single keys, and
   std::shared_ptr<const Kernels> library;   ///< the kernels before that
+  std::shared_ptr<const Op> steady;         ///< this row without alternatives that vary; null: it has none
   Cell cells[kKeyCount] = {};               ///< total: holes hold the cell that explains them
   /// Of keys below base autograd: the cell that somebody brought, for the operator or its class; null: none.
   /// Forms have their base's, and write what it gives.

@@ -141,6 +141,7 @@ DispatchState::Captured DispatchState::capture() {
           .depth = s.depth,
           .default_dtype = s.default_dtype,
           .default_device = s.default_device,
+          .determinism = s.determinism,
           .inference = inference,
           .levels = {s.levels, s.levels + s.depth}};
 }
@@ -154,6 +155,7 @@ void apply(const DispatchState::Captured& c) {
   s.table = c.table;
   s.default_dtype = c.default_dtype;
   s.default_device = c.default_device;
+  s.determinism = c.determinism;
   for (int i = 0; i < std::max(s.depth, c.depth); ++i)
     s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
   s.depth = c.depth;

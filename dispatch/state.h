@@ -39,6 +39,9 @@ class Transform {
   bool takes_composites = false;
 };
 
+/// What happens to calls of a kernel that may give other bits each time: see NOTE: [determinism].
+enum class Determinism : uint8_t { Any, Warned, Required };
+
 struct LevelSlot {
   Transform* transform = nullptr;
   uint64_t serial = 0;
@@ -69,6 +72,7 @@ struct DispatchState {
   int32_t depth = 0;           ///< live levels
   DType default_dtype = DType::F32;
   Device default_device = Device::CPU;  ///< see DefaultDevice
+  Determinism determinism = Determinism::Any;
   LevelSlot levels[kMaxLevels];
 
   /// A copy of what a worker thread needs to act on behalf of this one.
@@ -78,6 +82,7 @@ struct DispatchState {
     int32_t depth;
     DType default_dtype;
     Device default_device;
+    Determinism determinism;
     bool inference;
     std::vector<LevelSlot> levels;
   };

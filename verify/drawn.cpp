@@ -95,7 +95,8 @@ std::string Snapshot::changed_beside_heap() const {
   if (now.modes != state_.modes || now.ambient != state_.ambient) return "modes or ambient keys differ";
   if (now.table != state_.table) return "another table is pinned";
   if (now.observer != state_.observer) return "another observer is installed";
-  if (now.default_dtype != state_.default_dtype || now.default_device != state_.default_device)
+  if (now.default_dtype != state_.default_dtype || now.default_device != state_.default_device ||
+      now.determinism != state_.determinism)
     return "a setting differs";
   for (int k = 0; k < kMaxLevels; ++k)
     if (now.levels[k].transform != state_.levels[k].transform)

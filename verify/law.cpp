@@ -154,7 +154,7 @@ class StateBefore {
     if (now_.table != table_ || now_.observer != observer_)
       return "live modes, the table or the observer, differ after the check";
     if (now_.default_dtype != default_dtype_ || now_.default_device != default_device_ ||
-        detail::birth_serial != birth_)
+        now_.determinism != determinism_ || detail::birth_serial != birth_)
       return "live modes, a setting, differ after the check";
     return {};
   }
@@ -165,6 +165,7 @@ class StateBefore {
     now_.table = table_, now_.observer = observer_;
     now_.captured_at = captured_at_, now_.captured_depth = captured_depth_;
     now_.default_dtype = default_dtype_, now_.default_device = default_device_;
+    now_.determinism = determinism_;
     detail::birth_serial = birth_;
   }
 
@@ -177,6 +178,7 @@ class StateBefore {
   const int32_t captured_depth_ = now_.captured_depth, depth_ = now_.depth;
   const DType default_dtype_ = now_.default_dtype;
   const Device default_device_ = now_.default_device;
+  const Determinism determinism_ = now_.determinism;
   const std::vector<LevelSlot> levels_{now_.levels, now_.levels + now_.depth};
   const uint64_t birth_ = detail::birth_serial;
 };

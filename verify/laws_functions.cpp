@@ -22,6 +22,7 @@ struct Sight {
   const OpTable* table = nullptr;
   DType default_dtype = DType::F32;
   Device default_device = Device::CPU;
+  Determinism determinism = Determinism::Any;
 
   static Sight now() {
     const DispatchState& s = dispatch_state();
@@ -33,7 +34,8 @@ struct Sight {
             s.modes,
             s.table,
             s.default_dtype,
-            s.default_device};
+            s.default_device,
+            s.determinism};
   }
   std::string differs(const Sight& want) const {
     if (live != want.live) return format("live levels {}, its caller's are {}", live, want.live);
@@ -42,6 +44,7 @@ struct Sight {
     if (table != want.table) return "another table";
     if (default_dtype != want.default_dtype) return "another default dtype";
     if (default_device != want.default_device) return "another default device";
+    if (determinism != want.determinism) return "other kernels are allowed";
     return "";
   }
 };

@@ -5,6 +5,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/core/parallel.h"
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/determinism.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/anomaly.h"
 #include "lamella/transforms/autograd.h"
