@@ -43,7 +43,7 @@ void argmax(const KernelCall& call) {
   const bool along = step <= std::abs(lines.stride(1, 0));
   const int64_t width = along ? 1 : thresholds().argmax_lines;
   const Mover mover = make_mover(DType::I64, out.dtype);
-  const Units units = along ? of_lines() : of_neighbours();
+  const Units units = along ? of_lines() : of_neighbours(lines.size(0));
   for_each_part(lines, cost::of(size, kCosts.argmax), units, [&](const IterPlan& plan) {
     for_each_block(plan, {width, 1}, [&](char* const* at, int64_t n, int64_t) {
       int64_t index[kLines];

@@ -17,8 +17,12 @@ struct Units {
 inline Units of_elements() { return {thresholds().tile, thresholds().square}; }
 /// Of plans over lines that are taken one by one.
 inline Units of_lines() { return {1, 1}; }
-/// Of plans over lines that are taken side by side: some cache lines of each row.
-inline Units of_neighbours() { return {thresholds().tile / 8, 1}; }
+/// Of plans over `lines` that are taken side by side: a quarter of each row, but a few cache lines of it at
+/// least, and no more than half a page.
+inline Units of_neighbours(int64_t lines) {
+  const int64_t tile = thresholds().tile;
+  return {int64_t(std::bit_floor(uint64_t(std::clamp(lines / 4, tile / 16, tile / 2)))), 1};
+}
 
 /// How a plan is cut: `parts` ranges of `step` indices along `dim`. One part is the plan itself.
 struct Cut {

@@ -175,13 +175,13 @@ void reduce_across(const Reduction& r, const IterPlan& kept) {
   });
 }
 
-// Likewise with tiles of terms, where there are too few outputs to be cut. REQUIRES: the order of terms is
-// that of pairs, or does not matter.
+// Likewise with tiles of terms, whole rows of them, where there are few outputs. REQUIRES: the order of terms
+// is that of pairs, or does not matter.
 void reduce_terms(const Reduction& r) {
   Buffers b(r);
   const int64_t terms = r.reduced.numel, s0 = r.kept.stride(0, 0), s1 = r.kept.stride(0, 1);
   const int64_t term = cost::of(r.kept.numel, kCosts.folded);
-  const int64_t tile = steps_of_tile(terms, term, thresholds().terms_in_a_row);
+  const int64_t tile = steps_of_tile(terms, term, 8 * thresholds().terms_in_a_row);
   for_each_block(r.kept, choose_block(r.kept), [&](char* const* at, int64_t n0, int64_t n1) {
     const int64_t n = n0 * n1;
     const auto all = fold_tiles(r, tiles_of(terms, tile), n, [&](char* partial, int64_t t) {
@@ -224,10 +224,10 @@ void run_along(const Reduction& r) {
 
 void run_across(const Reduction& r) {
   const int64_t column = cost::of(r.reduced.numel, kCosts.folded);
-  const bool any_order = r.in_pairs || !is_inexact(r.exec);
-  if (any_order && cost::in_parts(r.kept.numel, column) && cut_of(r.kept, column, of_neighbours()).parts == 1)
-    return reduce_terms(r);
-  for_each_part(r.kept, column, of_neighbours(), [&r](const IterPlan& kept) { reduce_across(r, kept); });
+  const bool any_order = r.in_pairs || !is_inexact(r.exec), narrow = r.kept.numel < thresholds().tile;
+  if (narrow && any_order && cost::in_parts(r.kept.numel, column)) return reduce_terms(r);
+  for_each_part(r.kept, column, of_neighbours(r.kept.size(0)),
+                [&r](const IterPlan& kept) { reduce_across(r, kept); });
 }
 
 void reduce(const Kernel& kernel, const KernelCall& call) {

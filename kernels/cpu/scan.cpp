@@ -135,7 +135,7 @@ void scan(const char* kernel, Body body, const KernelCall& call) {
   const int64_t size = line_size(out, dim), out_step = line_step(out, dim);
   const IterPlan lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
   const bool across = lines.size(0) >= thresholds().lines_across && lines.stride(0, 0) < out_step;
-  const Units units = across ? of_neighbours() : of_lines();
+  const Units units = across ? of_neighbours(lines.size(0)) : of_lines();
   for_each_part(lines, cost::of(size, kCosts.scanned), units, [&](const IterPlan& part) {
     Scan s(body, part, size, out_step, line_step(in, dim));
     s.reader.open(in.dtype, exec_dtype(call.compute));
