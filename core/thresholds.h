@@ -37,9 +37,9 @@ enum class CountedIn : uint8_t {
   T(few_terms, 16, 2, Size, "sum~ prod~ amax amin", "above it reductions may run along the reduced dims") \
   T(few_results, 4, 2, Size, "sum~ prod~ amax amin", "reductions may run across the reduced dims") \
   T(terms_in_a_row, 8, 2, Size, "sum~ softmax~ log_softmax~", "sums across lines are of partial sums") \
-  T(fold_some, 16, 4, Size, "sum~ prod~ amax amin softmax~ log_softmax~", \
+  T(fold_some, 16, 4, Size, "sum~ prod~ amax amin argmax softmax~ log_softmax~", \
     "a fold keeps half as many results") \
-  T(fold_many, 64, 8, Size, "sum~ prod~ amax amin softmax~ log_softmax~", \
+  T(fold_many, 64, 8, Size, "sum~ prod~ amax amin argmax softmax~ log_softmax~", \
     "a fold keeps half as many results") \
   T(fold_block, 512, 8, Size, "sum~ prod~ amax amin softmax~ log_softmax~", \
     "a fold is pairwise above it") \
@@ -48,7 +48,8 @@ enum class CountedIn : uint8_t {
   T(lines_across, 8, 2, Size, "cumsum cumprod softmax~ log_softmax~", \
     "neighbouring lines run side by side") \
   T(softmax_chunk, 512, 8, Size, "log_softmax~", "the sum goes in chunks") \
-  T(search_block, 64, 8, Size, "log_softmax", "the greatest element is looked for in blocks") \
+  T(search_block, 64, 8, Size, "log_softmax argmax", "the greatest element is looked for in blocks") \
+  T(argmax_block, 1024, 16, Size, "argmax", "a line's greatest element is found by blocks") \
   T(argmax_lines, 256, 8, Size, "argmax", "lines side by side go in groups") \
   T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \

@@ -37,6 +37,8 @@ APART = {"kernels/reference": ("kernels/cpu", "kernels/bodies"), "kernels/cpu": 
 # near it could show more than any other.
 OWN_SIZES = {
     ("kernels/cpu/isa_gemm.cpp", "kBytes"): "the width of a vector register: what is left over is asked",
+    ("kernels/cpu/registers.h", "kRegisterBytes"): "likewise: sums are made in one order whatever it is",
+    ("kernels/cpu/registers.h", "kFits"): "the width of the smallest register",
     ("kernels/cpu/scratch.h", "kMarks"): "marks behind an array: more of them change nothing",
     ("kernels/cpu/tile.h", "kMaxItem"): "bytes of the largest element, c128",
 }

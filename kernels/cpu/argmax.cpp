@@ -42,17 +42,21 @@ void argmax(const KernelCall& call) {
   // Lines that lie along memory are taken one by one, others side by side.
   const bool along = step <= std::abs(lines.stride(1, 0));
   const int64_t width = along ? 1 : thresholds().argmax_lines;
+  const bool gapless = along && (step == itemsize(in.dtype) || size == 1);
+  const ArgmaxRowFn row = gapless ? isa().argmax(in.dtype) : nullptr;
   const Mover mover = make_mover(DType::I64, out.dtype);
   const Units units = along ? of_lines() : of_neighbours(lines.size(0));
   for_each_part(lines, cost::of(size, kCosts.argmax), units, [&](const IterPlan& plan) {
     for_each_block(plan, {width, 1}, [&](char* const* at, int64_t n, int64_t) {
       int64_t index[kLines];
-      visit_dtype(in.dtype, [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>) {
-          arg_lines<T>(at[1], plan.stride(1, 0), step, size, n, index);
-        }
-      });
+      if (row) index[0] = row(at[1], size);
+      else
+        visit_dtype(in.dtype, [&](auto tag) {
+          using T = typename decltype(tag)::type;
+          if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>) {
+            arg_lines<T>(at[1], plan.stride(1, 0), step, size, n, index);
+          }
+        });
       mover.strided(at[0], plan.stride(0, 0), reinterpret_cast<const char*>(index), sizeof(int64_t), n);
     });
   });

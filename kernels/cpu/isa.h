@@ -14,6 +14,8 @@ namespace lamella::kernels {
 using CastLineFn = void (*)(void* to, const void* from, int64_t n);
 /// One contiguous row of n >= 1 elements; `log` selects log_softmax. out may be in.
 using SoftmaxRowFn = void (*)(void* out, const void* in, int64_t n, bool log);
+/// Where the first greatest of n >= 1 contiguous elements lies, or the first NaN.
+using ArgmaxRowFn = int64_t (*)(const void* in, int64_t n);
 /// C = A B for one matrix; strides count elements; B's and C's columns are contiguous.
 struct GemmCall {
   int64_t n, k, m;
@@ -33,6 +35,7 @@ struct Isa {
   std::span<const Folds> (*folds)();         ///< likewise
   CastLineFn (*cast)(DType from, DType to);  ///< the pairs worth SIMD; null otherwise
   SoftmaxRowFn (*softmax)(DType dtype);      ///< f32, f64
+  ArgmaxRowFn (*argmax)(DType dtype);        ///< f32, f64, i32, i64; null otherwise
   GemmFn (*gemm)(DType dtype);               ///< f32, f64
 };
 
@@ -42,6 +45,7 @@ struct Isa {
   std::span<const Folds> simd_folds();        \
   CastLineFn find_cast(DType from, DType to); \
   SoftmaxRowFn find_softmax(DType dtype);     \
+  ArgmaxRowFn find_argmax(DType dtype);       \
   GemmFn find_gemm(DType dtype);              \
   }
 LAMELLA_DECLARE_ISA(scalar)

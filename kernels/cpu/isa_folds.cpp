@@ -1,6 +1,7 @@
-// Contiguous runs folded to one value, and softmax of one row. Compiled once per LAMELLA_BACKEND.
+// Contiguous runs folded to one value, argmax and softmax of one row. Compiled once per LAMELLA_BACKEND.
 #include <cmath>
 
+#include "lamella/kernels/cpu/extremes.h"
 #include "lamella/kernels/cpu/fold_lines.h"
 #include "lamella/kernels/cpu/scratch.h"
 #include "lamella/kernels/cpu/vector_math.h"
@@ -8,19 +9,43 @@
 namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
 
-// kWidth accumulators side by side, whatever the vectors' width: every instruction set adds in the same
+// Sums and products of floating numbers keep their results in registers; others leave it to the compiler,
+// which keeps an array that a loop walks in memory: each step then waits for the store of the one before.
+template <class F, class T, int64_t kWidth>
+inline constexpr bool kInRegisters = Floating<T> &&
+                                     (std::is_same_v<F, Of<Add>> ||
+                                      std::is_same_v<F, Of<Mul>>)&&SideBySide<T, kWidth>::kFits;
+
+/// acc[j] takes a[j], a[j + kWidth], ... of all whole rows of kWidth elements. Returns how many it took.
+template <int64_t kWidth, class F, class T> int64_t fold_rows(T* acc, const T* a, int64_t n) {
+  using Wide = SideBySide<T, kWidth>;
+  using V = typename Wide::Register;
+  return [&]<size_t... k>(std::index_sequence<k...>) {
+    V kept[] = {loaded<V>(a + int64_t(k) * Wide::kLanes)...};
+    int64_t i = kWidth;
+    for (; i + kWidth <= n; i += kWidth)
+      ((kept[k] = F::step(kept[k], loaded<V>(a + i + int64_t(k) * Wide::kLanes))), ...);
+    (stored(acc + int64_t(k) * Wide::kLanes, kept[k]), ...);
+    return i;
+  }
+  (typename Wide::Indices{});
+}
+
+// kWidth accumulators side by side, whatever the registers' width: every instruction set adds in the same
 // order.
 template <int64_t kWidth, class F, class T> auto fold_side_by_side(const T* a, int64_t n) {
-  decltype(F::first(*a)) acc[kWidth];
-  for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::first(a[j]);
+  alignas(kRegisterBytes) decltype(F::first(*a)) acc[kWidth];
   int64_t i = kWidth;
-  for (; i + kWidth <= n; i += kWidth) {
-    for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::step(acc[j], a[i + j]);
+  if constexpr (kInRegisters<F, T, kWidth>) {
+    i = fold_rows<kWidth, F>(acc, a, n);
+  } else {
+    for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::first(a[j]);
+    for (; i + kWidth <= n; i += kWidth) {
+      for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::step(acc[j], a[i + j]);
+    }
   }
   for (; i < n; ++i) acc[i % kWidth] = F::step(acc[i % kWidth], a[i]);
-  for (int64_t w = kWidth / 2; w > 0; w /= 2) {
-    for (int64_t j = 0; j < w; ++j) acc[j] = F::merge(acc[j], acc[j + w]);
-  }
+  merge_halves<kWidth, F>(acc);
   return acc[0];
 }
 
@@ -40,30 +65,43 @@ template <class F, class T> auto fold_pairwise(const T* a, int64_t n) -> decltyp
   return F::merge(fold_pairwise<F>(a, half), fold_pairwise<F>(a + half, n - half));
 }
 
+// The greatest or least is the same in any order; where there is a NaN, the body decides which.
+template <class F, class T> T fold_extreme(const T* a, int64_t n) {
+  if (n >= kHere.fold_many) {
+    const Extreme<T> e = extreme_of<F>(a, n);
+    if (!e.has_nan) [[likely]]
+      return e.value;
+  }
+  return fold_pairwise<F>(a, n);
+}
+
 struct SimdRun {
   template <class F, Order, class T> static auto fold(const T* a, int64_t n) {
-    return fold_pairwise<F>(a, n);
+    if constexpr (is_extreme<F>) return fold_extreme<F>(a, n);
+    else return fold_pairwise<F>(a, n);
   }
 };
+
+/// The first greatest of n >= 1 elements, in blocks: the elements of one are looked at again. A NaN ends it.
+template <class T> int64_t argmax_row(const void* in, int64_t n) {
+  constexpr int64_t kBlock = kHere.argmax_block;
+  const T* a = static_cast<const T*>(in);
+  T most = a[0];
+  int64_t from = 0;
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    const T here = fold_extreme<Of<Maximum>>(a + i, count);
+    if (here != here) return i + first_where(a + i, count, [](T x) { return x != x; });
+    if (here > most) most = here, from = i;
+  }
+  return from + first_where(a + from, n - from, [most](T x) { return x == most; });
+}
 
 template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n) {
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
   const void* ins[] = {out};
   line_of<Exp, T>()(out, ins, n);
-}
-
-// The first of n numbers that is x, in blocks whose search is a reduction; n if none is (x is NaN).
-template <class T> int64_t first_equal(const T* a, T x, int64_t n) {
-  constexpr int64_t kBlock = kHere.search_block;
-  int64_t i = 0;
-  for (; i + kBlock <= n; i += kBlock) {
-    int found = 0;
-    for (int64_t j = 0; j < kBlock; ++j) found |= a[i + j] == x;
-    if (found) break;
-  }
-  while (i < n && a[i] != x) ++i;
-  return i;
 }
 
 /// NOTE: [logarithm of softmax's sum] log sum exp(x - greatest) is log1p of the sum without one greatest
@@ -73,14 +111,14 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
   constexpr int64_t kChunk = kHere.softmax_chunk;
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(in);
-  const T most = fold_pairwise<Of<Maximum>>(a, n);
+  const T most = fold_extreme<Of<Maximum>>(a, n);
   if (!log) {
     exp_of_difference(o, a, most, n);
     const T total = fold_pairwise<Of<Add>>(o, n);
     for (int64_t i = 0; i < n; ++i) o[i] = o[i] / total;
     return;
   }
-  const int64_t greatest = first_equal(a, most, n);
+  const int64_t greatest = first_where(a, n, [most](T x) { return x == most; });  // n: it is NaN
   Scratch<T, kChunk> room;
   T* const chunk = room;
   T total = 0;
@@ -100,6 +138,16 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
 std::span<const Folds> simd_folds() {
   static constexpr auto kFoldLines = folds_of_rows<SimdRun, float, double, int32_t, int64_t>();
   return kFoldLines;
+}
+
+ArgmaxRowFn find_argmax(DType dtype) {
+  switch (dtype) {
+    case DType::F32: return argmax_row<float>;
+    case DType::F64: return argmax_row<double>;
+    case DType::I32: return argmax_row<int32_t>;
+    case DType::I64: return argmax_row<int64_t>;
+    default: return nullptr;
+  }
 }
 
 SoftmaxRowFn find_softmax(DType dtype) {

@@ -1,0 +1,66 @@
+// The greatest or least of contiguous elements, in registers, and where it is.
+#pragma once
+
+#include "lamella/kernels/cpu/registers.h"
+
+namespace lamella::kernels::LAMELLA_BACKEND {
+
+template <class F> inline constexpr bool is_extreme =
+    std::is_same_v<F, Of<Maximum>> || std::is_same_v<F, Of<Minimum>>;
+
+/// Of two numbers of which none is NaN, the first where they are equal. V: elements or registers.
+template <class F, class V> [[gnu::always_inline]] inline V further(V a, V b) {
+  if constexpr (std::is_same_v<F, Of<Maximum>>) return a < b ? b : a;
+  else return b < a ? b : a;
+}
+
+template <class T> struct Extreme {
+  T value;
+  bool has_nan;  ///< and says nothing else
+};
+
+/// Elements that one step takes.
+inline constexpr int64_t kExtremeWidth = kHere.fold_many / 2;
+
+// A NaN is a number apart: comparing every element with itself costs less than a body that keeps the first
+// NaN. The last step takes elements a second time rather than fewer: the greatest stays what it was.
+/// REQUIRES: n >= kExtremeWidth.
+template <class F, class T> Extreme<T> extreme_of(const T* a, int64_t n) {
+  using Wide = SideBySide<T, kExtremeWidth>;
+  using V = typename Wide::Register;
+  alignas(kRegisterBytes) T lanes[kExtremeWidth];
+  const bool has_nan = [&]<size_t... k>(std::index_sequence<k...>) {
+    V most[] = {loaded<V>(a + int64_t(k) * Wide::kLanes)...};
+    auto nans = most[0] != most[0];
+    ((nans |= most[k] != most[k]), ...);
+    for (int64_t i = kExtremeWidth; i < n; i += kExtremeWidth) {
+      const T* at = a + (i + kExtremeWidth <= n ? i : n - kExtremeWidth);
+      const V x[] = {loaded<V>(at + int64_t(k) * Wide::kLanes)...};
+      ((most[k] = further<F>(most[k], x[k])), ...);
+      if constexpr (Floating<T>) ((nans |= x[k] != x[k]), ...);
+    }
+    (stored(lanes + int64_t(k) * Wide::kLanes, most[k]), ...);
+    uint64_t words[sizeof nans / sizeof(uint64_t)], any = 0;
+    std::memcpy(words, &nans, sizeof nans);
+    for (const uint64_t word : words) any |= word;
+    return any != 0;
+  }
+  (typename Wide::Indices{});
+  merge_halves<kExtremeWidth, F>(lanes);
+  return {lanes[0], has_nan};
+}
+
+/// The first of n elements for which `is` holds, in blocks whose search is a reduction; n if there is none.
+template <class T, class Is> int64_t first_where(const T* a, int64_t n, Is&& is) {
+  constexpr int64_t kBlock = kHere.search_block;
+  int64_t i = 0;
+  for (; i + kBlock <= n; i += kBlock) {
+    int found = 0;
+    for (int64_t j = 0; j < kBlock; ++j) found |= is(a[i + j]);
+    if (found) break;
+  }
+  while (i < n && !is(a[i])) ++i;
+  return i;
+}
+
+}  // namespace lamella::kernels::LAMELLA_BACKEND
