@@ -30,6 +30,7 @@ Texts linalg_kernels();
 Texts matmul_kernels();
 Texts move_kernels();
 Texts nonzero_kernels();
+Texts norm_kernels();
 Texts random_kernels();
 Texts scan_kernels();
 Texts softmax_kernels();

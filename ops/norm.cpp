@@ -1,6 +1,8 @@
 // Layer normalisation.
 #include <cmath>
 
+#include "lamella/core/family.h"
+#include "lamella/core/thresholds.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
 
@@ -55,6 +57,42 @@ Normalised normalise(const Frame& f) {
   return {out, to(mean, x.dtype()), to(rstd, x.dtype())};
 }
 
+/// A gapless tensor of the CPU that nothing else has to see to.
+bool is_plain(const Tensor& t, DType dtype) {
+  const TensorImpl* const i = t.impl();
+  return i->dtype == dtype && i->device == Device::CPU && i->storage && i->contiguous && !has_late_history(i);
+}
+
+/// Whether the rows are summed along memory, in the order that one pass takes: see reduce_along.
+bool takes_one_pass(const Frame& f) {
+  if (!f.args[0] || !f.tensor(0).defined()) return false;
+  const Tensor& x = f.tensor(0);
+  const DType dtype = x.dtype();
+  if ((dtype != DType::F32 && dtype != DType::F64) || x.numel() == 0 || !is_plain(x, dtype)) return false;
+  for (const int i : {2, 3})
+    if (f.tensor(i).defined() && !is_plain(f.tensor(i), dtype)) return false;
+  int64_t n = 1;
+  for (const int64_t size : f.ints(1)) n *= size;
+  return n > thresholds().few_terms;
+}
+
+/// see NOTE: [layer_norm in one pass]
+void in_one_pass(Frame& f, int key) {
+  if (!takes_one_pass(f)) return call_built_in(f, key);
+  check_arguments(f);
+  static const kernels::Kernel& kernel = kernels::named("layer_norm");
+  const Tensor &x = f.tensor(0), &weight = f.tensor(2), &bias = f.tensor(3);
+  f.results[0] = make_tensor(x.sizes(), x.dtype());
+  const View out = f.results[0].view_of();
+  View ins[3] = {x.view_of()};
+  size_t n = 1;
+  if (weight.defined()) ins[n++] = weight.view_of();
+  if (bias.defined()) ins[n++] = bias.view_of();
+  const int64_t ints[] = {int64_t(f.ints(1).size()), weight.defined(), bias.defined()};
+  const Scalar eps = f.arg<double>(4);
+  run_kernel(f, kernel.cpu, {{&out, 1}, {ins, n}, x.dtype(), ints, {&eps, 1}});
+}
+
 Values samples(Draw& d) {
   const DType t = d.dtype(kFloating);
   const Dims s = d.shape(1, 3);
@@ -83,6 +121,8 @@ void define_norm() {
                 .doc = "(x - mean) / sqrt(var + eps) over the last dims, which must be normalized_shape, "
                        "times weight plus bias, both of that shape; var divides by n. Half dtypes compute in "
                        "f32. Errors: shape, dtype unless floating."});
+  OpTable::set("layer_norm", int(Device::CPU),
+               {.name = "one_pass", .cell = in_one_pass, .asks_itself = true});
   OpTable::add({.schema = "native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, "
                           "float eps) -> (Tensor, Tensor, Tensor)",
                 .shape = ShapeClass::Composite,

@@ -16,6 +16,10 @@ using CastLineFn = void (*)(void* to, const void* from, int64_t n);
 using SoftmaxRowFn = void (*)(void* out, const void* in, int64_t n, bool log);
 /// Where the first greatest of n >= 1 contiguous elements lies, or the first NaN.
 using ArgmaxRowFn = int64_t (*)(const void* in, int64_t n);
+/// (x - mean) / sqrt(variance + eps) * weight + bias of one contiguous row of n >= 1 elements; weight and
+/// bias of as many, or null.
+using LayerNormRowFn = void (*)(void* out, const void* in, const void* weight, const void* bias, double eps,
+                                int64_t n);
 /// C = A B for one matrix; strides count elements; B's and C's columns are contiguous.
 struct GemmCall {
   int64_t n, k, m;
@@ -31,22 +35,24 @@ using GemmFn = void (*)(const GemmCall&);
 struct Isa {
   const char* name;
   InstructionSet set;
-  std::span<const Lines> (*lines)();         ///< by row of bodies/all.h: f32, f64, i32, i64
-  std::span<const Folds> (*folds)();         ///< likewise
-  CastLineFn (*cast)(DType from, DType to);  ///< the pairs worth SIMD; null otherwise
-  SoftmaxRowFn (*softmax)(DType dtype);      ///< f32, f64
-  ArgmaxRowFn (*argmax)(DType dtype);        ///< f32, f64, i32, i64; null otherwise
-  GemmFn (*gemm)(DType dtype);               ///< f32, f64
+  std::span<const Lines> (*lines)();          ///< by row of bodies/all.h: f32, f64, i32, i64
+  std::span<const Folds> (*folds)();          ///< likewise
+  CastLineFn (*cast)(DType from, DType to);   ///< the pairs worth SIMD; null otherwise
+  SoftmaxRowFn (*softmax)(DType dtype);       ///< f32, f64
+  ArgmaxRowFn (*argmax)(DType dtype);         ///< f32, f64, i32, i64; null otherwise
+  LayerNormRowFn (*layer_norm)(DType dtype);  ///< f32, f64
+  GemmFn (*gemm)(DType dtype);                ///< f32, f64
 };
 
-#define LAMELLA_DECLARE_ISA(isa)              \
-  namespace isa {                             \
-  std::span<const Lines> simd_lines();        \
-  std::span<const Folds> simd_folds();        \
-  CastLineFn find_cast(DType from, DType to); \
-  SoftmaxRowFn find_softmax(DType dtype);     \
-  ArgmaxRowFn find_argmax(DType dtype);       \
-  GemmFn find_gemm(DType dtype);              \
+#define LAMELLA_DECLARE_ISA(isa)               \
+  namespace isa {                              \
+  std::span<const Lines> simd_lines();         \
+  std::span<const Folds> simd_folds();         \
+  CastLineFn find_cast(DType from, DType to);  \
+  SoftmaxRowFn find_softmax(DType dtype);      \
+  ArgmaxRowFn find_argmax(DType dtype);        \
+  LayerNormRowFn find_layer_norm(DType dtype); \
+  GemmFn find_gemm(DType dtype);               \
   }
 LAMELLA_DECLARE_ISA(scalar)
 LAMELLA_DECLARE_ISA(avx2)

@@ -1,4 +1,5 @@
-// Contiguous runs folded to one value, argmax and softmax of one row. Compiled once per LAMELLA_BACKEND.
+// Contiguous runs folded to one value, argmax, softmax and layer_norm of one row. Compiled once per
+// LAMELLA_BACKEND.
 #include <cmath>
 
 #include "lamella/kernels/cpu/extremes.h"
@@ -57,12 +58,17 @@ template <class F, class T> auto fold_block(const T* a, int64_t n) {
 }
 
 // Pairwise above blocks of 512 (16 terms an accumulator of the usual 32): the error grows with log n.
-template <class F, class T> auto fold_pairwise(const T* a, int64_t n) -> decltype(F::first(*a)) {
+// block(a, n) folds one.
+template <class F, class Block, class T> auto fold_pairwise(const Block& block, const T* a, int64_t n)
+    -> decltype(F::first(*a)) {
   constexpr int64_t kBlock = kHere.fold_block;
-  if (n <= kBlock) return fold_block<F>(a, n);
+  if (n <= kBlock) return block(a, n);
   int64_t half = kBlock;
   while (half * 2 < n) half *= 2;
-  return F::merge(fold_pairwise<F>(a, half), fold_pairwise<F>(a + half, n - half));
+  return F::merge(fold_pairwise<F>(block, a, half), fold_pairwise<F>(block, a + half, n - half));
+}
+template <class F, class T> auto fold_pairwise(const T* a, int64_t n) {
+  return fold_pairwise<F>([](const T* b, int64_t count) { return fold_block<F>(b, count); }, a, n);
 }
 
 // The greatest or least is the same in any order; where there is a NaN, the body decides which.
@@ -102,6 +108,39 @@ template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n
   for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
   const void* ins[] = {out};
   line_of<Exp, T>()(out, ins, n);
+}
+
+template <class T> T sum_of_squares(const T* a, int64_t n) {
+  const auto of_block = [](const T* b, int64_t count) {
+    Scratch<T, kHere.fold_block> room;
+    T* const squares = room;
+    for (int64_t i = 0; i < count; ++i) squares[i] = b[i] * b[i];
+    return fold_block<Of<Add>>(squares, count);
+  };
+  return fold_pairwise<Of<Add>>(of_block, a, n);
+}
+
+/// NOTE: [layer_norm in one pass] The composite's operations on a row that stays in the caches, in its order
+/// and each rounded as there: its bits, whatever the row holds. So plain calls may take this text while
+/// levels and base autograd take the composite apart.
+template <class T>
+void layer_norm_row(void* out, const void* in, const void* weight, const void* bias, double eps, int64_t n) {
+  T* o = static_cast<T*>(out);
+  const T* a = static_cast<const T*>(in);
+  const T* w = static_cast<const T*>(weight);
+  const T* b = static_cast<const T*>(bias);
+  const T mean = fold_pairwise<Of<Add>>(a, n) / T(n);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) o[i] = a[i] - mean;
+  const T scale = T(1) / std::sqrt(sum_of_squares(o, n) / T(n) + T(eps));
+  const auto end = [o, n](auto&& of) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) o[i] = of(i);
+  };
+  if (w && b) end([=](int64_t i) { return o[i] * scale * w[i] + b[i]; });
+  else if (w) end([=](int64_t i) { return o[i] * scale * w[i]; });
+  else if (b) end([=](int64_t i) { return o[i] * scale + b[i]; });
+  else end([=](int64_t i) { return o[i] * scale; });
 }
 
 /// NOTE: [logarithm of softmax's sum] log sum exp(x - greatest) is log1p of the sum without one greatest
@@ -148,6 +187,10 @@ ArgmaxRowFn find_argmax(DType dtype) {
     case DType::I64: return argmax_row<int64_t>;
     default: return nullptr;
   }
+}
+
+LayerNormRowFn find_layer_norm(DType dtype) {
+  return dtype == DType::F32 ? layer_norm_row<float> : dtype == DType::F64 ? layer_norm_row<double> : nullptr;
 }
 
 SoftmaxRowFn find_softmax(DType dtype) {
