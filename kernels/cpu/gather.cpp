@@ -1,4 +1,5 @@
 // gather, scatter_add, index_select. Every index is checked before anything is written.
+#include <algorithm>
 #include <atomic>
 #include <vector>
 
@@ -78,8 +79,13 @@ void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides
 // In whatever order is fast; a message names the first offender in row-major order.
 void check_indices(const View& index, int64_t dim, int64_t size) {
   const auto good = [size](int64_t value) { return value >= 0 && value < size; };
+  int64_t sizes[IterPlan::kMaxDims];  // an expanded dim repeats what has been looked at
+  for (int d = 0; d < index.rank; ++d)
+    sizes[d] = index.strides[d] == 0 ? std::min<int64_t>(index.sizes[d], 1) : index.sizes[d];
+  const PlanOperand operand{index.as<char>(), index.strides, int64_t(sizeof(int64_t))};
   std::atomic<bool> one_is_bad = false;
-  for_each_part(make_plan({&index, 1}, {}), kCosts.line, of_elements(), [&](const IterPlan& plan) {
+  const IterPlan all = make_plan({&operand, 1}, index.rank, sizes);
+  for_each_part(all, kCosts.line, of_elements(), [&](const IterPlan& plan) {
     bool all_good = true;
     for_each_outer(plan, 1, [&](char* const* at) {
       for (int64_t i = 0; i < plan.size(0); ++i) {
@@ -101,6 +107,39 @@ void check_indices(const View& index, int64_t dim, int64_t size) {
   });
 }
 
+/// n elements of x, each from the line that its index names.
+struct Run {
+  char* to;
+  const char *from, *index;
+  int64_t to_step, from_step, index_step, along, n;
+};
+
+template <class T> void gather_run(const Run& r) {
+  if (r.to_step == int64_t(sizeof(T)) && r.index_step == int64_t(sizeof(int64_t)) && r.from_step == 0) {
+    T* const to = reinterpret_cast<T*>(r.to);
+    const int64_t* const index = reinterpret_cast<const int64_t*>(r.index);
+    for (int64_t i = 0; i < r.n; ++i) to[i] = *reinterpret_cast<const T*>(r.from + index[i] * r.along);
+    return;
+  }
+  char* to = r.to;
+  const char *from = r.from, *index = r.index;
+  for (int64_t i = 0; i < r.n; ++i, to += r.to_step, from += r.from_step, index += r.index_step) {
+    const int64_t value = *reinterpret_cast<const int64_t*>(index);
+    *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from + value * r.along);
+  }
+}
+
+using RunFn = void (*)(const Run&);
+RunFn find_gather(int64_t item) {
+  switch (item) {
+    case 1: return gather_run<uint8_t>;
+    case 2: return gather_run<uint16_t>;
+    case 4: return gather_run<uint32_t>;
+    case 8: return gather_run<uint64_t>;
+    default: return gather_run<c128>;
+  }
+}
+
 void move_all(const View& to, const View& from) {
   move_plan(make_mover(from.dtype, to.dtype), make_plan({&to, 1}, {&from, 1}));
 }
@@ -114,10 +153,21 @@ void add_rows(AddFn add, const View& out, const View& index, const View& src, in
     return last < 0 ? 0 : strides[last] * size;
   };
   const int64_t* const strides[3] = {looked.strides, index.strides, src.strides};
+  // An index that is repeated along gapless rows adds row to row.
+  const bool rows = n > 1 && out.dtype == src.dtype && step(index.strides, 1) == 0 &&
+                    step(looked.strides, 1) == 1 && step(src.strides, 1) == 1;
+  const LineFn row = rows ? line_of<scalar::Add>(src.dtype) : nullptr;
   for_each_row(index.rank, index.sizes, strides, [&](const int64_t* at) {
-    add(out.as<char>() + at[0] * item, step(looked.strides, item),
-        index.as<char>() + at[1] * int64_t(sizeof(int64_t)), step(index.strides, sizeof(int64_t)),
-        src.as<char>() + at[2] * src_item, step(src.strides, src_item), line_step(out, dim), n);
+    char* const to = out.as<char>() + at[0] * item;
+    const char* const where = index.as<char>() + at[1] * int64_t(sizeof(int64_t));
+    const char* const from = src.as<char>() + at[2] * src_item;
+    if (row) {
+      char* const target = to + *reinterpret_cast<const int64_t*>(where) * line_step(out, dim);
+      const void* const ins[] = {target, from};
+      return row(target, ins, n);
+    }
+    add(to, step(looked.strides, item), where, step(index.strides, sizeof(int64_t)), from,
+        step(src.strides, src_item), line_step(out, dim), n);
   });
 }
 
@@ -150,14 +200,14 @@ void gather(const KernelCall& call) {
                                   {x.as<char>(), looked.strides, item},
                                   {index.as<char>(), index.strides, sizeof(int64_t)}};
   const Mover copy = make_mover(x.dtype, x.dtype);
+  const RunFn run = find_gather(item);
   const IterPlan all = make_plan(operands, out.rank, out.sizes);
-  for_each_part(all, kCosts.looked_up, of_elements(), [&copy, along](const IterPlan& plan) {
-    const int64_t o = plan.stride(0, 0), s = plan.stride(1, 0), i0 = plan.stride(2, 0);
+  for_each_part(all, kCosts.looked_up, of_elements(), [&copy, run, along](const IterPlan& plan) {
+    const int64_t o = plan.stride(0, 0), s = plan.stride(1, 0), i0 = plan.stride(2, 0), n = plan.size(0);
     for_each_outer(plan, 1, [&](char* const* at) {
-      for (int64_t i = 0; i < plan.size(0); ++i) {
-        const int64_t value = *reinterpret_cast<const int64_t*>(at[2] + i * i0);
-        copy.strided(at[0] + i * o, 0, at[1] + i * s + value * along, 0, 1);
-      }
+      if (i0 != 0) return run({at[0], at[1], at[2], o, s, i0, along, n});
+      const int64_t value = *reinterpret_cast<const int64_t*>(at[2]);  // of the whole run
+      move_block(copy, at[0], o, 0, at[1] + value * along, s, 0, n, 1);
     });
   });
 }
