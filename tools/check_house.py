@@ -40,6 +40,7 @@ OWN_SIZES = {
     ("kernels/cpu/registers.h", "kRegisterBytes"): "likewise: sums are made in one order whatever it is",
     ("kernels/cpu/registers.h", "kFits"): "the width of the smallest register",
     ("kernels/cpu/scratch.h", "kMarks"): "marks behind an array: more of them change nothing",
+    ("kernels/cpu/transpose.h", "kInRegister"): "the width of the smallest register",
     ("kernels/cpu/tile.h", "kMaxItem"): "bytes of the largest element, c128",
 }
 # Of core the oracle's kernels use the types alone, not the plan that orders the fast kernels' loops.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "lamella/core/thresholds.h"
+#include "lamella/kernels/cpu/transpose.h"
 
 namespace lamella::kernels {
 namespace {
@@ -45,14 +46,37 @@ void copy_strided(char* to, int64_t to_step, const char* from, int64_t from_step
 }
 
 // Two loops in one call: a transpose makes a great many short runs.
-template <class T> void copy_block(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0,
-                                   int64_t from1, int64_t n0, int64_t n1) {
+template <class T> void copy_one_by_one(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0,
+                                        int64_t from1, int64_t n0, int64_t n1) {
   for (int64_t j = 0; j < n1; ++j, to += to1, from += from1) {
     char* o = to;
     const char* a = from;
     for (int64_t i = 0; i < n0; ++i, o += to0, a += from0)
       *reinterpret_cast<T*>(o) = *reinterpret_cast<const T*>(a);
   }
+}
+
+// Rows of `to` are columns of `from`: whole squares, then what is left beside and below them.
+template <class T, int64_t kSide>
+void copy_transposed(char* to, int64_t to1, const char* from, int64_t from0, int64_t n0, int64_t n1) {
+  constexpr int64_t kItem = sizeof(T);
+  const int64_t whole0 = n0 / kSide * kSide, whole1 = n1 / kSide * kSide;
+  for (int64_t j = 0; j < whole1; j += kSide)
+    for (int64_t i = 0; i < whole0; i += kSide)
+      transpose_square<T, kSide>(to + j * to1 + i * kItem, to1, from + i * from0 + j * kItem, from0);
+  copy_one_by_one<T>(to + whole0 * kItem, kItem, to1, from + whole0 * from0, from0, kItem, n0 - whole0,
+                     whole1);
+  copy_one_by_one<T>(to + whole1 * to1, kItem, to1, from + whole1 * kItem, from0, kItem, n0, n1 - whole1);
+}
+
+template <class T> void copy_block(char* to, int64_t to0, int64_t to1, const char* from, int64_t from0,
+                                   int64_t from1, int64_t n0, int64_t n1) {
+  constexpr int64_t kItem = sizeof(T);
+  if (to1 == kItem && from0 == kItem) std::swap(n0, n1), std::swap(to0, to1), std::swap(from0, from1);
+  if (to0 != kItem || from1 != kItem) return copy_one_by_one<T>(to, to0, to1, from, from0, from1, n0, n1);
+  constexpr int64_t kSide = kUsualThresholds.transposed, kLowered = kLoweredThresholds.transposed;
+  if (thresholds().lowered) copy_transposed<T, kLowered>(to, to1, from, from0, n0, n1);
+  else copy_transposed<T, kSide>(to, to1, from, from0, n0, n1);
 }
 
 template <int kSize> void copy_line(void* to, const void* from, int64_t n) {
