@@ -52,6 +52,7 @@ enum class CountedIn : uint8_t {
   T(search_block, 64, 8, Size, "log_softmax argmax", "the greatest element is looked for in blocks") \
   T(argmax_block, 1024, 16, Size, "argmax", "a line's greatest element is found by blocks") \
   T(argmax_lines, 256, 8, Size, "argmax", "lines side by side go in groups") \
+  T(random_block, 64, 4, Size, "rand_uniform rand_normal", "samples are drawn by blocks") \
   T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
   T(gemm_rows, 512, 4, Size, "matmul~", "a large product is computed in tiles of so many rows") \

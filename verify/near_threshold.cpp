@@ -192,6 +192,17 @@ void note_tensor(NearSides& s, const Tensor& t, const Threshold& row, size_t bit
   for (int d = 0; d < t.rank(); ++d) note_side(s, bit, side(t.size(d), row.usual));
 }
 
+/// Sizes of a result that no argument has: of what is drawn or filled.
+void note_sizes(NearSides& s, const Dims& sizes, const Threshold& row, size_t bit) {
+  if (row.in != CountedIn::Size) return;
+  int64_t numel = 1;
+  for (const int64_t n : sizes) {
+    note_side(s, bit, side(n, row.usual));
+    numel *= n;
+  }
+  note_side(s, bit, side(numel, row.usual));
+}
+
 }  // namespace
 
 std::vector<size_t> thresholds_of(const Op& op) {
@@ -241,6 +252,9 @@ NearSides sides_of(const Case& c) {
   }
   for (uint64_t left = bits; left != 0; left &= left - 1) {
     const auto k = size_t(std::countr_zero(left));
+    if (c.op.shape == ShapeClass::Random)
+      for (const Value& v : c.args)
+        if (const Dims* sizes = std::get_if<Dims>(&v)) note_sizes(s, *sizes, all[k], k);
     if (all[k].in == CountedIn::Products)
       note_side(s, k,
                 side(products_of(c), all[k].usual, all[k].usual / 10));  // a size each: 2 % a size of 48

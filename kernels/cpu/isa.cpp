@@ -13,7 +13,7 @@ namespace {
 #define LAMELLA_ISA_TABLE(isa, set)                                                                 \
   {                                                                                                 \
 #isa, InstructionSet::set, isa::simd_lines, isa::simd_folds, isa::find_cast, isa::find_softmax, \
-        isa::find_argmax, isa::find_layer_norm, isa::find_gemm                                      \
+        isa::find_argmax, isa::find_layer_norm, isa::find_uniform, isa::find_normal, isa::find_gemm \
   }
 constexpr Isa kTables[] = {LAMELLA_ISA_TABLE(scalar, Scalar), LAMELLA_ISA_TABLE(avx2, Avx2),
                            LAMELLA_ISA_TABLE(avx512, Avx512)};
@@ -41,8 +41,16 @@ const Isa& chosen() {
 }
 
 const Isa& tiny_isa() {
-  static const Isa isa = {"tiny",        InstructionSet::Tiny, tiny::simd_lines,  tiny::simd_folds,
-                          chosen().cast, tiny::find_softmax,   tiny::find_argmax, tiny::find_layer_norm,
+  static const Isa isa = {"tiny",
+                          InstructionSet::Tiny,
+                          tiny::simd_lines,
+                          tiny::simd_folds,
+                          chosen().cast,
+                          tiny::find_softmax,
+                          tiny::find_argmax,
+                          tiny::find_layer_norm,
+                          tiny::find_uniform,
+                          tiny::find_normal,
                           chosen().gemm};
   return isa;
 }

@@ -32,6 +32,9 @@ struct GemmCall {
 };
 using GemmFn = void (*)(const GemmCall&);
 
+/// Samples first, first + 1, ... first + n - 1 of a key's stream.
+using SampleRunFn = void (*)(void* out, uint64_t key, uint64_t first, int64_t n);
+
 struct Isa {
   const char* name;
   InstructionSet set;
@@ -41,6 +44,8 @@ struct Isa {
   SoftmaxRowFn (*softmax)(DType dtype);       ///< f32, f64
   ArgmaxRowFn (*argmax)(DType dtype);         ///< f32, f64, i32, i64; null otherwise
   LayerNormRowFn (*layer_norm)(DType dtype);  ///< f32, f64
+  SampleRunFn (*uniform)(DType dtype);        ///< f32; null otherwise
+  SampleRunFn (*normal)(DType dtype);         ///< likewise
   GemmFn (*gemm)(DType dtype);                ///< f32, f64
 };
 
@@ -52,6 +57,8 @@ struct Isa {
   SoftmaxRowFn find_softmax(DType dtype);      \
   ArgmaxRowFn find_argmax(DType dtype);        \
   LayerNormRowFn find_layer_norm(DType dtype); \
+  SampleRunFn find_uniform(DType dtype);       \
+  SampleRunFn find_normal(DType dtype);        \
   GemmFn find_gemm(DType dtype);               \
   }
 LAMELLA_DECLARE_ISA(scalar)

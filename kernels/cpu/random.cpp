@@ -1,13 +1,14 @@
 // rand_uniform and rand_normal: element i of a key's stream is a function of (key, i) alone.
 #include <cmath>
-#include <numbers>
 
 #include "lamella/core/rng.h"
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
+#include "lamella/kernels/cpu/samples.h"
 
 namespace lamella::kernels {
 namespace {
+using scalar::sample_normal;
 
 template <class T> struct Uniform {
   static T at(uint64_t key, uint64_t i) {
@@ -22,16 +23,8 @@ template <class T> struct Uniform {
   }
 };
 
-// Box and Muller, one sample a block: u1 in (0, 1], u2 in [0, 1).
-double normal_at(uint64_t key, uint64_t i) {
-  const auto w = philox({uint32_t(i), uint32_t(i >> 32), 0u, 0u}, key);
-  const double u1 = 1 - double((uint64_t(w[0]) | uint64_t(w[1]) << 32) >> 11) * 0x1p-53;
-  const double u2 = double((uint64_t(w[2]) | uint64_t(w[3]) << 32) >> 11) * 0x1p-53;
-  return std::sqrt(-2 * std::log(u1)) * std::cos(2 * std::numbers::pi * u2);
-}
-
 template <class T> struct Normal {
-  static T at(uint64_t key, uint64_t i) { return convert_value<T>(normal_at(key, i)); }
+  static T at(uint64_t key, uint64_t i) { return convert_value<T>(sample_normal(key, i)); }
 };
 
 // Independent parts; the normal's have variance 1/2 each, so that the sample has variance 1.
@@ -43,8 +36,8 @@ template <class R> struct Uniform<std::complex<R>> {
 template <class R> struct Normal<std::complex<R>> {
   static std::complex<R> at(uint64_t key, uint64_t i) {
     const double scale = std::sqrt(0.5);
-    return {R(normal_at(lamella::fold_in(key, 0), i) * scale),
-            R(normal_at(lamella::fold_in(key, 1), i) * scale)};
+    return {R(sample_normal(lamella::fold_in(key, 0), i) * scale),
+            R(sample_normal(lamella::fold_in(key, 1), i) * scale)};
   }
 };
 
@@ -73,33 +66,48 @@ void fill_stream(const View& out, int first, T* at, uint64_t key, int64_t from, 
   }
 }
 
-template <class T, template <class> class Sample> void fill_streams(const View& out, const View& keys) {
+bool is_gapless_from(const View& out, int first) {
+  int64_t expected = 1;
+  for (int d = out.rank - 1; d >= first; --d) {
+    if (out.sizes[d] != 1 && out.strides[d] != expected) return false;
+    expected *= out.sizes[d];
+  }
+  return true;
+}
+
+/// `run`: of the instruction set, for samples in a row; null: one by one.
+template <class T, template <class> class Sample>
+void fill_streams(const View& out, const View& keys, SampleRunFn run) {
   const View heads{out.data, out.dtype, keys.rank, out.sizes, out.strides};
   const IterPlan all = make_plan({&heads, 1}, {&keys, 1});
   const int64_t samples = out.numel() / std::max<int64_t>(all.numel, 1);
+  if (!is_gapless_from(out, keys.rank)) run = nullptr;
   for_each_part(all, cost::of(samples, kCosts.drawn), of_lines(), [&](const IterPlan& plan) {
     for_each_outer(plan, 0, [&](char* const* at) {
       const uint64_t key = *reinterpret_cast<const uint64_t*>(at[1]);
+      T* const stream = reinterpret_cast<T*>(at[0]);
       for_each_range(samples, kCosts.drawn, [&](int64_t from, int64_t to) {
-        fill_stream<T, Sample>(out, keys.rank, reinterpret_cast<T*>(at[0]), key, from, to);
+        if (run) return run(stream + from, key, uint64_t(from), to - from);
+        fill_stream<T, Sample>(out, keys.rank, stream, key, from, to);
       });
     });
   });
 }
 
-template <template <class> class Sample> void random(const char* kernel, const KernelCall& call) {
+template <template <class> class Sample>
+void random(const char* kernel, const KernelCall& call, SampleRunFn run) {
   const View &out = call.outs[0], &keys = call.ins[0];
   LAMELLA_ASSERT(call.ints[0] == keys.rank);
   LAMELLA_CHECK(out.rank <= IterPlan::kMaxDims, Shape, "rank {} is beyond the supported {}", out.rank,
                 IterPlan::kMaxDims);
   if (out.numel() == 0 && is_inexact(out.dtype) && !is_internal(out.dtype)) return;
   switch (out.dtype) {
-    case DType::F16: return fill_streams<f16, Sample>(out, keys);
-    case DType::BF16: return fill_streams<bf16, Sample>(out, keys);
-    case DType::F32: return fill_streams<float, Sample>(out, keys);
-    case DType::F64: return fill_streams<double, Sample>(out, keys);
-    case DType::C64: return fill_streams<c64, Sample>(out, keys);
-    case DType::C128: return fill_streams<c128, Sample>(out, keys);
+    case DType::F16: return fill_streams<f16, Sample>(out, keys, run);
+    case DType::BF16: return fill_streams<bf16, Sample>(out, keys, run);
+    case DType::F32: return fill_streams<float, Sample>(out, keys, run);
+    case DType::F64: return fill_streams<double, Sample>(out, keys, run);
+    case DType::C64: return fill_streams<c64, Sample>(out, keys, run);
+    case DType::C128: return fill_streams<c128, Sample>(out, keys, run);
     default: fail_dtype(kernel, out.dtype);
   }
 }
@@ -108,8 +116,12 @@ template <template <class> class Sample> void random(const char* kernel, const K
 
 namespace cpu {
 namespace {
-void rand_uniform(const KernelCall& call) { random<Uniform>("rand_uniform", call); }
-void rand_normal(const KernelCall& call) { random<Normal>("rand_normal", call); }
+void rand_uniform(const KernelCall& call) {
+  random<Uniform>("rand_uniform", call, isa().uniform(call.outs[0].dtype));
+}
+void rand_normal(const KernelCall& call) {
+  random<Normal>("rand_normal", call, isa().normal(call.outs[0].dtype));
+}
 }  // namespace
 
 Texts random_kernels() {
