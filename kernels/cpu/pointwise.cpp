@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "lamella/kernels/cpu/parts.h"
+#include "lamella/kernels/cpu/stream.h"
 
 namespace lamella::kernels {
 namespace {
@@ -43,12 +44,42 @@ bool is_one_line(const KernelCall& call, const Execution& body, bool chooses) {
   return true;
 }
 
+int64_t bytes_of_call(const KernelCall& call, int64_t n) {
+  const View& out = call.outs[0];
+  int64_t total = itemsize(out.dtype);
+  for (const View& in : call.ins) {
+    if (in.data == out.data) return 0;
+    total += itemsize(in.dtype);
+  }
+  return total * n;
+}
+
+/// Elements `from` to `to` of operands without gaps, into `out`.
+void run_between(const KernelCall& call, const Execution& body, char* out, int64_t from, int64_t to) {
+  const void* ins[3];
+  for (size_t k = 0; k < call.ins.size(); ++k)
+    ins[k] = call.ins[k].as<char>() + from * itemsize(call.ins[k].dtype);
+  body.line(out, ins, to - from);
+}
+
+// A tile at a time into a buffer that stays in the first-level cache, and from there past all caches.
+[[gnu::noinline]] void stream_between(const KernelCall& call, const Execution& body, int64_t from,
+                                      int64_t to) {
+  alignas(64) char buffer[kTile * kMaxItem];
+  const int64_t tile = thresholds().tile, item = itemsize(body.out);
+  for (int64_t i = from; i < to; i += tile) {
+    const int64_t end = std::min(i + tile, to);
+    run_between(call, body, buffer, i, end);
+    stream(call.outs[0].as<char>() + i * item, buffer, (end - i) * item);
+  }
+  end_streams();
+}
+
 void run_line(const KernelCall& call, const Execution& body, int64_t n) {
+  const bool past = n > thresholds().tile && passes_caches(bytes_of_call(call, n));
   for_each_range(n, body.each, [&](int64_t from, int64_t to) {
-    const void* ins[3];
-    for (size_t k = 0; k < call.ins.size(); ++k)
-      ins[k] = call.ins[k].as<char>() + from * itemsize(call.ins[k].dtype);
-    body.line(call.outs[0].as<char>() + from * itemsize(body.out), ins, to - from);
+    if (past) return stream_between(call, body, from, to);
+    run_between(call, body, call.outs[0].as<char>() + from * itemsize(body.out), from, to);
   });
 }
 
@@ -76,12 +107,13 @@ void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64
   if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
 }
 
-void run_blocks(Run& run, const IterPlan& plan) {
+/// `streams`: of the whole call, of which the plan may be a part, results pass the caches.
+void run_blocks(Run& run, const IterPlan& plan, bool streams) {
   const int ins = plan.operands - 1;
   BlockShape shape = choose_block(plan);
   bool direct = plan.rank <= 1 && !run.writer.converts() && plan.packed(0);
   for (int k = 0; k < ins; ++k) direct = direct && run.readers[k].direct(plan.stride(k + 1, 0));
-  if (direct) shape = {plan.size(0), 1};
+  if (direct && !streams) shape = {plan.size(0), 1};
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1);
     const void* sources[3];
@@ -90,10 +122,12 @@ void run_blocks(Run& run, const IterPlan& plan) {
     }
     const int64_t s0 = plan.stride(0, 0), s1 = plan.stride(0, 1);
     const bool in_place = run.writer.direct(s0, s1, n0, n1);
-    char* target = in_place ? at[0] : run.writer.buffer();
+    char* target = in_place && !streams ? at[0] : run.writer.buffer();
     run.body.line(target, sources, n0 * n1);
-    if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
+    if (in_place && streams) stream(at[0], target, n0 * n1 * run.writer.item());
+    else if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
   });
+  if (streams) end_streams();
 }
 
 // Before anything is written: an integer divisor of 0 is an error, not a trap.
@@ -155,13 +189,15 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
     check_divisor(call.ins[1], call.compute);
   if (is_one_line(call, body, chooses)) return run_line(call, body, out.numel());
   const int64_t each = std::max(body.each, kCosts.strided);
-  for_each_part(make_plan(call.outs, call.ins), each, of_elements(), [&](const IterPlan& plan) {
+  const IterPlan all = make_plan(call.outs, call.ins);
+  const bool streams = all.numel > thresholds().tile && passes_caches(bytes_of_plan(all));
+  for_each_part(all, each, of_elements(), [&](const IterPlan& plan) {
     Run run;
     run.body = body;
     for (size_t k = 0; k < call.ins.size(); ++k)
       run.readers[k].open(call.ins[k].dtype, chooses && k == 0 ? DType::Bool : body.in);
     run.writer.open(body.out, out.dtype);
-    run_blocks(run, plan);
+    run_blocks(run, plan, streams);
   });
 }
 

@@ -1,0 +1,68 @@
+// Streaming stores: see stream.h.
+#include "lamella/kernels/cpu/stream.h"
+
+#include <algorithm>
+#include <cstring>
+#include <unistd.h>
+
+#include "lamella/core/thresholds.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
+
+namespace lamella::kernels {
+namespace {
+
+int64_t last_level_cache() {
+#if defined(_SC_LEVEL3_CACHE_SIZE)
+  const int64_t bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
+  if (bytes > 0) return bytes;
+#endif
+  return int64_t{32} << 20;  // where nobody says
+}
+
+}  // namespace
+
+bool passes_caches(int64_t bytes) {
+#if defined(__SSE2__)
+  static const int64_t cache = last_level_cache();
+  return bytes > cache || (bytes > 0 && thresholds().lowered);
+#else
+  return bytes < 0;
+#endif
+}
+
+int64_t bytes_of_plan(const IterPlan& plan) {
+  int64_t total = 0;
+  for (int k = 0; k < plan.operands; ++k) {
+    if (k > 0 && plan.data[k] == plan.data[0]) return 0;
+    int64_t bytes = plan.itemsize[k];
+    for (int d = 0; d < plan.rank; ++d) bytes *= plan.strides[k][d] == 0 ? 1 : plan.sizes[d];
+    total += bytes;
+  }
+  return total;
+}
+
+// Lines of 64 bytes, each written whole; what does not fill one is copied.
+void stream(char* to, const char* from, int64_t bytes) {
+#if defined(__SSE2__)
+  const int64_t head = std::min<int64_t>(-reinterpret_cast<intptr_t>(to) & 63, bytes);
+  std::memcpy(to, from, size_t(head));
+  to += head, from += head, bytes -= head;
+  for (int64_t lines = bytes / 64; lines > 0; --lines, to += 64, from += 64, bytes -= 64) {
+    __m128i part[4];
+    std::memcpy(part, from, sizeof part);
+    for (int k = 0; k < 4; ++k) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + k, part[k]);
+  }
+#endif
+  std::memcpy(to, from, size_t(bytes));
+}
+
+void end_streams() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
+}  // namespace lamella::kernels
