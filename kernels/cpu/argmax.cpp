@@ -40,7 +40,7 @@ void argmax(const KernelCall& call) {
   LAMELLA_ASSERT(size > 0);
   const IterPlan lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
   // Lines that lie along memory are taken one by one, others side by side.
-  const bool along = step <= std::abs(lines.stride(1, 0));
+  const bool along = step <= std::abs(lines.stride(1, 0)) || lines.numel == 1;
   const int64_t width = along ? 1 : thresholds().argmax_lines;
   const bool gapless = along && (step == itemsize(in.dtype) || size == 1);
   const ArgmaxRowFn row = gapless ? isa().argmax(in.dtype) : nullptr;

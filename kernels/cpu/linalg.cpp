@@ -34,16 +34,21 @@ template <class T> T dot(const T* a, const T* b, int64_t n) {
   return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
 }
 
-// l holds the lower triangle of A by rows and becomes L. Returns the order of the first leading minor that is
-// not positive, or 0.
+// l holds the lower triangle of A by rows and becomes L, column by column: the elements of a column do not
+// wait for each other, those of a row do. Returns the order of the first leading minor that is not positive,
+// or 0.
 template <class T> int64_t factor(T* l, int64_t n) {
   for (int64_t i = 0; i < n; ++i) {
-    T* row = l + i * n;
-    for (int64_t j = 0; j < i; ++j) row[j] = (row[j] - dot(row, l + j * n, j)) / real_of(l[j * n + j]);
+    T* const row = l + i * n;
     const auto pivot = real_of(row[i]) - real_of(dot(row, row, i));
     if (!(pivot > 0)) return i + 1;
     row[i] = T(std::sqrt(pivot));
-    for (int64_t j = i + 1; j < n; ++j) row[j] = T(0);
+    const auto root = real_of(row[i]);
+    for (int64_t j = i + 1; j < n; ++j) {
+      T* const below = l + j * n;
+      below[i] = (below[i] - dot(below, row, i)) / root;
+      row[j] = T(0);
+    }
   }
   return 0;
 }
