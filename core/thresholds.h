@@ -28,7 +28,7 @@ enum class CountedIn : uint8_t {
 // clang-format off
 #define LAMELLA_THRESHOLDS(T) \
   T(tile, 1024, 16, Size, "pointwise copy cumsum cumprod softmax~ log_softmax~ " \
-    "sum~ prod~ amax amin nonzero count_nonzero", \
+    "sum~ prod~ amax amin nonzero count_nonzero index_select", \
     "what is strided, broadcast or converted goes through buffers of so many elements") \
   T(square, 32, 4, Size, "pointwise copy flip", "a transpose goes in squares of this side") \
   T(transposed, 16, 4, Size, "pointwise copy flip", "squares of this side go through registers") \

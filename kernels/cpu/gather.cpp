@@ -5,6 +5,7 @@
 
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
+#include "lamella/kernels/cpu/stream.h"
 
 namespace lamella::kernels {
 namespace {
@@ -234,15 +235,20 @@ void index_select(const KernelCall& call) {
   const IterPlan slice = plan_where(std::initializer_list<View>{out, x}, [dim](int d) { return d == dim; });
   const Mover copy = make_mover(x.dtype, x.dtype);
   const int64_t to_step = line_step(out, dim), from_step = line_step(x, dim);
+  const int64_t item = itemsize(x.dtype), n = slice.size(0);
+  const bool streams = n > thresholds().tile && slice.packed(0) && slice.packed(1) &&
+                       passes_caches(2 * out.numel() * item + count * int64_t(sizeof(int64_t)));
   for_each_range(count, cost::of(slice.numel, kCosts.line), [&](int64_t first, int64_t last) {
     IterPlan plan = slice;
     for (int64_t i = first; i < last; ++i) {
       plan.data[0] = slice.data[0] + i * to_step;
       plan.data[1] = slice.data[1] + index.as<int64_t>()[i * index_step] * from_step;
       for_each_outer(plan, 1, [&](char* const* at) {
-        move_block(copy, at[0], plan.stride(0, 0), 0, at[1], plan.stride(1, 0), 0, plan.size(0), 1);
+        if (streams) return stream(at[0], at[1], n * item);
+        move_block(copy, at[0], plan.stride(0, 0), 0, at[1], plan.stride(1, 0), 0, n, 1);
       });
     }
+    if (streams) end_streams();  // of this thread
   });
 }
 }  // namespace

@@ -127,7 +127,7 @@ void run_blocks(Run& run, const IterPlan& plan, bool streams) {
     if (in_place && streams) stream(at[0], target, n0 * n1 * run.writer.item());
     else if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
   });
-  if (streams) end_streams();
+  if (streams) end_streams();  // of this thread
 }
 
 // Before anything is written: an integer divisor of 0 is an error, not a trap.
