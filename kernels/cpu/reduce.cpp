@@ -1,4 +1,5 @@
 // Folds: along the reduced dims when those are the close ones, tile by tile across them otherwise.
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -167,11 +168,21 @@ void fold_across(const Reduction& r, const IterPlan& kept, TileReader& reader, C
   cascade.finish();
 }
 
+// Where no buffer stands between, a tile is as long as what is kept of it may stay in the first-level cache:
+// pieces of rows that end with a page of memory end what the processor fetches ahead, too.
+BlockShape across_block(const Reduction& r, const IterPlan& kept, const TileReader& reader) {
+  BlockShape shape = choose_block(kept);
+  const bool whole = shape.n1 == 1 && reader.direct(kept.stride(1, 0)) && !r.of.result;
+  if (whole) shape.n0 = std::min(kept.size(0), std::max(shape.n0, thresholds().tile_across));
+  return shape;
+}
+
 // A tile of outputs at a time; each reduced index adds one tile of inputs.
 void reduce_across(const Reduction& r, const IterPlan& kept) {
   Buffers b(r);
-  Cascade cascade(r.of.merge, kTile * r.of.state_size, 0);
-  for_each_block(kept, choose_block(kept), [&](char* const* at, int64_t n0, int64_t n1) {
+  const BlockShape shape = across_block(r, kept, b.reader);
+  Cascade cascade(r.of.merge, shape.n0 * shape.n1 * r.of.state_size, 0);
+  for_each_block(kept, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     fold_across(r, kept, b.reader, cascade, at[1], n0, n1, 0, r.reduced.numel);
     write_results(r, b, at[0], kept.stride(0, 0), kept.stride(0, 1), n0, n1, cascade.slot(0));
   });
