@@ -1,6 +1,7 @@
 // The table of conversions between all pairs of dtypes, and two-dimensional moves.
 #include "lamella/kernels/cpu/cast.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -21,14 +22,23 @@ struct Bits128 {
   uint64_t words[2];
 };
 
+// Pieces of a line of the cache: this file is compiled without vectors, and a loop would store one by one.
+template <class T> void repeat(char* to, const char* from, int64_t n) {
+  const T value = *reinterpret_cast<const T*>(from);
+  constexpr int64_t of_line = 64 / sizeof(T);
+  if (n >= of_line) {
+    alignas(64) T line[of_line];
+    std::fill_n(line, of_line, value);
+    for (int64_t lines = n / of_line; lines > 0; --lines, to += sizeof line)
+      std::memcpy(to, line, sizeof line);
+  }
+  T* const rest = reinterpret_cast<T*>(to);
+  for (int64_t i = 0; i < n % of_line; ++i) rest[i] = value;
+}
+
 template <class T>
 void copy_strided(char* to, int64_t to_step, const char* from, int64_t from_step, int64_t n) {
-  if (to_step == int64_t(sizeof(T)) && from_step == 0) {
-    const T value = *reinterpret_cast<const T*>(from);
-    T* o = reinterpret_cast<T*>(to);
-    for (int64_t i = 0; i < n; ++i) o[i] = value;
-    return;
-  }
+  if (to_step == int64_t(sizeof(T)) && from_step == 0) return repeat<T>(to, from, n);
   if (to_step == int64_t(sizeof(T))) {
     T* o = reinterpret_cast<T*>(to);
     int64_t i = 0;
