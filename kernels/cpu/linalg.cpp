@@ -1,4 +1,5 @@
 // cholesky and solve_triangular: plain kernels on gapless copies, in f32 (f16 and bf16 too), f64, c64, c128.
+#include <utility>
 #include <vector>
 
 #include "lamella/kernels/cpu/along_dim.h"
@@ -22,16 +23,40 @@ template <class T> T times(T a, T b) {
   } else return a * b;
 }
 
+template <class T> T sum_of_eight(const T (&acc)[8]) {
+  return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
+}
+
+/// As many products as there are p, added as dot adds them: without a loop they stay in registers.
+template <class T, size_t... p> T dot_of(const T* a, const T* b, std::index_sequence<p...>) {
+  T acc[8] = {};
+  ((acc[p] += times(a[p], conj_of(b[p]))), ...);
+  return sum_of_eight(acc);
+}
+template <class T> T short_dot(const T* a, const T* b, int64_t n) {
+  switch (n) {
+    case 0: return T(0);
+    case 1: return dot_of(a, b, std::make_index_sequence<1>{});
+    case 2: return dot_of(a, b, std::make_index_sequence<2>{});
+    case 3: return dot_of(a, b, std::make_index_sequence<3>{});
+    case 4: return dot_of(a, b, std::make_index_sequence<4>{});
+    case 5: return dot_of(a, b, std::make_index_sequence<5>{});
+    case 6: return dot_of(a, b, std::make_index_sequence<6>{});
+    default: return dot_of(a, b, std::make_index_sequence<7>{});
+  }
+}
+
 // Sum of a[p] conj(b[p]); eight sums at once, for the processor's sake.
 template <class T> T dot(const T* a, const T* b, int64_t n) {
   static_assert(kUsualThresholds.dot_width == 8);
+  if (n < kUsualThresholds.dot_width) return short_dot(a, b, n);
   T acc[8] = {};
   int64_t p = 0;
   for (; p + 8 <= n; p += 8) {
     for (int j = 0; j < 8; ++j) acc[j] += times(a[p + j], conj_of(b[p + j]));
   }
   for (; p < n; ++p) acc[p % 8] += times(a[p], conj_of(b[p]));
-  return ((acc[0] + acc[4]) + (acc[2] + acc[6])) + ((acc[1] + acc[5]) + (acc[3] + acc[7]));
+  return sum_of_eight(acc);
 }
 
 // l holds the lower triangle of A by rows and becomes L, column by column: the elements of a column do not
