@@ -85,7 +85,7 @@ void run_line(const KernelCall& call, const Execution& body, int64_t n) {
 
 // A square of a transpose: operands that lie in rows are used there, row by row; only those that run across
 // are gathered.
-void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64_t n1) {
+void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64_t n1, bool streams) {
   const int ins = plan.operands - 1;
   const char* base[3];
   int64_t pitch[3];
@@ -102,7 +102,9 @@ void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64
   for (int64_t j = 0; j < n1; ++j) {
     const void* sources[3];
     for (int k = 0; k < ins; ++k) sources[k] = base[k] + j * pitch[k];
-    run.body.line(target + j * target_pitch, sources, n0);
+    char* const row = in_place && streams ? run.writer.buffer() : target + j * target_pitch;
+    run.body.line(row, sources, n0);
+    if (in_place && streams) stream(target + j * target_pitch, row, n0 * run.writer.item());
   }
   if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
 }
@@ -115,7 +117,7 @@ void run_blocks(Run& run, const IterPlan& plan, bool streams) {
   for (int k = 0; k < ins; ++k) direct = direct && run.readers[k].direct(plan.stride(k + 1, 0));
   if (direct && !streams) shape = {plan.size(0), 1};
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1);
+    if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1, streams);
     const void* sources[3];
     for (int k = 0; k < ins; ++k) {
       sources[k] = run.readers[k].read(at[k + 1], plan.stride(k + 1, 0), plan.stride(k + 1, 1), n0, n1);
