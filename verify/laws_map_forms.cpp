@@ -1,6 +1,7 @@
 // Laws of one mapping however it is written, and of the strides that its lanes see.
 #include <algorithm>
 
+#include "lamella/dispatch/trace.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
@@ -256,6 +257,42 @@ Verdict lanes_have_63_dims(Case& c) {
                        1);
 }
 
+/// The exception: without a rule of its own or of its class an operator goes lane by lane.
+bool has_rule(const Op& op) {
+  return op.batch || op.composite || (op.shape != ShapeClass::Dynamic && op.shape != ShapeClass::Other);
+}
+
+/// Calls of kernels that vmap makes of so many lanes, all with the case's arguments.
+int kernels_of_lanes(const Case& c, const std::vector<bool>& mapped, int64_t lanes) {
+  const Slots& slots = c.tensors();
+  Tensors xs;
+  InDims in;
+  for (size_t k = 0; k < slots.size(); ++k) {
+    const Tensor x = c.at(slots[k]);
+    Dims sizes(x.sizes());
+    sizes.insert(0, lanes);
+    xs.push_back(mapped[k] ? plain_copy(expand(x, sizes)) : x);
+    in.push_back(mapped[k] ? 0 : kNone);
+  }
+  const Function f = [&c, &slots](const Tensors& ts) { return call_boxed(c.op, c.with(slots, ts)); };
+  Trace trace;
+  const ScopedObserver scope(&trace);
+  (void)vmap(f, {in, {0}, Randomness::Error, lanes})(xs);
+  return trace.kernels();
+}
+
+Verdict lanes_cost_no_calls(Case& c) {
+  constexpr int64_t kMany = 256;
+  const std::vector<bool> mapped = draw_mapped(c.draw, c.tensors().size());
+  int one = 0, many = 0;
+  if (status_of([&] { one = kernels_of_lanes(c, mapped, 1); }).raised) return Verdict::discard();
+  const Status s = status_of([&] { many = kernels_of_lanes(c, mapped, kMany); });
+  if (!s.raised && one == many) return Verdict::pass(1);
+  const std::string d = s.raised ? format("one lane raises nothing, {} lanes {}", kMany, str(s))
+                                 : format("{} kernels for one lane, {} for {}", one, many, kMany);
+  return Verdict::fail(d, cpp_setting(c, c.tensors(), c.values(c.tensors())) + "  // " + d + "\n", 1);
+}
+
 bool broadcasts_operands(const Op& op) {
   return op.shape == ShapeClass::Broadcast && op.simple && op.tensor_params.size() > 1 && !op.has(kRandom) &&
          op.schema.find("self") < 0;
@@ -297,6 +334,15 @@ void add_map_form_laws(std::vector<Law>& laws) {
        false,
        broadcasts_operands,
        lanes_have_63_dims});
+  laws.push_back({174,
+                  "lanes_cost_no_calls",
+                  "vmap",
+                  "vmap calls as many kernels for 256 lanes as for one, but for operators that have no batch "
+                  "rule and go lane by lane.",
+                  {.exact = true, .layouts = false, .max_numel = 8},
+                  false,
+                  [](const Op& op) { return may_be_mapped(op) && has_rule(op); },
+                  lanes_cost_no_calls});
 }
 
 }  // namespace lamella::verify
