@@ -6,14 +6,16 @@ namespace lamella::kernels {
 namespace {
 int64_t unit_of(int dim, Units units) { return dim == 0 ? units.dim0 : dim == 1 ? units.dim1 : 1; }
 
-/// The outermost one of some length, else the longest. Sizes of 1 are gone from plans.
+/// The outermost one of some length, else that of the most units. Sizes of 1 are gone from plans.
 int dim_to_cut(const IterPlan& plan, Units units) {
-  int longest = 0;
+  int best = 0;
+  int64_t most = 0;
   for (int d = plan.rank - 1; d >= 0; --d) {
-    if (plan.sizes[d] >= std::max(thresholds().square / 2, 2 * unit_of(d, units))) return d;
-    if (plan.sizes[d] > plan.sizes[longest]) longest = d;
+    const int64_t size = plan.sizes[d], unit = unit_of(d, units);
+    if (size >= std::max(thresholds().square / 2, 2 * unit)) return d;
+    if ((size + unit - 1) / unit > most) most = (size + unit - 1) / unit, best = d;
   }
-  return longest;
+  return best;
 }
 }  // namespace
 

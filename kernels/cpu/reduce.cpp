@@ -15,9 +15,10 @@ bool is_reduced(const View& out, const View& in, int d) { return out.sizes[d] !=
 
 /// What a reduction is. The plans are made in place: each is three kilobytes.
 struct Reduction {
-  Reduction(const FoldLines& lines, bool pairs, DType type, const View& out, const View& in)
+  Reduction(const FoldLines& lines, bool pairs, bool groups, DType type, const View& out, const View& in)
       : of(lines),
         in_pairs(pairs),
+        in_groups(groups),
         exec(type),
         in_dtype(in.dtype),
         out_dtype(out.dtype),
@@ -25,7 +26,8 @@ struct Reduction {
         reduced(plan_where(std::initializer_list<View>{in}, [&](int d) { return !is_reduced(out, in, d); })) {
   }
   FoldLines of;
-  bool in_pairs;  ///< few terms in a row
+  bool in_pairs;   ///< few terms in a row
+  bool in_groups;  ///< terms folded tile by tile, and tiles in their order, give the bits of all at once
   DType exec, in_dtype, out_dtype;
   IterPlan kept;     // operands: out, in
   IterPlan reduced;  // operand: in
@@ -57,13 +59,13 @@ void write_results(const Reduction& r, Buffers& b, char* to, int64_t s0, int64_t
 template <class Partial>
 std::unique_ptr<Cascade> fold_tiles(const Reduction& r, int64_t tiles, int64_t count, Partial&& partial) {
   const int64_t bytes = count * r.of.state_size;
-  std::vector<char> partials(size_t(tiles * bytes));
+  const auto partials = std::make_unique_for_overwrite<char[]>(size_t(tiles * bytes));
   parallel_for(tiles, [&](int64_t first, int64_t last) {
-    for (int64_t t = first; t < last; ++t) partial(partials.data() + t * bytes, t);
+    for (int64_t t = first; t < last; ++t) partial(partials.get() + t * bytes, t);
   });
   auto cascade = std::make_unique<Cascade>(r.of.merge, bytes, count);
   for (int64_t t = 0; t < tiles; ++t) {
-    std::memcpy(cascade->slot(cascade->depth()), partials.data() + t * bytes, size_t(bytes));
+    std::memcpy(cascade->slot(cascade->depth()), partials.get() + t * bytes, size_t(bytes));
     cascade->push();
   }
   cascade->finish();
@@ -170,17 +172,18 @@ void fold_across(const Reduction& r, const IterPlan& kept, TileReader& reader, C
 
 // Where no buffer stands between, a tile is as long as what is kept of it may stay in the first-level cache:
 // pieces of rows that end with a page of memory end what the processor fetches ahead, too.
-BlockShape across_block(const Reduction& r, const IterPlan& kept, const TileReader& reader) {
+BlockShape across_block(const Reduction& r, const IterPlan& kept) {
   BlockShape shape = choose_block(kept);
-  const bool whole = shape.n1 == 1 && reader.direct(kept.stride(1, 0)) && !r.of.result;
-  if (whole) shape.n0 = std::min(kept.size(0), std::max(shape.n0, thresholds().tile_across));
+  const bool direct = r.in_dtype == r.exec && kept.stride(1, 0) == itemsize(r.exec);
+  if (shape.n1 == 1 && direct && !r.of.result)
+    shape.n0 = std::min(kept.size(0), std::max(shape.n0, thresholds().tile_across));
   return shape;
 }
 
 // A tile of outputs at a time; each reduced index adds one tile of inputs.
 void reduce_across(const Reduction& r, const IterPlan& kept) {
   Buffers b(r);
-  const BlockShape shape = across_block(r, kept, b.reader);
+  const BlockShape shape = across_block(r, kept);
   Cascade cascade(r.of.merge, shape.n0 * shape.n1 * r.of.state_size, 0);
   for_each_block(kept, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     fold_across(r, kept, b.reader, cascade, at[1], n0, n1, 0, r.reduced.numel);
@@ -188,14 +191,14 @@ void reduce_across(const Reduction& r, const IterPlan& kept) {
   });
 }
 
-// Likewise with tiles of terms, whole rows of them, where there are few outputs. REQUIRES: the order of terms
-// is that of pairs, or does not matter.
-void reduce_terms(const Reduction& r) {
+// Likewise with tiles of terms, whole rows of them, where there are few blocks of outputs. REQUIRES: the
+// terms are folded in groups.
+void reduce_terms(const Reduction& r, BlockShape shape) {
   Buffers b(r);
   const int64_t terms = r.reduced.numel, s0 = r.kept.stride(0, 0), s1 = r.kept.stride(0, 1);
-  const int64_t term = cost::of(r.kept.numel, kCosts.folded);
+  const int64_t term = cost::of(shape.n0 * shape.n1, kCosts.folded);
   const int64_t tile = steps_of_tile(terms, term, 8 * thresholds().terms_in_a_row);
-  for_each_block(r.kept, choose_block(r.kept), [&](char* const* at, int64_t n0, int64_t n1) {
+  for_each_block(r.kept, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     const int64_t n = n0 * n1;
     const auto all = fold_tiles(r, tiles_of(terms, tile), n, [&](char* partial, int64_t t) {
       Buffers mine(r);
@@ -235,24 +238,34 @@ void run_along(const Reduction& r) {
   for_each_part(r.kept, cost::of(r.reduced.numel, term), of_lines(), run);
 }
 
+/// Few blocks of outputs are cut along their terms, if each of them is worth it alone, others shared out
+/// whole: so one thread reads rows in the pieces in which it reads them where nothing is cut.
 void run_across(const Reduction& r) {
   const int64_t column = cost::of(r.reduced.numel, kCosts.folded);
-  const bool any_order = r.in_pairs || !is_inexact(r.exec), narrow = r.kept.numel < thresholds().tile;
-  if (narrow && any_order && cost::in_parts(r.kept.numel, column)) return reduce_terms(r);
-  for_each_part(r.kept, column, of_neighbours(r.kept.size(0)),
-                [&r](const IterPlan& kept) { reduce_across(r, kept); });
+  if (!cost::in_parts(r.kept.numel, column)) [[likely]]
+    return reduce_across(r, r.kept);
+  const BlockShape shape = across_block(r, r.kept);
+  const int64_t block = shape.n0 * shape.n1;
+  const bool few = r.kept.numel < thresholds().few_results * block;
+  if (few && r.in_groups && cost::in_parts(block, column)) return reduce_terms(r, shape);
+  for_each_part(r.kept, column, {shape.n0, shape.n1}, [&r](const IterPlan& kept) { reduce_across(r, kept); });
 }
 
-void reduce(const Kernel& kernel, const KernelCall& call) {
+/// `extreme`: it is the first of the greatest or least elements, or the last NaN, however they are grouped.
+void reduce(const Kernel& kernel, bool extreme, const KernelCall& call) {
   const View &out = call.outs[0], &in = call.ins[0];
   const DType exec = exec_dtype(call.compute);
   const FoldLines& lines = kernel.folds[size_t(isa().set)][size_t(exec)];
   if (is_internal(in.dtype) || !lines.fold) fail_dtype(kernel.name, call.compute);
   if (in.numel() == 0) return fill_with(out, kernel.over_nothing);
-  const Reduction r(lines, kernel.order == Order::Pairs, exec, out, in);
+  const bool pairs = kernel.order == Order::Pairs, exact = extreme || !is_inexact(exec);
+  const Reduction r(lines, pairs, pairs || exact, exec, out, in);
   if (runs_along(r)) run_along(r);
   else run_across(r);
 }
+
+template <class F> inline constexpr bool kIsExtreme =
+    std::is_same_v<F, scalar::Of<scalar::Maximum>> || std::is_same_v<F, scalar::Of<scalar::Minimum>>;
 
 template <size_t... kRow> std::vector<Kernel> fold_kernels(std::index_sequence<kRow...>) {
   std::vector<Kernel> all(sizeof...(kRow));
@@ -264,7 +277,7 @@ template <size_t... kRow> std::vector<Kernel> fold_kernels(std::index_sequence<k
     if (kSays.order == Order::Pairs) k.threshold_name = "sum";
     k.cpu = [](const KernelCall& call) {
       static const Kernel& mine = all_kernels()[scalar::kPointwiseRows + kAt];
-      reduce(mine, call);
+      reduce(mine, kIsExtreme<scalar::FoldOf<kAt>>, call);
     };
   };
   (add(std::integral_constant<size_t, kRow>{}), ...);
