@@ -1,5 +1,6 @@
 // layer_norm of gapless rows: the row text of the instruction set.
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/parts.h"
 
 namespace lamella::kernels::cpu {
 namespace {
@@ -16,8 +17,10 @@ void layer_norm(const KernelCall& call) {
   const void* const bias = call.ints[2] ? call.ins[call.ints[1] ? 2 : 1].data : nullptr;
   const double eps = call.scalars[0].to<double>();
   const int64_t bytes = n * itemsize(x.dtype);
-  for (int64_t i = 0; i < rows; ++i)
-    row(out.as<char>() + i * bytes, x.as<char>() + i * bytes, weight, bias, eps, n);
+  for_each_range(rows, cost::of(n, kCosts.softmax), [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i)
+      row(out.as<char>() + i * bytes, x.as<char>() + i * bytes, weight, bias, eps, n);
+  });
 }
 }  // namespace
 
