@@ -154,15 +154,31 @@ void run_tile(DType exec, GemmFn own, const GemmCall& g) {
   if (!try_blas(exec, g)) own(g);
 }
 
+/// [0, all) in pieces of `step`. Less than half a piece at the end goes to the one before: the other operand
+/// is packed for each piece.
+struct Pieces {
+  int64_t all, step, count;
+  Pieces(int64_t n, int64_t of) : all(n), step(of), count(std::max<int64_t>((n + of / 2) / of, 1)) {}
+  int64_t first(int64_t piece) const { return piece * step; }
+  int64_t size(int64_t piece) const { return piece + 1 < count ? step : all - first(piece); }
+};
+
+/// A quarter of them, so that products of some hundred rows are cut; at most gemm_rows and no less than an
+/// eighth of that, since each tile packs the right operand again.
+int64_t rows_of_tile(int64_t rows) {
+  const int64_t most = thresholds().gemm_rows, least = std::max<int64_t>(most / 8, 1);
+  return std::clamp(int64_t(std::bit_ceil(uint64_t(rows / 4))), least, most);
+}
+
 void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
   if (!cost::in_parts(g.n * g.m, cost::of(g.k, kCosts.product))) return run_tile(exec, own, g);
-  const int64_t rows = thresholds().gemm_rows, columns = thresholds().gemm_columns, item = itemsize(exec);
-  const int64_t down = (g.n + rows - 1) / rows, across = (g.m + columns - 1) / columns;
-  parallel_for(down * across, [&](int64_t first, int64_t last) {
+  const Pieces down(g.n, rows_of_tile(g.n)), across(g.m, thresholds().gemm_columns);
+  const int64_t item = itemsize(exec);
+  parallel_for(down.count * across.count, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t) {
-      const int64_t i = t % down * rows, j = t / down * columns;
+      const int64_t piece = t % down.count, i = down.first(piece), j = across.first(t / down.count);
       GemmCall part = g;
-      part.n = std::min(rows, g.n - i), part.m = std::min(columns, g.m - j);
+      part.n = down.size(piece), part.m = across.size(t / down.count);
       part.a = static_cast<const char*>(g.a) + i * g.a_row * item;
       part.b = static_cast<const char*>(g.b) + j * item;
       part.c = static_cast<char*>(g.c) + (i * g.c_row + j) * item;
@@ -225,8 +241,10 @@ void matmul(const KernelCall& call) {
   if (!cut) return multiply(0, out.sizes[0]);
   const int64_t product = n * m < thresholds().blas / k ? kCosts.small_product : kCosts.product;
   const int64_t each = cost::of(n * m, cost::of(k, product));
-  if (cost::in_parts(1, each)) return multiply(0, out.sizes[0]);  // each of them is cut
-  for_each_range(out.sizes[0], each, multiply);
+  if (!cost::in_parts(1, each)) return for_each_range(out.sizes[0], each, multiply);
+  // Each of them is cut; many are shared out, and a thread takes the tiles of its own one by one.
+  if (out.sizes[0] < thresholds().square / 2) return multiply(0, out.sizes[0]);
+  parallel_for(out.sizes[0], multiply);
 }
 
 }  // namespace
