@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cfenv>
 #include <gtest/gtest.h>
+#include <limits>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -137,17 +138,19 @@ TEST(Parallel, NumbersAreRefused) {
   EXPECT_EQ(first_line(refusal([] { set_threads(0); })), "usage: set_threads: n = 0; expected 1 <= n <= 256");
 }
 
-/// Every kernel that is cut, on tensors that are worth it at the usual thresholds.
+/// Every kernel that is cut but matmul, on tensors that are worth it at the usual thresholds.
 std::vector<Tensor> results() {
   const auto key = [](int n) { return scalar_tensor(n, DType::U64); };
-  const Tensor x = randn({700, 900}, key(1)), y = randn({900, 700}, key(2)), row = randn({900}, key(3));
-  const Tensor wide = to(x, DType::F64), half = to(x, DType::F16), across = transpose(y, 0, 1);
+  const Tensor x = randn({700, 900}, key(1)), row = randn({900}, key(3));
+  const Tensor wide = to(x, DType::F64), half = to(x, DType::F16),
+               across = transpose(randn({900, 700}, key(2)), 0, 1);
   const Tensor places = to(mul(rand({700, 900}, key(4)), 699), DType::I64);
   const Tensor batch = randn({3000, 8, 8}, key(5)), turned = transpose(batch, 1, 2);
   const Tensor positive = add(matmul(batch, turned), full({8, 8}, 0.0)),
                nine = mul(tril(full({8, 8}, 1.0)), 9);
   const Tensor solid = add(positive, mul(nine, transpose(nine, 0, 1)));
   const Tensor tall = randn({300'000, 3}, key(6)), long_one = randn({1'000'003}, key(7));
+  const Tensor flat = view(slice(long_one, 0, 0, 576'000), {64, 9000});
   return {x,
           add(x, row),
           add(x, across),
@@ -161,23 +164,28 @@ std::vector<Tensor> results() {
           sum(half),
           sum(across),
           sum(wide, {{0}}),
+          sum(x, {{0}}),
+          sum(half, {{0}}),
+          sum(flat, {{0}}),
+          prod(flat, {{0}}),
           sum(x, {{1}}),
           sum(tall, {{0}}),
           sum(long_one),
           logsumexp(long_one, {0}),
+          logsumexp(x, {0}),
+          amax(x, {0}),
           amax(x, {1}),
           argmax(x, 0),
           argmax(x, 1),
+          argmax(flat, 0),
+          argmax(long_one, 0),
           cumsum(x, 0),
           cumsum(x, 1),
           softmax(x, 0),
           log_softmax(x, 1),
+          layer_norm(x, {900}, row, select(x, 0, 5)),
           std::get<0>(sort(x, 1)),
           std::get<1>(sort(x, 0)),
-          matmul(x, y),
-          matmul(transpose(y, 0, 1), transpose(x, 0, 1)),
-          matmul(randn({1100, 64}, key(8)), randn({64, 1100}, key(9))),
-          bmm(batch, turned),
           linalg_cholesky(solid),
           linalg_solve_triangular(linalg_cholesky(solid), batch, false),
           gather(x, 0, places),
@@ -186,15 +194,63 @@ std::vector<Tensor> results() {
           arange(1'000'000)};
 }
 
+/// Products, whose tiles are rounded as matrices of their size are.
+std::vector<Tensor> products() {
+  const auto key = [](int n) { return scalar_tensor(n, DType::U64); };
+  const Tensor x = randn({700, 900}, key(1)), y = randn({900, 700}, key(2));
+  const Tensor batch = randn({3000, 8, 8}, key(5)), squares = randn({20, 192, 192}, key(10));
+  const Tensor few = slice(squares, 0, 0, 3);
+  return {matmul(x, y),
+          matmul(transpose(y, 0, 1), transpose(x, 0, 1)),
+          matmul(randn({1100, 64}, key(8)), randn({64, 1100}, key(9))),
+          bmm(batch, transpose(batch, 1, 2)),
+          bmm(squares, squares),
+          bmm(few, few)};
+}
+
+void expect_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want, int n) {
+  ASSERT_EQ(got.size(), want.size());
+  for (size_t k = 0; k < got.size(); ++k) EXPECT_EQ(verify::differs(got[k], want[k]), "") << n << " " << k;
+}
+
 TEST(Parallel, BitsAreThoseOfOneThread) {
-  const auto of = [](int n) {
-    const ScopedThreads on(n);
+  for (const auto f : {results, products}) {
+    const auto of = [f](int n) {
+      const ScopedThreads on(n);
+      return f();
+    };
+    const std::vector<Tensor> want = of(1);
+    for (const int n : {2, 3, 7, 16}) expect_same(of(n), want, n);
+  }
+}
+
+/// Sums among them: their tiles are branches of the tree that a sum is.
+TEST(Parallel, BitsAreThoseOfOneTile) {
+  const auto under = [](const Thresholds& t) {
+    const ScopedThresholds scope(t);
     return results();
   };
-  const std::vector<Tensor> want = of(1);
-  for (const int n : {2, 3, 7, 16}) {
-    const std::vector<Tensor> got = of(n);
-    for (size_t k = 0; k < got.size(); ++k) EXPECT_EQ(verify::differs(got[k], want[k]), "") << n << " " << k;
+  Thresholds whole = kUsualThresholds;
+  whole.parallel = std::numeric_limits<int64_t>::max();
+  expect_same(under(kUsualThresholds), under(whole), threads());
+}
+
+/// f32 by the text of the instruction set, others element by element.
+TEST(Parallel, ArgmaxOfOneLineIsTheFirst) {
+  constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+  const auto expect = [](const Tensor& line, int64_t place) {
+    for (const int n : kNumbers) {
+      const ScopedThreads on(n);
+      EXPECT_EQ(argmax(line, 0).item<int64_t>(), place) << str(line.dtype()) << " " << n;
+    }
+  };
+  for (const DType dtype : {DType::F32, DType::F16, DType::I16}) {
+    const Tensor line = full({300'000}, 0, dtype);
+    for (const int64_t place : {123'456, 123'457, 250'000}) fill_(select(line, 0, place), 1);
+    expect(line, 123'456);
+    if (!is_floating(dtype)) continue;
+    for (const int64_t place : {200'000, 280'000}) fill_(select(line, 0, place), kNan);
+    expect(line, 200'000);
   }
 }
 
