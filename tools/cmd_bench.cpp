@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <iostream>
 
+#include "lamella/dispatch/table.h"
 #include "lamella/ops/alternatives.h"
 
 #include "bench_peer.h"
