@@ -46,8 +46,12 @@ struct Kernels {
   /// Whether the arguments that are no tensors leave a straight run valid (alpha = 1); null: there are none.
   bool (*line_ok)(const Frame&) = nullptr;
   /// Dtypes (a bit each) that a shape function of the row's own takes for all tensors: of others it is not
-  /// asked.
+  /// asked. Of two tensors of different ones it must say what the class's do: that they broadcast, and are
+  /// computed in their result type.
   uint32_t line_dtypes = 0;
+  /// Dtypes that two tensors of a straight run may have beside each other, one of them of one element or both
+  /// of one shape; 0: they are of one dtype and shape. Found out when the operator is added.
+  uint32_t line_mixes = 0;
   std::string_view name = {};  ///< by which its thresholds are declared
   StatedTypes stated = {};
 

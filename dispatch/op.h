@@ -56,6 +56,10 @@ struct Geometry {
   std::optional<DType> dtype = {};  ///< of the view; none: the tensor's
 };
 using ViewFn = Geometry (*)(const Frame&, const Geometry& of_first);
+/// The short way of a ViewFn, see NOTE: [views in headers]: makes the view of a header that says what that of
+/// the first argument, a tensor of at most TensorImpl::kInlineRank dims, says of sizes, strides and offset.
+/// What follows from sizes and strides is the caller's. False: it is left to the ViewFn, as refusals are.
+using ViewEdit = bool (*)(const Frame&, TensorImpl& view);
 
 /// Runs kernels on allocated outputs when the class's default launch (views of the tensor arguments in order)
 /// does not fit.
@@ -149,6 +153,7 @@ struct OpDef {
   Kernels kernel = {};
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
+  ViewEdit edit = nullptr;          ///< of views of parameter 0 that keep its dtype
   CompositeFn composite = nullptr;  ///< of operators that take functions: their body, see Op::body
   Rules jvp;
   Rules vjp;
@@ -198,6 +203,8 @@ struct Op {
   Kernels kernel;
   LaunchFn launch = nullptr;
   ViewFn view = nullptr;
+  ViewEdit edit = nullptr;
+  ViewFn edit_of = nullptr;  ///< what `edit` is the short way of: with another `view` it is not taken
   CompositeFn composite = nullptr;
   CompositeFn body = nullptr;  ///< of operators that take functions: calls them, below all levels
   std::vector<BoundFormula> jvp, vjp;

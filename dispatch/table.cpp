@@ -62,7 +62,8 @@ std::unique_ptr<Op> build_row(const OpDef& def, const KeyDefaults& defaults) {
   op->infer = def.infer;
   op->kernel = def.kernel;
   op->launch = def.launch;
-  op->view = def.view;
+  op->view = op->edit_of = def.view;
+  op->edit = def.edit;
   op->composite = def.composite;
   op->batch = def.batch;
   op->properties = def.properties;

@@ -36,6 +36,9 @@ void check_class(const Op& op, bool gives_one) {
   LAMELLA_CHECK(!op.view || (first && n == 1), Schema,
                 "{}: view is given for {}; expected a first tensor that is no list, and one result", op.name,
                 str(op.schema));
+  LAMELLA_CHECK(!op.edit || (op.view && tensors[0] == 0), Schema,
+                "{}: edit is given for {}; expected a view whose first parameter is the tensor", op.name,
+                str(op.schema));
   if (op.view) return;
   LAMELLA_CHECK(!gives_one || n == 1, Schema,
                 "{}: got {} results, expected 1 as its shape function gives; infer may be one of its own",

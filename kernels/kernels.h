@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -108,6 +109,18 @@ struct Kernel {
 
 /// The kernel of this name. Error internal where there is none.
 const Kernel& named(std::string_view name);
+
+/// An operand of run_buffered: elements without gaps, as many as the line has, or one that is `repeated`.
+struct LineOperand {
+  const void* data;
+  DType dtype;
+  bool repeated;
+};
+/// A line of two operands over n elements where these are not of the line's `dtype` or repeat one: they are
+/// read into buffers. Results as of a plan over them. REQUIRES: n is at most the usual `tile` of
+/// core/thresholds.h; `out` shares no memory with an operand, or is one that is read where it lies; neither
+/// dtype is f128 or c256.
+void run_buffered(LineFn line, void* out, std::span<const LineOperand, 2> ins, DType dtype, int64_t n);
 
 /// Another text for a kernel's work on the CPU, by a name of its own: `lamella bench` compares them.
 struct AlternativeText {

@@ -85,6 +85,12 @@ TEST_F(Rows, ResultsAreAsManyAsAreFilled) {
   EXPECT_EQ(refused(view),
             "schema: row_view: view is given for row_view(int n) -> Tensor(a); expected a first "
             "tensor that is no list, and one result");
+  OpDef edited = definition("row_edited(int n, Tensor x) -> Tensor(a)");
+  edited.view = view.view;
+  edited.edit = [](const Frame&, TensorImpl&) { return true; };
+  EXPECT_EQ(refused(edited),
+            "schema: row_edited: edit is given for row_edited(int n, Tensor x) -> Tensor(a); expected a view "
+            "whose first parameter is the tensor");
   OpDef unsampled = definition("row_unsampled(Tensor x) -> Tensor");
   unsampled.samples = SampleFn(nullptr);
   unsampled.properties = 0;

@@ -1,6 +1,7 @@
 // The pointwise runner and the kernels that are nothing but it.
 #include "lamella/kernels/cpu/pointwise.h"
 
+#include <array>
 #include <cstring>
 
 #include "lamella/kernels/cpu/parts.h"
@@ -207,6 +208,46 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
 
 void fail_dtype(std::string_view kernel, DType dtype) {
   fail(ErrorCode::DType, "no kernel {} for {}", kernel, name(dtype));
+}
+
+namespace {
+
+/// Between any two dtypes of the CPU, in a table: to find a mover takes as long as to move a few elements.
+const Mover& mover_of(DType from, DType to) {
+  static constexpr size_t kDTypes = size_t(DType::F128);
+  static const auto kAll = [] {
+    std::array<std::array<Mover, kDTypes>, kDTypes> all;
+    for (size_t f = 0; f < kDTypes; ++f)
+      for (size_t t = 0; t < kDTypes; ++t) all[f][t] = make_mover(DType(f), DType(t));
+    return all;
+  }();
+  return kAll[size_t(from)][size_t(to)];
+}
+
+/// The operand's n elements in `dtype`: where they lie, or in `room`, moved as TileReader moves them.
+const void* read_few(const LineOperand& in, DType dtype, int64_t n, char* room) {
+  if (in.dtype == dtype && !in.repeated) return in.data;
+  const char* from = static_cast<const char*>(in.data);
+  const Mover& mover = mover_of(in.dtype, dtype);
+  if (!in.repeated) {
+    if (mover.line) mover.line(room, from, n);
+    else mover.strided(room, mover.to_size, from, mover.from_size, n);
+    return room;
+  }
+  if (in.dtype != dtype) {
+    mover.strided(room, mover.to_size, from, 0, 1);
+    from = room;
+  }
+  mover_of(dtype, dtype).strided(room, mover.to_size, from, 0, n);
+  return room;
+}
+
+}  // namespace
+
+void run_buffered(LineFn line, void* out, std::span<const LineOperand, 2> ins, DType dtype, int64_t n) {
+  alignas(64) char rooms[2][kTile * kMaxItem];
+  const void* const sources[] = {read_few(ins[0], dtype, n, rooms[0]), read_few(ins[1], dtype, n, rooms[1])};
+  line(out, sources, n);
 }
 
 LineFn Kernel::straight(DType compute) const {
