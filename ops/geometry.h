@@ -1,6 +1,7 @@
 // Sizes and strides of views, shared by the views and the operators that write into them.
 #pragma once
 
+#include <algorithm>
 #include <optional>
 
 #include "lamella/ops/define.h"
@@ -12,6 +13,21 @@ Geometry select_of(const Frame& f, const Geometry& x, int64_t dim, int64_t index
 Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<int64_t> start,
                   std::optional<int64_t> end, int64_t step);
 Geometry diagonal_of(const Frame& f, const Geometry& x, int64_t offset, int64_t dim1, int64_t dim2);
+
+/// The indices that the bounds of a slice mean, as in Python.
+struct SliceBounds {
+  int64_t from, to;
+  SliceBounds(int64_t size, std::optional<int64_t> start, std::optional<int64_t> end) {
+    const auto clamped = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
+    from = clamped(start.value_or(0)), to = std::max(from, clamped(end.value_or(size)));
+  }
+  int64_t every(int64_t step) const { return to > from ? (to - from - 1) / step + 1 : 0; }
+};
+
+/// Short ways of view operators, which refuse nothing: see NOTE: [views in headers].
+bool select_in_header(const Frame& f, TensorImpl& view);
+bool slice_in_header(const Frame& f, TensorImpl& view);
+bool transpose_in_header(const Frame& f, TensorImpl& view);
 
 /// Sizes with a -1 replaced. Errors shape: another negative size, two -1, a count of elements that differs
 /// from x's.

@@ -7,10 +7,27 @@
 
 namespace lamella {
 
+namespace {
+/// An element of the number's own kind, which holds it whatever it is.
+Tensor on_cpu(const Scalar& value) {
+  Tensor t = make_tensor({}, value.kind());
+  void* const at = t.raw_data();
+  switch (value.kind()) {
+    case DType::F64: *static_cast<double*>(at) = value.to<double>(); break;
+    case DType::I64: *static_cast<int64_t*>(at) = value.to<int64_t>(); break;
+    case DType::U64: *static_cast<uint64_t*>(at) = value.to<uint64_t>(); break;
+    case DType::Bool: *static_cast<bool*>(at) = value.to<bool>(); break;
+    default: *static_cast<c128*>(at) = value.to<c128>();
+  }
+  return t;
+}
+}  // namespace
+
 Tensor number_like(const Scalar& value, const Tensor& like) {
   LAMELLA_CHECK(like.defined(), Undefined,
                 "got an undefined tensor beside the number {}; expected a defined one", value.str());
-  Tensor t = scalar_tensor(value, value.kind(), like.device());
+  const bool here = like.device() == Device::CPU;
+  Tensor t = here ? on_cpu(value) : scalar_tensor(value, value.kind(), like.device());
   t.impl()->number = true;
   return t;
 }
@@ -104,17 +121,39 @@ Dims wrap_dims(const Frame& frame, std::string_view arg, std::optional<Ints> dim
 
 DType default_float(DType d) { return is_inexact(d) ? d : dispatch_state().default_dtype; }
 
+namespace {
+// NOTE: [promotion] Three groups: tensors with dims, rank-0 tensors, numbers. A lower group is heard only
+// when its category is higher; a number then counts as the default dtype of its category
+// (docs/decisions/0009).
+int group_of(const TensorImpl& t) { return t.number ? 2 : t.rank == 0 ? 1 : 0; }
+
+DType counted_as(const TensorImpl& t) {
+  if (t.number && is_floating(t.dtype)) return dispatch_state().default_dtype;
+  if (t.number && is_complex(t.dtype)) return to_complex(dispatch_state().default_dtype);
+  return t.dtype;
+}
+
+/// The dtype of groups down to one of `lower`, above which they have `out`.
+DType with_lower(DType out, DType lower) {
+  if (category(lower) <= category(out)) return out;
+  return is_complex(lower) && is_floating(out) ? to_complex(out) : lower;
+}
+
+DType type_of_two(const TensorImpl& a, const TensorImpl& b) {
+  const int of_a = group_of(a), of_b = group_of(b);
+  const DType x = counted_as(a), y = counted_as(b);
+  if (of_a == of_b) return promote(x, y);
+  return of_a < of_b ? with_lower(x, y) : with_lower(y, x);
+}
+}  // namespace
+
 DType result_type(std::span<const Tensor* const> tensors) {
-  // NOTE: [promotion] Three groups: tensors with dims, rank-0 tensors, numbers. A lower group is heard only
-  // when its category is higher; a number then counts as the default dtype of its category
-  // (docs/decisions/0009).
+  if (tensors.size() == 2) return type_of_two(*tensors[0]->impl(), *tensors[1]->impl());  // nearly always
   bool seen[3] = {};
   DType types[3] = {};
   for (const Tensor* t : tensors) {
-    const int group = t->impl()->number ? 2 : t->rank() == 0 ? 1 : 0;
-    DType d = t->dtype();
-    if (group == 2 && is_floating(d)) d = dispatch_state().default_dtype;
-    if (group == 2 && is_complex(d)) d = to_complex(dispatch_state().default_dtype);
+    const int group = group_of(*t->impl());
+    const DType d = counted_as(*t->impl());
     types[group] = seen[group] ? promote(types[group], d) : d;
     seen[group] = true;
   }
@@ -122,9 +161,7 @@ DType result_type(std::span<const Tensor* const> tensors) {
   bool any = false;
   for (int g = 0; g < 3; ++g) {
     if (!seen[g]) continue;
-    if (!any) out = types[g];
-    else if (category(types[g]) > category(out))
-      out = is_complex(types[g]) && is_floating(out) ? to_complex(out) : types[g];
+    out = any ? with_lower(out, types[g]) : types[g];
     any = true;
   }
   return out;

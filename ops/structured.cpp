@@ -5,11 +5,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "lamella/core/family.h"
-#include "lamella/core/thresholds.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/devices.h"
+#include "lamella/ops/straight.h"
 
 namespace lamella::ops {
 
@@ -165,14 +164,6 @@ void infer(const Frame& f, Inferred& out) {
     refuse_defined(f, out);
 }
 
-/// NOTE: [late histories] A view that was plain when it was made carries no key of autograd, although a write
-/// through another member of its family may have given it derivatives since. Backends meet such a handle and
-/// send the call up; where autograd is masked (its own calls, NoGrad) there is nothing to do.
-bool comes_late(const TensorImpl& t) {
-  constexpr uint64_t kBit = KeySet::of(kAutogradKey).bits;
-  return !(t.keys & kBit) && !(dispatch_state().exclude & kBit) && has_late_history(&t);
-}
-
 [[gnu::noinline]] bool sent_up_slowly(Frame& f) {
   const auto late = [](const Tensor& t) { return t.defined() && comes_late(*t.impl()); };
   for (const uint8_t i : f.op->tensor_params) {
@@ -236,70 +227,10 @@ inline void check_args(const Frame& f, int key) {
     check_args_slowly(f, key);
 }
 
-/// The shape functions of classes.
-bool is_of_class(InferFn infer) {
-  static constexpr InferFn kOfClasses[] = {nullptr, infer_broadcast, infer_float, infer_compare, infer_same};
-  return std::ranges::count(kOfClasses, infer) > 0;
-}
-
 /// A device's own author may take tensors of others.
 bool enter(Frame& f, int key) {
   if (sent_up(f) || (names_device(f) && sent_across(f, key))) return false;
   Device(key) <= Device::Meta ? check_args(f, key) : check_defined(f);
-  return true;
-}
-
-/// Whether operands of one shape and of dtype `d`, other arguments at their defaults, give one result of that
-/// shape, computed in `d`.
-bool keeps_shape(const Op& op, DType d, DType& result) {
-  const Tensor x = make_tensor(Dims{2}, d, Device::Meta);
-  const Values values = canonical(op, Values(op.straight, x), {});
-  const BoxedArgs args(op, values);
-  Tensor unused;
-  Inferred inferred;
-  infer(Frame{&op, args.data(), &unused}, inferred);
-  result = inferred.outs[0].dtype;
-  return inferred.compute == d && inferred.outs.size() == 1 && inferred.outs[0].sizes == Dims{2};
-}
-
-void probe_lines(Op& op) {
-  Kernels& k = op.kernel;
-  k.line_rule = op.infer;
-  const auto& params = op.schema.params;
-  const bool alone = !op.launch && params.size() == op.straight;
-  const bool asked = alone || (k.line_ok && std::all_of(params.begin() + op.straight, params.end(),
-                                                        [](const Param& p) { return p.has_default; }));
-  const DTypeMask takes =
-      is_of_class(op.infer) ? kAllTypes : k.line_dtypes;  // classes take whatever promotes
-  for (size_t d = 0; op.straight && d < k.lines.size(); ++d)
-    if (k.lines[d] && !(asked && takes & mask(DType(d)) && keeps_shape(op, DType(d), k.line_results[d])))
-      k.lines[d] = nullptr;
-}
-
-/// NOTE: [small tensors run straight] Contiguous operands of one shape and dtype need neither inference nor a
-/// plan: the shape function was asked once for each dtype, when the operator was added (probe_lines).
-bool run_line(Frame& f) {
-  const Op& op = *f.op;
-  const size_t n = op.straight;
-  if (n == 0 || op.infer != op.kernel.line_rule) return false;
-  const TensorImpl* first = f.tensor(0).impl();
-  if (!first || (op.kernel.line_ok && !op.kernel.line_ok(f))) return false;  // who is undefined has no dtype
-  if (!first->contiguous || !first->storage || first->numel > kUsualThresholds.straight) return false;
-  if (first->family() && comes_late(*first)) return false;
-  const auto line = op.kernel.lines[size_t(first->dtype)];
-  if (!line) return false;
-  const void* ins[3];
-  ins[0] = first->data();
-  for (size_t i = 1; i < n; ++i) {
-    const TensorImpl* t = f.tensor(int(i)).impl();
-    if (!t || !t->storage || t->dtype != first->dtype || !t->contiguous || t->device != first->device ||
-        !t->has_shape_of(*first) || (t->family() && comes_late(*t)))
-      return false;
-    ins[i] = t->data();
-  }
-  Tensor& out = f.results[0];
-  out = make_tensor({first->sizes(), first->rank}, op.kernel.line_results[size_t(first->dtype)]);
-  line(out.raw_data(), ins, first->numel);
   return true;
 }
 
@@ -349,7 +280,7 @@ void definition_cell(Frame& f) {
 }
 
 void backend_cell(Frame& f, int key) {
-  if (key == int(Device::CPU) && run_line(f)) return;
+  if (key == int(Device::CPU) && run_straight(f, nullptr)) return;
   f.op->composite ? definition_cell(f) : run_general(f, key);
 }
 
@@ -362,7 +293,14 @@ bool follows(const Tensor& x) {
   return memory && memory->made_under_level() && !s.modes;
 }
 
-void view_cell(Frame& f, int key) {
+/// The result, a view of x.
+inline void enter_family_of(const Tensor& x, const Frame& f) {
+  if (!f.op->vjp.empty() && follows(x)) return Family::join(f.results[0], Family::of(x));
+  // No family knows of this view: memory that a level could promote counts as made outside from now on.
+  if (Storage* const memory = x.impl()->storage; memory && memory->made_under_level()) memory->disown();
+}
+
+[[gnu::noinline]] void view_generally(Frame& f, int key) {
   if (sent_up(f)) return;
   check_args(f, key);
   const Tensor& x = f.tensor(f.op->tensor_params[0]);
@@ -371,21 +309,19 @@ void view_cell(Frame& f, int key) {
                 op_name(f), arg_name(f, f.op->tensor_params[0]), x, kMaxDims);
   std::construct_at(f.results,  // an empty slot, as every result's before a call
                     make_view_unchecked(x, g.sizes, g.strides, g.offset, g.dtype.value_or(x.dtype())));
-  if (!f.op->vjp.empty() && follows(x)) return Family::join(f.results[0], Family::of(x));
-  // No family knows of this view: memory that a level could promote counts as made outside from now on.
-  if (Storage* const memory = x.impl()->storage; memory && memory->made_under_level()) memory->disown();
+  enter_family_of(x, f);
 }
 
-/// Writes the functional result of `base` into `target`.
-void write_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
-  if (base.op->composite || base.op->brought[key]) {
-    Tensor result;
-    base.results = &result;
-    base.op->cells[key](base, key);
-    check_written(base, arg, target, {result.sizes(), result.dtype()});
-    copy_(target, result);
-    return;
+void view_cell(Frame& f, int key) {
+  if (const Op& op = *f.op; op.edit && op.view == op.edit_of) {
+    const Tensor& x = f.tensor(0);
+    if (view_in_header(f, x.impl(), key)) return enter_family_of(x, f);
   }
+  view_generally(f, key);
+}
+
+/// As a kernel's results are allocated and launched, but on `target`.
+void launch_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
   check_args(base, key);
   Inferred inferred;
   infer(base, inferred);
@@ -399,6 +335,21 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
     launch(base, inferred, {&result, 1}, Device(key));
     copy_(target, result);
   }
+}
+
+/// Writes the functional result of `base` into `target`.
+void write_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
+  if (base.op->composite || base.op->brought[key]) {
+    Tensor result;
+    base.results = &result;
+    base.op->cells[key](base, key);
+    check_written(base, arg, target, {result.sizes(), result.dtype()});
+    copy_(target, result);
+    return;
+  }
+  const bool on_cpu = key == int(Device::CPU) && target.defined();
+  if (!on_cpu || !run_straight(base, target.impl())) launch_into(base, target, arg, key);
+  if (key == int(Device::Meta)) return;
   target.impl()->storage->bump();
 }
 

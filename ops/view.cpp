@@ -90,12 +90,10 @@ Geometry slice_of(const Frame& f, const Geometry& x, int64_t dim, std::optional<
                 f.tensor(0));
   LAMELLA_CHECK(step > 0, Value, "{}: step = {}, expected step > 0", op_name(f), step);
   const int d = int(wrap_dim(f, "dim", dim, f.tensor(0)));
-  const int64_t size = x.sizes[d];
-  const auto clamped = [size](int64_t at) { return std::clamp<int64_t>(at < 0 ? at + size : at, 0, size); };
-  const int64_t from = clamped(start.value_or(0)), to = std::max(from, clamped(end.value_or(size)));
+  const SliceBounds bounds(x.sizes[d], start, end);
   Geometry out = x;
-  out.sizes[d] = to > from ? (to - from - 1) / step + 1 : 0;
-  out.offset += from * x.strides[d];
+  out.sizes[d] = bounds.every(step);
+  out.offset += bounds.from * x.strides[d];
   if (out.sizes[d] > 1) out.strides[d] *= step;
   return out;
 }
@@ -430,6 +428,7 @@ void define_picking() {
   OpTable::add({.schema = "transpose(Tensor x, Dim dim0, Dim dim1) -> Tensor(a)",
                 .shape = ShapeClass::View,
                 .view = transpose_of,
+                .edit = transpose_in_header,
                 .jvp = linear_in({"x"}),
                 .vjp = {wrt("x", saves("dim0", "dim1"),
                             [](Tensor dy, int64_t dim0, int64_t dim1) { return transpose(dy, dim0, dim1); })},
@@ -442,6 +441,7 @@ void define_picking() {
        .shape = ShapeClass::View,
        .view = [](const Frame& f,
                   const Geometry& x) { return select_of(f, x, f.arg<int64_t>(1), f.arg<int64_t>(2)); },
+       .edit = select_in_header,
        .jvp = linear_in({"x"}),
        .vjp = {wrt("x", saves("x.sizes", "dim", "index"),
                    [](Tensor dy, Ints sizes, int64_t dim, int64_t index) {
@@ -459,6 +459,7 @@ void define_picking() {
              return slice_of(f, x, f.arg<int64_t>(1), int_or_none(f, 2), int_or_none(f, 3),
                              f.arg<int64_t>(4));
            },
+       .edit = slice_in_header,
        .jvp = linear_in({"x"}),
        .vjp = {wrt(
            "x", saves("x.sizes", "dim", "start", "end", "step"),
