@@ -1,5 +1,6 @@
 // Laws of thresholds: where blocks end, short ways begin and other code takes over does not show, nor do
 // threads.
+#include <map>
 #include <memory>
 
 #include "lamella/core/parallel.h"
@@ -13,8 +14,27 @@ namespace lamella::verify {
 
 namespace {
 
-/// A table without the short ways in front of kernels; made again when the table it is made of is another
-/// one.
+/// Rows of a table without the short ways in front of kernels and view functions, with forms that write what
+/// those rows give.
+class WithoutShortWays {
+ public:
+  const Op* operator()(const Op& op) {
+    const bool functional = op.form == OpForm::Functional;
+    const auto base = made_.find(op.base);  // functional rows come before their forms
+    if (functional ? op.straight == 0 && !op.edit : base == made_.end()) return nullptr;
+    auto row = std::make_unique<Op>(op);
+    row->kernel.lines = {}, row->edit = nullptr;
+    if (functional) made_[&op] = row.get();
+    else row->base = base->second;
+    return rows.emplace_back(std::move(row)).get();
+  }
+  std::vector<std::unique_ptr<Op>> rows;
+
+ private:
+  std::map<const Op*, const Op*> made_;
+};
+
+/// Such a table; made again when the table it is made of is another one.
 const OpTable* without_short_ways() {
   struct Copy {
     const OpTable* of = nullptr;
@@ -24,14 +44,9 @@ const OpTable* without_short_ways() {
   static thread_local Copy copy;
   const OpTable& now = OpTable::current();
   if (copy.of == &now && copy.table.size() == now.size()) return &copy.table;
-  std::vector<std::unique_ptr<Op>> rows;
-  copy.table = now.with_each([&](const Op& op) -> const Op* {
-    if (op.straight == 0 || op.form != OpForm::Functional) return nullptr;
-    rows.push_back(std::make_unique<Op>(op));
-    rows.back()->kernel.lines = {};
-    return rows.back().get();
-  });
-  copy.rows = std::move(rows), copy.of = &now;
+  WithoutShortWays change;
+  copy.table = now.with_each([&](const Op& op) { return change(op); });
+  copy.rows = std::move(change.rows), copy.of = &now;
   return &copy.table;
 }
 
