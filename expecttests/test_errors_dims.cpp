@@ -26,6 +26,8 @@ TEST(DimErrors, OutOfRange) {
       [dim_out_of_range] prod: dim = 2 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");
   EXPECT_INLINE(refused("mean", {x23(), Dims{2}}), R"(
       [dim_out_of_range] mean: dim = 2 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");
+  EXPECT_INLINE(refused("var", {x23(), Dims{-3}}), R"(
+      [dim_out_of_range] var: dim = -3 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");
   EXPECT_INLINE(refused("amax", {x23(), Dims{2}}), R"(
       [dim_out_of_range] amax: dim = 2 is out of range for x: f64[2,3]; expected -2 <= dim < 2)");
   EXPECT_INLINE(refused("amin", {x23(), Dims{-3}}), R"(
@@ -52,6 +54,8 @@ TEST(DimErrors, NamedTwice) {
       [shape] prod: dim = [1,-1] names dim 1 twice; expected distinct dims)");
   EXPECT_INLINE(refused("mean", {x23(), Dims{0, -2}}), R"(
       [shape] mean: dim = [0,-2] names dim 0 twice; expected distinct dims)");
+  EXPECT_INLINE(refused("var", {x23(), Dims{1, 1}}), R"(
+      [shape] var: dim = [1,1] names dim 1 twice; expected distinct dims)");
   EXPECT_INLINE(refused("amax", {x23(), Dims{0, 0}}), R"(
       [shape] amax: dim = [0,0] names dim 0 twice; expected distinct dims)");
   EXPECT_INLINE(refused("amin", {x23(), Dims{0, 0}}), R"(
@@ -106,6 +110,17 @@ TEST(DimErrors, SumToSize) {
       [shape] sum_to_size: size = [2,2] does not broadcast to x: f64[2,3]; expected equal sizes or 1)");
   EXPECT_INLINE(refused("sum_to_size", {x23(), Dims{-1, 3}}), R"(
       [shape] sum_to_size: size = [-1,3] does not broadcast to x: f64[2,3]; expected equal sizes or 1)");
+}
+
+TEST(DimErrors, Var) {
+  EXPECT_INLINE(refused("var", {of({2}, DType::I64)}), R"(
+      [dtype] var: x is i64[2], expected a floating or complex dtype)");
+  EXPECT_INLINE(refused("var", {of({2}, DType::Bool)}), R"(
+      [dtype] var: x is bool[2], expected a floating or complex dtype)");
+  EXPECT_INLINE(refused("var", {x23()}, {{"correction", INFINITY}}), R"(
+      [value] var: correction = inf, expected a finite number)");
+  EXPECT_INLINE(refused("var", {of({20, 20})}, {{"correction", std::nan("")}}), R"(
+      [value] var: correction = nan, expected a finite number)");
 }
 
 TEST(DimErrors, LayerNorm) {

@@ -319,7 +319,7 @@ TEST(Formulas, Linalg) {
 TEST(Formulas, Composite) {
   EXPECT_INLINE(formulas_of({ShapeClass::Composite}), R"(
       conj, real, matmul, reshape, stack, split, split_with_sizes, contiguous, layer_norm, \
-      native_layer_norm
+      native_layer_norm, var
         by composition
       mean, sum_to_size (linear)
         by composition

@@ -135,6 +135,7 @@ TEST(Schemas, AllOperators) {
       eps=1e-05) -> Tensor  layer_norm_out
       native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, float eps) -> \
       (Tensor, Tensor, Tensor)
+      var(Tensor x, Dim[]? dim=None, *, float? correction=1, bool keepdim=False) -> Tensor  var_out
       )");
 }
 

@@ -14,7 +14,8 @@ std::vector<Kernel> of_the_cpu() {
   for (const auto& texts :
        {cpu::argmax_kernels(), cpu::factory_kernels(), cpu::gather_kernels(), cpu::linalg_kernels(),
         cpu::matmul_kernels(), cpu::move_kernels(), cpu::nonzero_kernels(), cpu::norm_kernels(),
-        cpu::random_kernels(), cpu::scan_kernels(), cpu::softmax_kernels(), cpu::sort_kernels()}) {
+        cpu::random_kernels(), cpu::scan_kernels(), cpu::softmax_kernels(), cpu::sort_kernels(),
+        cpu::var_kernels()}) {
     for (const Text& text : texts) all.push_back({.name = text.name, .cpu = text.run});
   }
   return all;

@@ -31,6 +31,8 @@ namespace lamella::kernels {
 //   cumsum cumprod along ints[0]; outs[0] like ins[0]
 //   layer_norm     f32, f64, gapless and of one dtype; ins: x, weight if ints[1], bias if ints[2]; ints[0]:
 //                  how many of the last dims are a row; scalars[0]: eps. Has no text for the oracle
+//   var            f32, f64, gapless; outs[0]: one result a row, in order; ints[0]: elements of a row;
+//                  scalars[0]: what squares are divided by. Has no text for the oracle
 //   softmax log_softmax  along ints[0]; floating dtypes
 //   sort           outs: values, indices i64; ints: dim, descending; always stable; NaN is greatest
 //   flip           ints: the dims to reverse

@@ -35,6 +35,7 @@ Texts random_kernels();
 Texts scan_kernels();
 Texts softmax_kernels();
 Texts sort_kernels();
+Texts var_kernels();
 }  // namespace cpu
 
 namespace reference {

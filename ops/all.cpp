@@ -28,6 +28,7 @@ static void define_all() {
   define_copy();
   define_devices();
   define_norm();
+  define_var();
   define_layout();
 }
 }  // namespace ops

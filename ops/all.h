@@ -27,6 +27,7 @@ void define_random();
 void define_copy();
 void define_devices();
 void define_norm();
+void define_var();
 void define_layout();
 }  // namespace ops
 }  // namespace lamella

@@ -144,11 +144,12 @@ void shape_of_split_with_sizes(const Frame& f, Inferred& out) {
   shape_of_parts(f, out, dim, {lengths.begin(), lengths.end()});
 }
 
-void shape_of_mean(const Frame& f, Inferred& out) {
+namespace {
+/// x without the dims that parameter 1 names, or with size 1 there; all for None and an empty list. ints: of
+/// each dim whether it is named.
+void shape_of_reduced(const Frame& f, Inferred& out, bool keep, DType dtype) {
   const Tensor& x = f.tensor(0);
-  const DType dtype = f.none(3) ? x.dtype() : f.arg<DType>(3);
-  if (!holds(out, is_inexact(dtype), ErrorCode::DType)) return;
-  const bool all = f.none(1) || f.ints(1).empty(), keep = f.arg<bool>(2);
+  const bool all = f.none(1) || f.ints(1).empty();
   Dims reduced(x.rank(), all), sizes;
   if (!all) {
     std::vector<int64_t> named;
@@ -164,6 +165,25 @@ void shape_of_mean(const Frame& f, Inferred& out) {
   }
   one_result(out, sizes, dtype);
   out.ints = reduced;
+}
+}  // namespace
+
+void shape_of_mean(const Frame& f, Inferred& out) {
+  const DType dtype = f.none(3) ? f.tensor(0).dtype() : f.arg<DType>(3);
+  if (!holds(out, is_inexact(dtype), ErrorCode::DType)) return;
+  shape_of_reduced(f, out, f.arg<bool>(2), dtype);
+}
+
+void shape_of_var(const Frame& f, Inferred& out) {
+  const DType dtype = f.tensor(0).dtype();
+  if (!holds(out, is_inexact(dtype), ErrorCode::DType)) return;
+  if (!holds(out, f.none(2) || std::isfinite(f.arg<double>(2)), ErrorCode::Value)) return;
+  shape_of_reduced(f, out, f.arg<bool>(3), to_real(dtype));
+}
+
+void run_var(const Launch& l) {
+  const Scalar correction = l.frame.none(2) ? 1.0 : l.frame.arg<double>(2);
+  run_plainly(l, {&l.frame.tensor(0), 1}, l.inferred.ints, {&correction, 1});
 }
 
 void shape_of_sum_to_size(const Frame& f, Inferred& out) {

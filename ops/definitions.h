@@ -23,6 +23,8 @@ void shape_of_split(const Frame& f, Inferred& out);
 void shape_of_split_with_sizes(const Frame& f, Inferred& out);
 
 void shape_of_mean(const Frame& f, Inferred& out);
+void shape_of_var(const Frame& f, Inferred& out);
+void run_var(const Launch& l);
 void shape_of_sum_to_size(const Frame& f, Inferred& out);
 void shape_of_layer_norm(const Frame& f, Inferred& out);
 void shape_of_native_layer_norm(const Frame& f, Inferred& out);

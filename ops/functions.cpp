@@ -1599,6 +1599,21 @@ Tensor unsqueeze(const Tensor& x, int64_t dim) {
   return call_one(handle, args, keys_of_all(x));
 }
 
+Tensor var(const Tensor& x, std::optional<IntArg> dim, std::optional<double> correction, bool keepdim) {
+  static constinit const OpHandle handle("var");
+  const void* const args[] = {&x, dim ? &*dim : nullptr, correction ? &*correction : nullptr, &keepdim};
+  return call_one(handle, args, keys_of_all(x));
+}
+
+const Tensor& var_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim, std::optional<double> correction, bool keepdim) {
+  static constinit const OpHandle handle("var_out");
+  const void* const args[] = {&out, &x, dim ? &*dim : nullptr, correction ? &*correction : nullptr, &keepdim};
+  Tensor result;
+  Frame frame{&*handle, args, &result};
+  call_with_keys(frame, keys_of_all(out, x));
+  return out;
+}
+
 Tensor view(const Tensor& x, IntArg size) {
   static constinit const OpHandle handle("view");
   const void* const args[] = {&x, static_cast<const Ints*>(&size)};

@@ -220,6 +220,8 @@ Tensor triu(const Tensor& x, int64_t diagonal = 0);
 const Tensor& triu_(const Tensor& x, int64_t diagonal = 0);
 const Tensor& triu_out(const Tensor& out, const Tensor& x, int64_t diagonal = 0);
 Tensor unsqueeze(const Tensor& x, int64_t dim);
+Tensor var(const Tensor& x, std::optional<IntArg> dim = std::nullopt, std::optional<double> correction = 1, bool keepdim = false);
+const Tensor& var_out(const Tensor& out, const Tensor& x, std::optional<IntArg> dim = std::nullopt, std::optional<double> correction = 1, bool keepdim = false);
 Tensor view(const Tensor& x, IntArg size);
 Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y);
 const Tensor& where_out(const Tensor& out, const Tensor& condition, const Tensor& x, const Tensor& y);

@@ -133,6 +133,7 @@ const Tensor& Tensor::tril_(int64_t diagonal) const { return lamella::tril_(*thi
 Tensor Tensor::triu(int64_t diagonal) const { return lamella::triu(*this, diagonal); }
 const Tensor& Tensor::triu_(int64_t diagonal) const { return lamella::triu_(*this, diagonal); }
 Tensor Tensor::unsqueeze(int64_t dim) const { return lamella::unsqueeze(*this, dim); }
+Tensor Tensor::var(std::optional<IntArg> dim, std::optional<double> correction, bool keepdim) const { return lamella::var(*this, dim, correction, keepdim); }
 Tensor Tensor::view(IntArg size) const { return lamella::view(*this, size); }
 Tensor Tensor::with_values(const Tensor& src) const { return lamella::with_values(*this, src); }
 const Tensor& Tensor::with_values_(const Tensor& src) const { return lamella::with_values_(*this, src); }

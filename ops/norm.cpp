@@ -1,10 +1,10 @@
 // Layer normalisation.
 #include <cmath>
 
-#include "lamella/core/family.h"
 #include "lamella/core/thresholds.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/plain.h"
 
 namespace lamella::ops {
 
@@ -55,12 +55,6 @@ Normalised normalise(const Frame& f) {
   const bool narrow_stats = half && (!f.tensor(2).defined() || is_half(f.tensor(2).dtype()));
   if (!narrow_stats) return {out, mean, rstd};
   return {out, to(mean, x.dtype()), to(rstd, x.dtype())};
-}
-
-/// A gapless tensor of the CPU that nothing else has to see to.
-bool is_plain(const Tensor& t, DType dtype) {
-  const TensorImpl* const i = t.impl();
-  return i->dtype == dtype && i->device == Device::CPU && i->storage && i->contiguous && !has_late_history(i);
 }
 
 /// Whether the rows are summed along memory, in the order that one pass takes: see reduce_along.

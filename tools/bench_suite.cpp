@@ -39,6 +39,7 @@ std::vector<Asked> along_dims() {
                          asked("amax", square, rows), asked("argmax", square, rows)};
   for (const char* op : {"softmax", "log_softmax"}) out.push_back(asked(op, square, rows));
   out.push_back(asked("layer_norm", square));
+  out.push_back(asked("var", square, rows));
   out.push_back(asked("cumsum", square, rows));
   out.push_back(asked("cumsum", square, columns));
   out.push_back(asked("sort", square));

@@ -54,6 +54,7 @@ DRAWN = {
     "complex": (n.complex_of, [SIZES]),
     **dict.fromkeys(("sum", "prod"), (n.reduced(ALL), [*DIM, TWICE])),
     "mean": (n.reduced(FLOATS + COMPLEXES), [*DIM, TWICE]),
+    "var": (n.spread, [*DIM, TWICE]),
     **dict.fromkeys(("amax", "amin"), (n.extreme, [*DIM, TWICE, "no element to choose"])),
     "argmax": (n.index_of_largest, [*DIM, "no element to choose"]),
     **dict.fromkeys(("cumsum", "cumprod"), (n.along(ALL), DIM)),

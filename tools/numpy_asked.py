@@ -128,6 +128,11 @@ def reduction(f):
     return with_dims(asked)
 
 
+@with_dims
+def var(x, dim=None, correction=1, keepdim=False):
+    return np.asarray(np.var(x, axis=axes(dim), ddof=correction, keepdims=keepdim))
+
+
 def choice(f):
     return with_dims(lambda x, dim=[], keepdim=False: np.asarray(f(x, axis=axes(dim), keepdims=keepdim)))
 
@@ -365,6 +370,7 @@ ASKED = {
     "logical_and": pair(np.logical_and), "logical_or": pair(np.logical_or), "where": where, "clamp": clamp,
     "complex": lambda real, imag: real + 1j * imag,
     "sum": reduction(np.sum), "prod": reduction(np.prod), "mean": reduction(np.mean),
+    "var": var,
     "amax": choice(np.amax), "amin": choice(np.amin), "argmax": argmax,
     "cumsum": scan(np.cumsum), "cumprod": scan(np.cumprod), "softmax": softmax, "log_softmax": log_softmax,
     "sort": sort, "flip": flip, "mm": mm, "mv": mv, "bmm": bmm, "matmul": np.matmul,

@@ -171,6 +171,16 @@ def reduced(options, special=False):
     return draw
 
 
+def spread(d):
+    """NumPy divides by 0 where this library says that there are no degrees of freedom: none is drawn."""
+    (x,), named = reduced(FLOATS + COMPLEXES)(d)
+    fewest = min(x.shape, default=1)
+    options = [0, 0.5, *(c for c in (1, 2) if c < fewest)]
+    if 1 not in options or d.often():
+        named["correction"] = d.one(options)
+    return [x], named
+
+
 def nothing_to_choose(d, rank):
     """Sizes with a 0, and a dim which has it."""
     shape = list(d.shape(rank, 3, empty=False))

@@ -30,6 +30,7 @@ constexpr Row kRows[] = {
     {"linalg.solve_triangular", "linalg_solve_triangular", ""},
     {"linalg.diagonal", "diagonal", "A:x offset +dim1=-2 +dim2=-1 dim1 dim2"},
     {"nn.functional.layer_norm", "layer_norm", ""},
+    {"var", "var", "input:x dim unbiased=true keepdim correction"},
     {"nonzero", "nonzero", "input:x as_tuple=false"},
     {"where", "where", "self:x condition other:y"},
     {"eye", "eye", "n m dtype requires_grad=*"},

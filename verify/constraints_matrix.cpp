@@ -138,6 +138,13 @@ void normalised(Questioned& q) {
   if (!(eps < 1e30 && eps > -1e30)) q.open("PyTorch takes any eps, our row only finite ones");
 }
 
+/// torch.var takes any number; of those that are not finite `doc` says that they are refused.
+void finite_correction(Questioned& q) {
+  if (!q.given("correction")) return;
+  const double correction = std::get<double>(q.value("correction"));
+  if (correction - correction != 0) q.object({ErrorCode::Value}, {"correction"});
+}
+
 }  // namespace
 
 Rows matrix_rows() {
@@ -151,6 +158,7 @@ Rows matrix_rows() {
       {"sum", {dims}},
       {"prod", {dims}},
       {"mean", {dims, dtype_of_kind("dtype", "x", Kinds::Inexact)}},
+      {"var", {dims, of_kind("x", Kinds::Inexact), finite_correction}},
       {"sum_to_size", {transposes_broadcasting}},
       {"amax", {dims, of_kind("x", Kinds::Real), something_to_choose(false)}},
       {"amin", {dims, of_kind("x", Kinds::Real), something_to_choose(false)}},

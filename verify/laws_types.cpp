@@ -154,7 +154,7 @@ constexpr NamedType kResultTypes[] = {
     {"linalg_cholesky linalg_solve_triangular gather index_select index_add scatter_add", ResultType::First},
     {"view expand squeeze unsqueeze permute transpose select slice diagonal detach", ResultType::First},
     {"select_scatter slice_scatter diagonal_scatter", ResultType::First},
-    {"abs real_part imag", ResultType::Real},
+    {"abs real_part imag var", ResultType::Real},
     {"complex", ResultType::Complex},
 };
 

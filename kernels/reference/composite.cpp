@@ -1,4 +1,7 @@
 // Oracle: what composites compute, from the elements of their arguments, without the operators they call.
+#include <limits>
+#include <map>
+
 #include "lamella/core/rng.h"
 #include "lamella/kernels/definitions.h"
 #include "lamella/kernels/reference/arith.h"
@@ -61,6 +64,24 @@ void add_up(const KernelCall& call, const View& out, const View& in, Place place
   });
 }
 
+/// Where in outs[0] the element of ins[0] at this index goes, when the dims d with ints[d] != 0 are reduced.
+Index place_of(const KernelCall& call, const Index& at) {
+  const bool kept = call.outs[0].rank == call.ins[0].rank;
+  Index to;
+  for (size_t d = 0; d < at.size(); ++d) {
+    if (!call.ints[d]) to.push_back(at[d]);
+    else if (kept) to.push_back(0);
+  }
+  return to;
+}
+
+int64_t reduced_count(const KernelCall& call) {
+  int64_t count = 1;
+  for (size_t d = 0; d < size_t(call.ins[0].rank); ++d)
+    if (call.ints[d]) count *= call.ins[0].sizes[d];
+  return count;
+}
+
 }  // namespace
 
 void in_row_major_order(const KernelCall& call) {
@@ -103,23 +124,29 @@ void cut(const KernelCall& call) {
 }
 
 void mean(const KernelCall& call) {
-  const View &out = call.outs[0], &in = call.ins[0];
-  const bool kept = out.rank == in.rank;
-  int64_t count = 1;
-  for (int d = 0; d < in.rank; ++d)
-    if (call.ints[size_t(d)]) count *= in.sizes[d];
-  const auto place = [&](const Index& at) {
-    Index to;
-    for (int d = 0; d < in.rank; ++d) {
-      if (!call.ints[size_t(d)]) to.push_back(at[size_t(d)]);
-      else if (kept) to.push_back(0);
-    }
-    return to;
-  };
-  add_up(call, out, in, place, [count]<class W>(const W& sum) {
+  const auto place = [&](const Index& at) { return place_of(call, at); };
+  const int64_t count = reduced_count(call);
+  add_up(call, call.outs[0], call.ins[0], place, [count]<class W>(const W& sum) {
     if constexpr (Complex<W>) return W(sum.real() / f128(count), sum.imag() / f128(count));
     else return W(sum / W(count));
   });
+}
+
+void variance(const KernelCall& call) {
+  const View &out = call.outs[0], &in = call.ins[0];
+  std::map<Index, std::vector<c256>> groups;
+  for (const Index& at : indices(in)) groups[place_of(call, at)].push_back(read<c256>(in, at, DType::C256));
+  const int64_t count = reduced_count(call);
+  const double left = double(count) - call.scalars[0].to<double>();
+  const f128 divisor = count > 0 && left > 0 ? left : std::numeric_limits<double>::quiet_NaN();
+  for (const Index& at : indices(out)) {
+    f128 re = 0, im = 0, squares = 0;
+    for (const c256& x : groups[at]) re += x.real(), im += x.imag();
+    re /= f128(count), im /= f128(count);
+    for (const c256& x : groups[at])
+      squares += (x.real() - re) * (x.real() - re) + (x.imag() - im) * (x.imag() - im);
+    store(out, offset_of(out, at), squares / divisor);
+  }
 }
 
 void summed_to(const KernelCall& call) {

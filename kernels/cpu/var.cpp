@@ -1,0 +1,114 @@
+// var of gapless rows: the composite's lines and folds, block by block.
+#include <algorithm>
+#include <bit>
+#include <vector>
+
+#include "lamella/kernels/cpu/constant_lines.h"
+#include "lamella/kernels/cpu/parts.h"
+#include "lamella/kernels/cpu/pointwise.h"
+
+namespace lamella::kernels::cpu {
+namespace {
+
+constexpr int64_t kEach = 2 * kCosts.folded;  ///< of an element, which is read twice
+
+/// The sum of tiles' results as the fold of all terms at once adds them: see NOTE: [pairs of tiles].
+template <class T> T sum_of_tiles(const T* parts, int64_t tiles) {
+  if (tiles == 1) return parts[0];
+  const auto half = int64_t(std::bit_floor(uint64_t(tiles - 1)));
+  return sum_of_tiles(parts, half) + sum_of_tiles(parts + half, tiles - half);
+}
+
+/// NOTE: [var in one pass] The composite goes through memory four times. Here its lines (sub, mul) and its
+/// fold (sum) run over a row that stays in the caches, the lines over a block of the fold at a time, and
+/// blocks are added in the order of that fold: the composite's bits, whatever the row holds. So plain calls
+/// may take this text while levels and base autograd take the composite apart.
+template <class T> class Row {
+ public:
+  /// of `n` elements; `divisor`: the degrees of freedom.
+  Row(int64_t n, double divisor)
+      : n_(n),
+        divisor_(T(divisor)),
+        sum_(fold_of_sum()),
+        minus_(constant_lines<scalar::Sub>(dtype_of<T>).right),
+        times_(line_of<scalar::Mul>(dtype_of<T>)),
+        block_(thresholds().fold_block) {}
+
+  T operator()(const T* a) const {
+    const T total = in_tiles([&](int64_t from, int64_t count) { return sum(a + from, count); });
+    const T mean = total / T(n_);
+    const T squares =
+        in_tiles([&](int64_t from, int64_t count) { return sum_of_squares(a + from, mean, count); });
+    return squares / divisor_;
+  }
+
+ private:
+  static FoldFn fold_of_sum() {
+    static const Kernel& kernel = named("sum");
+    return kernel.folds[size_t(isa().set)][size_t(dtype_of<T>)].fold;
+  }
+  T sum(const T* a, int64_t n) const {
+    T out;
+    sum_(&out, a, n);
+    return out;
+  }
+  T squares_of_block(const T* a, T mean, int64_t n) const {
+    alignas(64) T apart[kUsualThresholds.fold_block];
+    minus_(apart, a, &mean, n);
+    const void* const both[] = {apart, apart};
+    times_(apart, both, n);
+    return sum(apart, n);
+  }
+  T sum_of_squares(const T* a, T mean, int64_t n) const {
+    if (n <= block_) return squares_of_block(a, mean, n);
+    const auto half = int64_t(std::bit_floor(uint64_t(n - 1)));
+    return sum_of_squares(a, mean, half) + sum_of_squares(a + half, mean, n - half);
+  }
+  /// The sum of part(from, count) over the tiles of a row that is worth several threads, else over all of it.
+  template <class Part> T in_tiles(Part&& part) const {
+    if (!cost::in_parts(n_, kEach)) [[likely]]
+      return part(0, n_);
+    const int64_t tile = std::max(cost::tile_of(kEach), block_), tiles = (n_ + tile - 1) / tile;
+    std::vector<T> parts(static_cast<size_t>(tiles));
+    parallel_for(tiles, [&](int64_t first, int64_t last) {
+      for (int64_t t = first; t < last; ++t) parts[size_t(t)] = part(t * tile, std::min(tile, n_ - t * tile));
+    });
+    return sum_of_tiles(parts.data(), tiles);
+  }
+
+  int64_t n_;
+  T divisor_;
+  FoldFn sum_;
+  ConstantLineFn minus_;
+  LineFn times_;
+  int64_t block_;
+};
+
+/// Rows are shared out, unless they are few and each of them is worth it alone.
+template <class T> void var_rows(const KernelCall& call) {
+  const int64_t n = call.ints[0], rows = call.outs[0].numel();
+  T* const out = call.outs[0].as<T>();
+  const T* const x = call.ins[0].as<T>();
+  const Row<T> row(n, call.scalars[0].to<double>());
+  const auto run = [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) out[i] = row(x + i * n);
+  };
+  if (rows < thresholds().square / 2 && cost::in_parts(n, kEach)) return run(0, rows);
+  for_each_range(rows, cost::of(n, kEach), run);
+}
+
+void var(const KernelCall& call) {
+  switch (call.ins[0].dtype) {
+    case DType::F32: return var_rows<float>(call);
+    case DType::F64: return var_rows<double>(call);
+    default: fail_dtype("var", call.ins[0].dtype);
+  }
+}
+}  // namespace
+
+Texts var_kernels() {
+  static constexpr Text kTexts[] = {{"var", var}};
+  return kTexts;
+}
+
+}  // namespace lamella::kernels::cpu
