@@ -30,7 +30,8 @@ void add_counts(json& into, const json& from) {
   }
 }
 
-/// Coverage of one operator: {cases, features, required: [{what, hits, cases, share}], missed: [what]}.
+/// Coverage of one operator: {cases, features, required: [{what, hits, cases, share, of thresholds: due}],
+/// missed: [what]}.
 /// Missed is what the sum of all falls short of, by the same judgement as in one run.
 void add_coverage(json& into, const json& from) {
   if (into.is_null()) {
@@ -45,14 +46,14 @@ void add_coverage(json& into, const json& from) {
       json& sum = required[r.value("what", "")];
       const bool first = sum.is_null();
       if (first) sum = r;
-      for (const char* key : {"hits", "cases"})
-        if (!first) sum[key] = sum.value(key, uint64_t(0)) + r.value(key, uint64_t(0));
+      for (const char* key : {"hits", "cases", "due"})
+        if (!first && r.contains(key)) sum[key] = sum.value(key, uint64_t(0)) + r.value(key, uint64_t(0));
     }
   into["required"] = json::array(), into["missed"] = json::array();
   for (const auto& [what, r] : required) {
     into["required"].push_back(r);
-    if (verify::falls_short(
-            {what, r.value("hits", uint64_t(0)), r.value("cases", uint64_t(0)), r.value("share", 0.0)}))
+    if (verify::falls_short({what, r.value("hits", uint64_t(0)), r.value("cases", uint64_t(0)),
+                             r.value("share", 0.0), r.value("due", uint64_t(0))}))
       into["missed"].push_back(what);
   }
 }

@@ -180,7 +180,7 @@ void print_self_check(const Report& report, const std::vector<const Op*>& ops, i
       if (short_of)
         std::printf("coverage: every operator, %s: %llu of %llu cases, at least %g %% required\n",
                     s.what.c_str(), static_cast<unsigned long long>(s.hits),
-                    static_cast<unsigned long long>(s.cases), 100 * s.required);
+                    static_cast<unsigned long long>(s.of()), 100 * s.required);
     }
   std::printf("branches: %zu taken by one case in sixteen\n", report.branches.count());
   print_health(report);
@@ -221,7 +221,7 @@ json coverage_json(const Report& report, const std::vector<const Op*>& ops, int 
   json& row = out["every operator"] = {{"cases", 0}, {"required", json::array()}, {"missed", json::array()}};
   for (const Shortfall& s : sides) {
     row["required"].push_back(
-        {{"what", s.what}, {"hits", s.hits}, {"cases", s.cases}, {"share", s.required}});
+        {{"what", s.what}, {"hits", s.hits}, {"cases", s.cases}, {"share", s.required}, {"due", s.due}});
     if (falls_short(s)) row["missed"].push_back(s.what);
   }
   return out;

@@ -307,10 +307,13 @@ std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int 
   return Requirements(op, coverage).all(depth);
 }
 
+uint64_t Shortfall::of() const { return std::max(cases, due / kPartsOfACase); }
+
 bool falls_short(const Shortfall& s) {
-  if (s.hits > s.cases) return false;
-  const bool none = s.hits == 0 && double(s.cases) * s.required >= kExpectedHits;
-  return none || upper_share(s.hits, s.cases) < s.required;
+  const uint64_t cases = s.of();
+  if (s.hits > cases) return false;
+  const bool none = s.hits == 0 && double(cases) * s.required >= kExpectedHits;
+  return none || upper_share(s.hits, cases) < s.required;
 }
 
 namespace {
@@ -327,11 +330,12 @@ bool answers_for(const Op& op, size_t k) {
   return row.concerns(kernel) || (row.concerns("pointwise") && op.shape == ShapeClass::Broadcast);
 }
 
-/// Cases of the operator that should have been aimed at each of its thresholds: it takes them evenly.
-double fair_share(const Op& op, const Coverage& c) {
+/// Cases of the operator that should have been aimed at each of its thresholds, in parts: it takes them
+/// evenly.
+uint64_t fair_share(const Op& op, const Coverage& c) {
   uint64_t aimed = 0;
   for (const Coverage::Near& n : c.near) aimed += n.aimed;
-  return double(aimed) / double(std::max<size_t>(thresholds_of(op).size(), 1));
+  return aimed * (kPartsOfACase / std::max<uint64_t>(thresholds_of(op).size(), 1));
 }
 }  // namespace
 
@@ -342,20 +346,19 @@ std::vector<Shortfall> threshold_requirements(const std::map<std::string, Covera
   std::vector<Shortfall> out;
   for (size_t k = 0; k < rows.size(); ++k) {
     Coverage::Near sum;
-    double share = 0;
+    uint64_t due = 0;
     bool answered = false;
     for (const Op* op : ops) {
       const auto at = by_op.find(op->name);
       if (at == by_op.end() || !answers_for(*op, k)) continue;
       const Coverage::Near& n = at->second.near[k];
       sum.aimed += n.aimed, sum.sides[0] += n.sides[0], sum.sides[1] += n.sides[1];
-      share += fair_share(*op, at->second), answered = true;
+      due += fair_share(*op, at->second), answered = true;
     }
-    const uint64_t cases = std::max(sum.aimed, uint64_t(share));  // a row that nobody aims at falls short
     for (const bool above : {false, true})
       if (answered)
         out.push_back({format("{} threshold {}", above ? "above" : "below", rows[k].name), sum.sides[above],
-                       cases, 0.05});
+                       sum.aimed, 0.05, due});
   }
   return out;
 }

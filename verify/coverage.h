@@ -78,7 +78,13 @@ struct Shortfall {
   std::string what;  ///< "broadcast", "maps 2 of 3: 101"
   uint64_t hits, cases;
   double required;
+  uint64_t due = 0;  ///< of thresholds: cases that should have been aimed there, in parts of kPartsOfACase
+  /// What the share is of: a threshold that nobody aims at falls short.
+  uint64_t of() const;
 };
+/// Every number up to 22 divides it: an operator's cases are shared out among its thresholds without a
+/// remainder, so that the sums of shards are those of the whole.
+constexpr uint64_t kPartsOfACase = 232'792'560;
 /// Whether even the upper end of the interval that 1 in 10^9 runs leave is below the share; or there is no
 /// hit at all where the share would give ten. Fewer cases prove nothing, so short runs fall short of nothing.
 bool falls_short(const Shortfall& s);

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 #include <new>
+#include <pthread.h>
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/check.h"
@@ -97,6 +98,19 @@ struct End {
   }
 };
 thread_local End end;
+
+/// In a child of fork() no other thread is there, and where its count was there will be another's stack. The
+/// list is whole meanwhile: it is locked.
+void alone_after_fork() {
+  Counters& all = counters();
+  for (const Counter* c = all.first; c; c = c->next)
+    if (c != &counter) all.of_ended.fetch_add(c->objects.load(std::memory_order_relaxed));
+  all.first = counter.state == Counter::Listed ? &counter : nullptr;
+  counter.next = nullptr;
+  all.mutex.unlock();
+}
+[[maybe_unused]] const int at_fork =
+    pthread_atfork([] { counters().mutex.lock(); }, [] { counters().mutex.unlock(); }, alone_after_fork);
 
 [[gnu::noinline]] void count_first_or_late(int64_t sign) {
   Counters& all = counters();

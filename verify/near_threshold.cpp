@@ -106,7 +106,7 @@ struct Drawn {
 class Namer {
  public:
   Namer(const Law& law, const Op& op, uint64_t bits, Choices& choices)
-      : op_(op), bits_(bits), choices_(choices), drawn_(law, op, choices) {
+      : law_(law), op_(op), bits_(bits), choices_(choices), drawn_(law, op, choices) {
     if (!drawn_.sizes.empty() || drawn_.rank.empty()) return;
     choices_[drawn_.rank[0]] = 1;  // rank 0 has no sizes
     drawn_ = Drawn(law, op, choices);
@@ -114,10 +114,10 @@ class Namer {
 
   void large() {
     if (drawn_.sizes.empty()) return;
-    if (drawn_.sizes.size() >= 2 && below(2)) {
-      name(drawn_.sizes, 1);
-      choices_[drawn_.sizes[0]] = named_size(45), choices_[drawn_.sizes[1]] = named_size(44);
-    } else one_of_sizes(1990 + below(20));
+    if (drawn_.sizes.size() < 2 || !below(2)) return one_of_sizes(1990 + below(20));
+    matrix();
+    drawn_ = Drawn(law_, op_, choices_);  // values take another number of words: sizes behind them have moved
+    matrix();
   }
 
   void medium(int64_t most) { one_of_sizes(7 + int64_t(below(uint64_t(most - 6)))); }
@@ -140,6 +140,10 @@ class Namer {
     bits_ = bits_ / n * 0x9E3779B97F4A7C15u >> 3;
     return r;
   }
+  void matrix() {
+    name(drawn_.sizes, 1);
+    choices_[drawn_.sizes[0]] = named_size(45), choices_[drawn_.sizes[1]] = named_size(44);
+  }
   void name(const std::vector<size_t>& words, int64_t n) {
     for (const size_t i : words) choices_[i] = named_size(n);
   }
@@ -157,6 +161,7 @@ class Namer {
     for (size_t k = 0; k < words.size(); ++k) choices_[words[k]] = named_size(k + 3 >= words.size() ? n : 1);
   }
 
+  const Law& law_;
   const Op& op_;
   uint64_t bits_;
   Choices& choices_;
