@@ -161,7 +161,8 @@ void define_pointwise_binary() {
        .doc = "a / b in floating point, of real numbers correctly rounded; rounding_mode \"floor\" "
               "or \"trunc\" rounds the quotient "
               "and keeps integers "
-              "(error value for an integer b = 0; derivative zero)."});
+              "(wrapping: the smallest one by -1 is itself; error value for an integer b = 0; derivative "
+              "zero)."});
 }
 
 }  // namespace lamella::ops

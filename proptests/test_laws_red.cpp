@@ -51,6 +51,17 @@ void nan_forgotten(const KernelCall& c) {
     });
 }
 
+void zeros_without_sign(const KernelCall& c) {
+  right->kernel.cpu(c);
+  const View& out = c.outs[0];
+  visit_dtype(out.dtype, [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (std::is_floating_point_v<T>)
+      for (int64_t i = 0; i < out.numel(); ++i)  // dense, as above
+        if (out.as<T>()[i] == 0) out.as<T>()[i] = 0;
+  });
+}
+
 Tensor plus_half(const RuleArgs& a) { return right->vjp[0].one(a) + 0.5; }
 Tensor plus_half_tangent(const RuleArgs& a) { return right->jvp[0].one(a) + 0.5; }
 /// Right at the first call in a row of three.
@@ -92,6 +103,9 @@ TEST(LawsRed, CallsRepeat) {
 }
 TEST(LawsRed, NonfiniteAsReference) {
   EXPECT_GT(cases_to_red("nonfinite_as_reference", "sin", [](Op& r) { wrong_kernel(r, nan_forgotten); }), 0);
+}
+TEST(LawsRed, EndsAsReference) {
+  EXPECT_GT(cases_to_red("ends_as_reference", "mul", [](Op& r) { wrong_kernel(r, zeros_without_sign); }), 0);
 }
 TEST(LawsRed, ElementsAlone) {
   EXPECT_GT(cases_to_red("elements_alone", "mul", [](Op& r) { wrong_kernel(r, last_element_wrong); }), 0);

@@ -290,6 +290,7 @@ void add_edge_laws(std::vector<Law>& laws) {
        slopes_as_listed});
   add_half_laws(laws);
   add_neighbour_laws(laws);
+  add_end_laws(laws);
 }
 
 }  // namespace lamella::verify
