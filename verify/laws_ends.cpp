@@ -116,18 +116,28 @@ Verdict one_pair(Case& c, const Operands& m, const Verdict& together) {
   return together;
 }
 
-Verdict ends_as_reference(Case& c) {
-  if (c.tensors().size() != 2) return Verdict::discard();
-  const DType d = c.at(c.tensors()[0]).dtype();
-  const Tensor ends = ends_in(d);
-  if (!ends.defined()) return Verdict::discard();
-  const uint32_t layout = c.draw.below(3, "layout");
+/// Of all pairs that the reference has a result for.
+Verdict pairs_obey(Case& c, const Tensor& ends, uint32_t layout) {
   Operands m = meeting(ends, ends, layout);
   give(c, m);
-  if (is_integer(d) && reference_refuses(c))
+  if (is_integer(ends.dtype()) && reference_refuses(c))
     m = meeting(ends, plain_copy(make_view(ends, Dims{ends.numel() - 1}, Dims{1}, 1)), layout);  // without 0
   const Verdict v = asked_of(c, m);
   return v.kind == Verdict::Fail ? one_pair(c, m, v) : v;
+}
+
+Verdict ends_as_reference(Case& c) {
+  if (c.tensors().size() != 2) return Verdict::discard();
+  const Tensor ends = ends_in(c.at(c.tensors()[0]).dtype());
+  if (!ends.defined()) return Verdict::discard();
+  const uint32_t layout = c.draw.below(3, "layout");
+  const int mode = c.op.schema.find("rounding_mode");
+  if (mode < 0) return pairs_obey(c, ends, layout);
+  for (const Value& each : {Value(), Value(std::string("floor")), Value(std::string("trunc"))}) {
+    c.args[size_t(mode)] = each;
+    if (Verdict v = pairs_obey(c, ends, layout); v.kind != Verdict::Pass) return v;
+  }
+  return Verdict::pass();
 }
 
 bool has_two_operands(const Op& op) {
@@ -144,7 +154,7 @@ void add_end_laws(std::vector<Law>& laws) {
        "value",
        "Two operands that hold the ends of their dtype's range, each beside each, give what the f128 "
        "reference gives, with its zeros' signs, and obey the operator's identities.",
-       {.dtypes = kRealTypes, .layouts = false, .max_numel = 4, .mixed = false, .nonfinite = true},
+       {.dtypes = kRealTypes, .layouts = false, .max_numel = 4, .mixed = false},
        true,
        has_two_operands,
        ends_as_reference,
