@@ -17,13 +17,21 @@ void check_index_dtype(const Frame& f, const Tensor& index) {
   LAMELLA_CHECK(fits, DType, "{}: index is {}, expected i32 or i64", op_name(f), index);
 }
 
-/// The index as all kernels read it, those of plug-ins too: eight bytes an entry beside the elements it
-/// moves.
+/// The index as all kernels read it, those of plug-ins too. An entry that is repeated in memory stays so: an
+/// expanded index is widened once, and kernels move whole rows by it.
 Tensor as_i64(const Launch& l, const Tensor& index) {
   if (index.dtype() == DType::I64) return index;
-  const Tensor wide = make_tensor(index.sizes(), DType::I64, l.device);
-  copy_view(l, wide.view_of(), index.view_of());
-  return wide;
+  Dims once(index.sizes());
+  for (int d = 0; d < once.size(); ++d)
+    if (index.strides()[size_t(d)] == 0 && once[d] > 1) once[d] = 1;
+  const Tensor wide = make_tensor(once, DType::I64, l.device);
+  View from = index.view_of();
+  from.sizes = once.data();
+  copy_view(l, wide.view_of(), from);
+  Dims strides(wide.strides());
+  for (int d = 0; d < once.size(); ++d)
+    if (once[d] != index.size(d)) strides[d] = 0;
+  return make_view_unchecked(wide, index.sizes(), strides, 0);
 }
 
 /// Index and x: same rank, and no larger than x except along dim. An index without elements chooses nothing:
