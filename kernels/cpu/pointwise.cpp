@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "lamella/kernels/cpu/constant_lines.h"
 #include "lamella/kernels/cpu/parts.h"
 #include "lamella/kernels/cpu/stream.h"
 
@@ -195,6 +196,7 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
   const IterPlan all = make_plan(call.outs, call.ins);
   const bool streams = all.numel > thresholds().tile && passes_caches(bytes_of_plan(all));
   for_each_part(all, each, of_elements(), [&](const IterPlan& plan) {
+    if (run_beside_number(kernel, call, body.in, plan, streams)) return;
     Run run;
     run.body = body;
     for (size_t k = 0; k < call.ins.size(); ++k)
