@@ -53,7 +53,7 @@ void add_number_laws(std::vector<Law>&);                  ///< laws_numbers.cpp:
 void add_cast_laws(std::vector<Law>&);                    ///< laws_casts.cpp: 128
 void add_flat_laws(std::vector<Law>&);                    ///< laws_flat.cpp: 151
 void add_schema_laws(std::vector<Law>&);                  ///< laws_schemas.cpp: 148
-void add_map_form_laws(std::vector<Law>&);                ///< laws_map_forms.cpp: 134
+void add_map_form_laws(std::vector<Law>&);                ///< laws_map_forms.cpp: 134 174
 void add_conversion_laws(std::vector<Law>&);              ///< laws_converted.cpp: 83
 void add_edge_laws(std::vector<Law>&);                    ///< laws_edges.cpp: 84 85
 void add_thread_end_laws(std::vector<Law>&);              ///< laws_thread_ends.cpp: 125

@@ -171,6 +171,24 @@ void operand_of_first_lane(BatchCall& b) {
 }
 bool takes_no_list(const Op& op) { return lanes_differ(op) && op.simple; }
 
+/// Right results, by a call for each lane: only who counts calls can see it.
+void lane_by_lane(BatchCall& b) {
+  if (b.size < 2) return right_batch_rule(b);
+  const Op& op = *b.frame.op;
+  std::vector<Tensors> lanes(size_t(op.schema.n_results));
+  for (int64_t i = 0; i < b.size; ++i) {
+    Values args = own(b.frame);
+    for (const uint8_t k : op.tensor_params)
+      if (auto* t = std::get_if<Tensor>(&args[k]); t && b.is_mapped(k)) *t = select(*t, b.dims[k], i);
+    const Tensors ys = call_boxed(op, args);
+    for (size_t k = 0; k < ys.size(); ++k) lanes[k].push_back(ys[k]);
+  }
+  for (size_t k = 0; k < lanes.size(); ++k) b.results[k] = stack(lanes[k], 0);
+}
+bool has_whole_lanes(const Op& op) {
+  return batchable(op) && op.simple && !op.is_view() && !op.has(kUnspecified);
+}
+
 template <BatchFn R> void rule(Op& row) {
   live_bug.counted = true;
   row.batch = [](BatchCall& b) { reached(), R(b); };
@@ -201,6 +219,8 @@ std::vector<Mutant> batch_mutants() {
        has_two_tensors, rule<shared_repeated_behind>},
       {"operand_of_first_lane", "batch", "All lanes are given the first lane's operand.", takes_no_list,
        rule<operand_of_first_lane>, tensor_bits},
+      {"lane_by_lane", "batch", "Each lane is computed by a call of its own.", has_whole_lanes,
+       rule<lane_by_lane>},
   };
 }
 
