@@ -36,6 +36,9 @@ struct BackwardOptions {
 /// Errors: shape, value (a saved tensor was written in place since), not_differentiable when root does not
 /// require grad.
 void backward(const Tensor& root, const Tensor& cotangent = {}, BackwardOptions options = {});
+/// Likewise of a root that is given away, as a result just made is: its handle is empty afterwards, and where
+/// it was the last one, what a node saved is freed once the node has run.
+void backward(Tensor&& root, const Tensor& cotangent = {}, BackwardOptions options = {});
 /// Likewise for the sum over several roots; `cotangents` is empty, or has one for each root (undefined: 1).
 void backward(const Tensors& roots, const Tensors& cotangents = {}, BackwardOptions options = {});
 

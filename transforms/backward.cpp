@@ -18,9 +18,10 @@ namespace {
 /// whose transposes carry it; what is neither gets zeros and knows nothing of it. All paths to a node have to
 /// agree. `linear` operators have finite slopes and only pass it on.
 
-/// A node that has received a cotangent and waits for its turn.
+/// A node that has received a cotangent and waits for its turn. Held until it has run: then what nobody else
+/// holds is freed, with the values it saved.
 struct Pending {
-  Node* node;
+  NodeRef node;
   uint64_t found;  ///< counts nodes
   Tensor first;    ///< cotangent of output 0
   Tensors more;    ///< all outputs, when there are several
@@ -131,13 +132,13 @@ class Backward {
   uint32_t place_of(Node* node) {
     if (queue_.size() <= kFew) {
       for (const uint32_t at : queue_)
-        if (pending_[at].node == node) return at;
+        if (pending_[at].node.get() == node) return at;
     } else if (const uint32_t at = index_.find(node); at != NodeIndex::kAbsent) {
       return at;
     }
     const uint32_t at = new_place(node);
     if (queue_.size() == kFew)
-      for (const uint32_t waiting : queue_) index_.insert(pending_[waiting].node, waiting);
+      for (const uint32_t waiting : queue_) index_.insert(pending_[waiting].node.get(), waiting);
     queue_.push_back(at);
     std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
     if (queue_.size() > kFew) index_.insert(node, at);
@@ -146,12 +147,12 @@ class Backward {
 
   uint32_t new_place(Node* node) {
     if (free_.empty()) {
-      pending_.push_back({node, count_++, {}, {}});
+      pending_.push_back({NodeRef::share(node), count_++, {}, {}});
       return uint32_t(pending_.size() - 1);
     }
     const uint32_t at = free_.back();
     free_.pop_back();
-    pending_[at].node = node;
+    pending_[at].node = NodeRef::share(node);
     pending_[at].found = count_++;
     if (at < hidden_.size()) hidden_[at] = {};
     return at;
@@ -180,7 +181,7 @@ class Backward {
 
   void collect(Pending& p) {
     for (size_t i = 0; i < targets_.size(); ++i)
-      if (targets_[i].node.get() == p.node) found_[i] = p.at(targets_[i].output);
+      if (targets_[i].node == p.node) found_[i] = p.at(targets_[i].output);
   }
 
   /// The saved value a formula's declaration means, as a pointer by the conventions of frames.
@@ -373,13 +374,24 @@ class Backward {
   TensorSpan lists_[kMaxSaves];  ///< saved lists, of the formula that runs
   Tensors unpacked_[kMaxSaves];  ///< likewise what was packed
 };
+void add_roots(Backward& b, std::span<const NodeOutput> roots, const Tensors& cotangents) {
+  for (size_t i = 0; i < roots.size(); ++i)
+    if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);
+}
 }  // namespace
 
 Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
                      std::span<const NodeOutput> targets, TapeHooks* hooks) {
   Backward b(targets, hooks);
-  for (size_t i = 0; i < roots.size(); ++i)
-    if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);
+  add_roots(b, roots, cotangents);
+  return b.run();
+}
+
+Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents,
+                          std::span<const NodeOutput> targets, TapeHooks* hooks) {
+  Backward b(targets, hooks);
+  add_roots(b, roots, cotangents);
+  roots.clear(), cotangents.clear();
   return b.run();
 }
 

@@ -189,17 +189,30 @@ Place place_of(const Tensor& x, std::string_view what) {
 
 }  // namespace
 
-void backward(const Tensors& roots, const Tensors& cotangents, BackwardOptions options) {
-  const Roots from(roots, cotangents, "backward");
+namespace {
+void run_from(Roots& roots, BackwardOptions options) {
   Run run(options.create_graph, true);
   recording_if(options.create_graph, [&] {
-    run_backward(from.from, from.cotangents, {}, &run);
+    run_backward_once(roots.from, std::move(roots.cotangents), {}, &run);
     run.accumulate();
   });
 }
+Tensors as_list(const Tensor& t) { return t.defined() ? Tensors{t} : Tensors{}; }
+}  // namespace
+
+void backward(const Tensors& roots, const Tensors& cotangents, BackwardOptions options) {
+  Roots from(roots, cotangents, "backward");
+  run_from(from, options);
+}
 
 void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions options) {
-  backward(Tensors{root}, cotangent.defined() ? Tensors{cotangent} : Tensors{}, options);
+  backward(Tensors{root}, as_list(cotangent), options);
+}
+
+void backward(Tensor&& root, const Tensor& cotangent, BackwardOptions options) {
+  Roots from(Tensors{root}, as_list(cotangent), "backward");
+  root = Tensor();
+  run_from(from, options);
 }
 
 Tensors autograd::grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents,

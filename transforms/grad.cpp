@@ -182,7 +182,15 @@ struct Pullback::State {
   Tensors like_inputs, like_outputs;  ///< values one level down: shapes, dtypes and devices
 };
 
-Tensors Pullback::operator()(const Tensors& cotangents) const {
+namespace {
+Tensors with_zeros(Tensors grads, const Tensors& like) {
+  for (size_t i = 0; i < grads.size(); ++i)
+    if (!grads[i].defined()) grads[i] = zeros_like(like[i]);
+  return grads;
+}
+}  // namespace
+
+void Pullback::check(const Tensors& cotangents) const {
   const State& s = *state_;
   LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} {}, expected {}",
                 cotangents.size(), Argument{"cotangents"}, s.like_outputs.size());
@@ -196,10 +204,21 @@ Tensors Pullback::operator()(const Tensors& cotangents) const {
                   "pullback: cotangent {} is on {}, expected {} as the result", i, name(ct.device()),
                   name(y.device()));
   }
-  Tensors grads = run_backward(s.outputs, cotangents, s.inputs);
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (!grads[i].defined()) grads[i] = zeros_like(s.like_inputs[i]);
-  return grads;
+}
+
+Tensors Pullback::operator()(const Tensors& cotangents) const& {
+  check(cotangents);
+  return with_zeros(run_backward(state_->outputs, cotangents, state_->inputs), state_->like_inputs);
+}
+
+Tensors Pullback::operator()(const Tensors& cotangents) && {
+  if (const Pullback& kept = *this; state_.use_count() > 1) return kept(cotangents);
+  check(cotangents);
+  std::vector<NodeOutput> outputs = state_->outputs;  // the state's own go before the first node runs
+  const std::vector<NodeOutput> inputs = state_->inputs;
+  const Tensors like = state_->like_inputs;
+  state_.reset();
+  return with_zeros(run_backward_once(outputs, cotangents, inputs), like);
 }
 
 VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {

@@ -16,9 +16,12 @@ class Pullback {
   explicit Pullback(std::shared_ptr<const State> state) : state_(std::move(state)) {}
   /// One cotangent per result (undefined: zero), of its shape and dtype; returns one per input, zeros where
   /// nothing depends on it.
-  Tensors operator()(const Tensors& cotangents) const;
+  Tensors operator()(const Tensors& cotangents) const&;
+  /// Likewise for the last time: where no copy is left, what was saved is freed on the way.
+  Tensors operator()(const Tensors& cotangents) &&;
 
  private:
+  void check(const Tensors& cotangents) const;
   std::shared_ptr<const State> state_;
 };
 

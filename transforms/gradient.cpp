@@ -20,7 +20,7 @@ GradResult grad_at(const AuxFunction& f, const std::vector<int>& argnums, const 
                 "grad: the function returned {}, expected one element", str(Value(r.values)));
   LAMELLA_CHECK(is_floating(r.values[0].dtype()), DType,
                 "grad: the function returned {}, expected real floating point", r.values[0]);
-  return {r.values[0], r.pullback({ones_like(r.values[0])}), r.aux};
+  return {r.values[0], std::move(r.pullback)({ones_like(r.values[0])}), r.aux};
 }
 
 AuxFunction without_aux(ScalarFunction f) {

@@ -91,11 +91,11 @@ HessianProduct hvp(const ScalarFunction& f, const Tensors& xs, const Tensors& vs
 }
 
 HessianProduct vhp(const ScalarFunction& f, const Tensors& xs, const Tensors& vs) {
-  const VjpResult r = vjp(value_and_grad(f, all_of(xs)), xs);
+  VjpResult r = vjp(value_and_grad(f, all_of(xs)), xs);
   HessianProduct out = first_order(r.values);
   Tensors cotangents = filled(vs, xs, "vhp", "vector");
   cotangents.insert(cotangents.begin(), Tensor());
-  out.products = r.pullback(cotangents);
+  out.products = std::move(r.pullback)(cotangents);
   return out;
 }
 

@@ -221,6 +221,10 @@ class TapeHooks {
 /// as ordinary calls; without hooks, only nodes that may lead to a target.
 Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
                      std::span<const NodeOutput> targets, TapeHooks* hooks = nullptr);
+/// Likewise, and lets go of the roots when it begins: a node that nobody else holds, and what it saved, is
+/// freed as soon as it has run, so that memory falls on the way.
+Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents,
+                          std::span<const NodeOutput> targets, TapeHooks* hooks = nullptr);
 
 /// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
 Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);
