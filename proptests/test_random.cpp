@@ -1,9 +1,10 @@
-// The threads' generators: threads draw apart, seeds are reproducible.
+// The threads' generators: threads draw apart, seeds are reproducible; and the streams of docs/random.md.
 #include <gtest/gtest.h>
 #include <set>
 #include <thread>
 
 #include "lamella/core/generator.h"
+#include "lamella/core/parallel.h"
 #include "lamella/lamella.h"
 
 namespace {
@@ -50,5 +51,51 @@ TEST(ThreadGenerators, NewThreadsFollowTheSeed) {
   const ScopedGenerator scope(apart);
   manual_seed(3);  // restarts the scoped generator only
   EXPECT_EQ(apart.key(), 3u);
+}
+
+/// docs/random.md: a change of these is another version of the stream.
+Tensor key_42() { return full({}, Scalar(int64_t{42}), DType::U64); }
+
+TEST(Streams, AreThoseOfVersion1) {
+  const auto of_rand = [](DType d) { return rand({4}, key_42(), d).to_vector(); };
+  using Numbers = std::vector<double>;
+  EXPECT_EQ(of_rand(DType::F64),
+            (Numbers{0x1.dfd524ee73abcp-2, 0x1.4ee9b3f7f36c8p-2, 0x1.510ebb97a6d8p-1, 0x1.575e1b57758ep-1}));
+  EXPECT_EQ(of_rand(DType::F32), (Numbers{0x1.39d5ep-1, 0x1.f9b642p-1, 0x1.a6d804p-1, 0x1.758e08p-1}));
+  EXPECT_EQ(of_rand(DType::F16), (Numbers{0x1.39cp-1, 0x1.f98p-1, 0x1.a6cp-1, 0x1.758p-1}));
+  EXPECT_EQ(of_rand(DType::BF16), (Numbers{0x1.38p-1, 0x1.f8p-1, 0x1.a6p-1, 0x1.74p-1}));
+  EXPECT_EQ(randn({4}, key_42(), DType::F32).to_vector(),
+            (Numbers{-0x1.371e0ap-1, -0x1.b510d6p-1, 0x1.bb237ep-3, -0x1.14b054p+0}));
+  const Numbers z{-0x1.371e09f80c7dcp-1, -0x1.b510d5acb221cp-1, 0x1.bb237dc38ea2ep-3, -0x1.14b0530f597e8p+0};
+  const Numbers got = randn({4}, key_42(), DType::F64).to_vector();
+  for (size_t i = 0; i < z.size(); ++i) EXPECT_DOUBLE_EQ(got[i], z[i]) << "of another C library";
+  EXPECT_EQ(fold_in(key_42(), full({}, Scalar(int64_t{7}), DType::U64)).item<uint64_t>(),
+            0x5281c34e4c78c45fu);
+  EXPECT_EQ(Generator(42).next(), 0x2051e91302933769u);
+  const LaneScope lane(3);
+  EXPECT_EQ(Generator(42).next(), 0x4c3da35cc0e98580u);
+}
+
+/// An element is that of its place: in a longer draw, in another shape, strided, by any number of threads.
+TEST(Streams, ElementsAreOfKeyAndPlaceAlone) {
+  constexpr int64_t kMany = 100'003;
+  for (const DType d : {DType::F32, DType::F64, DType::BF16}) {
+    const auto draws = [d](bool normal, Dims sizes) {
+      return (normal ? randn(sizes, key_42(), d) : rand(sizes, key_42(), d)).to_vector();
+    };
+    for (const bool normal : {false, true}) {
+      const std::vector<double> all = draws(normal, {kMany});
+      for (const int64_t n : {1, 63, 65, 4097})
+        EXPECT_EQ(draws(normal, {n}), std::vector<double>(all.begin(), all.begin() + n));
+      EXPECT_EQ(draws(normal, {31, 33}), std::vector<double>(all.begin(), all.begin() + 31 * 33));
+      const Tensor wide = zeros({331, 606}, d), odd = slice(wide, 1, 0, 606, 2);
+      normal ? randn_out(odd, {331, 303}, key_42(), d) : rand_out(odd, {331, 303}, key_42(), d);
+      EXPECT_EQ(reshape(odd, {331 * 303}).to_vector(), draws(normal, {331 * 303}));
+      for (const int n : {1, 2, 7}) {
+        const ScopedThreads on(n);
+        EXPECT_EQ(draws(normal, {kMany}), all) << n;
+      }
+    }
+  }
 }
 }  // namespace
