@@ -18,10 +18,9 @@ namespace {
 /// whose transposes carry it; what is neither gets zeros and knows nothing of it. All paths to a node have to
 /// agree. `linear` operators have finite slopes and only pass it on.
 
-/// A node that has received a cotangent and waits for its turn. Held until it has run: then what nobody else
-/// holds is freed, with the values it saved.
+/// A node that has received a cotangent and waits for its turn.
 struct Pending {
-  NodeRef node;
+  Node* node;
   uint64_t found;  ///< counts nodes
   Tensor first;    ///< cotangent of output 0
   Tensors more;    ///< all outputs, when there are several
@@ -84,13 +83,20 @@ class Backward {
     }
   };
 
-  Backward(std::span<const NodeOutput> targets, TapeHooks* hooks)
-      : targets_(targets), hooks_(hooks), watch_(watch_in_force()), found_(targets.size()) {
+  /// `frees`: nodes that wait are held, so that what nobody else holds is freed once it has run.
+  Backward(std::span<const NodeOutput> targets, TapeHooks* hooks, bool frees = false)
+      : targets_(targets), hooks_(hooks), watch_(watch_in_force()), frees_(frees), found_(targets.size()) {
     if (hooks && targets.empty()) return;
     lowest_ = ~uint64_t{0};
     for (const NodeOutput& t : targets)
       if (t.node) lowest_ = std::min(lowest_, t.node->order);
   }
+
+  ~Backward() {
+    for (const uint32_t at : queue_)  // something has raised
+      if (frees_ && pending_[at].node->release()) Node::destroy(pending_[at].node);
+  }
+  Backward(const Backward&) = delete;
 
   void add(Node* node, uint32_t output, Tensor ct) {
     const uint32_t at = place_of(node);
@@ -110,6 +116,7 @@ class Backward {
       const uint32_t at = queue_.back();
       queue_.pop_back();
       Pending p = std::move(pending_[at]);
+      const NodeRef held = frees_ ? NodeRef::adopt(p.node) : NodeRef();
       if (hooks_ && p.node->extra) [[unlikely]]
         hooks_->before(*p.node, p.node->n_outputs <= 1 ? std::span(&p.first, 1) : std::span(p.more));
       if constexpr (kWatched) watch_->arrived(*p.node, cotangents_of(p));
@@ -132,14 +139,15 @@ class Backward {
   uint32_t place_of(Node* node) {
     if (queue_.size() <= kFew) {
       for (const uint32_t at : queue_)
-        if (pending_[at].node.get() == node) return at;
+        if (pending_[at].node == node) return at;
     } else if (const uint32_t at = index_.find(node); at != NodeIndex::kAbsent) {
       return at;
     }
     const uint32_t at = new_place(node);
     if (queue_.size() == kFew)
-      for (const uint32_t waiting : queue_) index_.insert(pending_[waiting].node.get(), waiting);
+      for (const uint32_t waiting : queue_) index_.insert(pending_[waiting].node, waiting);
     queue_.push_back(at);
+    if (frees_) node->retain();
     std::push_heap(queue_.begin(), queue_.end(), Before{pending_});
     if (queue_.size() > kFew) index_.insert(node, at);
     return at;
@@ -147,12 +155,12 @@ class Backward {
 
   uint32_t new_place(Node* node) {
     if (free_.empty()) {
-      pending_.push_back({NodeRef::share(node), count_++, {}, {}});
+      pending_.push_back({node, count_++, {}, {}});
       return uint32_t(pending_.size() - 1);
     }
     const uint32_t at = free_.back();
     free_.pop_back();
-    pending_[at].node = NodeRef::share(node);
+    pending_[at].node = node;
     pending_[at].found = count_++;
     if (at < hidden_.size()) hidden_[at] = {};
     return at;
@@ -181,7 +189,7 @@ class Backward {
 
   void collect(Pending& p) {
     for (size_t i = 0; i < targets_.size(); ++i)
-      if (targets_[i].node == p.node) found_[i] = p.at(targets_[i].output);
+      if (targets_[i].node.get() == p.node) found_[i] = p.at(targets_[i].output);
   }
 
   /// The saved value a formula's declaration means, as a pointer by the conventions of frames.
@@ -363,6 +371,7 @@ class Backward {
   std::span<const NodeOutput> targets_;
   TapeHooks* hooks_;
   TapeWatch* const watch_;
+  const bool frees_;
   Tensors kept_[kMaxSaves];  ///< saved values with their history, of the formula that runs
   uint64_t lowest_ = 0;      ///< order of the lowest target; 0: everything runs
   Tensors found_;
@@ -389,7 +398,7 @@ Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangent
 
 Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents,
                           std::span<const NodeOutput> targets, TapeHooks* hooks) {
-  Backward b(targets, hooks);
+  Backward b(targets, hooks, true);
   add_roots(b, roots, cotangents);
   roots.clear(), cotangents.clear();
   return b.run();

@@ -190,29 +190,28 @@ Place place_of(const Tensor& x, std::string_view what) {
 }  // namespace
 
 namespace {
-void run_from(Roots& roots, BackwardOptions options) {
+template <class Pass> void accumulating(BackwardOptions options, Pass&& pass) {
   Run run(options.create_graph, true);
   recording_if(options.create_graph, [&] {
-    run_backward_once(roots.from, std::move(roots.cotangents), {}, &run);
+    pass(&run);
     run.accumulate();
   });
 }
-Tensors as_list(const Tensor& t) { return t.defined() ? Tensors{t} : Tensors{}; }
 }  // namespace
 
 void backward(const Tensors& roots, const Tensors& cotangents, BackwardOptions options) {
-  Roots from(roots, cotangents, "backward");
-  run_from(from, options);
+  const Roots from(roots, cotangents, "backward");
+  accumulating(options, [&](Run* run) { run_backward(from.from, from.cotangents, {}, run); });
 }
 
 void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions options) {
-  backward(Tensors{root}, as_list(cotangent), options);
+  backward(Tensors{root}, cotangent.defined() ? Tensors{cotangent} : Tensors{}, options);
 }
 
 void backward(Tensor&& root, const Tensor& cotangent, BackwardOptions options) {
-  Roots from(Tensors{root}, as_list(cotangent), "backward");
+  Roots from(Tensors{root}, cotangent.defined() ? Tensors{cotangent} : Tensors{}, "backward");
   root = Tensor();
-  run_from(from, options);
+  accumulating(options, [&](Run* run) { run_backward_once(from.from, std::move(from.cotangents), {}, run); });
 }
 
 Tensors autograd::grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents,
