@@ -37,7 +37,8 @@ enum class CountedIn : uint8_t {
   T(short_run, 16, 0, Size, "pointwise", "a line is a vector loop, a shorter one a loop of four") \
   T(straight, 4096, 0, Size, "pointwise", "dense operands of one type get a plan above it") \
   T(few_terms, 16, 2, Size, "sum~ prod~ amax amin", "above it reductions may run along the reduced dims") \
-  T(few_results, 4, 2, Size, "sum~ prod~ amax amin", "reductions may run across the reduced dims") \
+  T(few_results, 4, 2, Size, "sum~ prod~ amax amin argmax", \
+    "reductions may run across the reduced dims; fewer blocks of results are cut along their terms") \
   T(terms_in_a_row, 8, 2, Size, "sum~ softmax~ log_softmax~", "sums across lines are of partial sums") \
   T(fold_some, 16, 4, Size, "sum~ prod~ amax amin argmax softmax~ log_softmax~", \
     "a fold keeps half as many results") \
@@ -56,7 +57,9 @@ enum class CountedIn : uint8_t {
   T(random_block, 64, 4, Size, "rand_uniform rand_normal", "samples are drawn by blocks") \
   T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
-  T(gemm_rows, 512, 4, Size, "matmul~", "a large product is computed in tiles of so many rows") \
+  T(gemm_rows, 512, 4, Size, "matmul~", \
+    "a large product is computed in tiles of a quarter of its rows, at most so many and at least an eighth " \
+    "of that") \
   T(gemm_columns, 1024, 8, Size, "matmul~", "likewise of columns") \
   T(convert_width, 8, 8, Size, "pointwise copy", "halves are converted so many at a time") \
   T(dot_width, 8, 8, Size, "cholesky", "a dot product keeps so many results") \
@@ -85,7 +88,8 @@ inline constexpr Thresholds kLoweredThresholds = {
 
 /// What an element takes one thread, in picoseconds: f32, medians of 2048 x 2048 elements by their number, on
 /// the machine of docs/decisions on 2026-11-22. Other machines and dtypes differ by some factors, for which
-/// there is room: the least work that is cut is five tiles. They decide about time alone, not about bits.
+/// there is room: the least work that is cut is five tiles. They decide about time alone, not about bits, but
+/// for matmul's. tools/kernel_costs.py measures them; docs/performance.md has its last figures.
 // C(name, picoseconds, of what, and what was measured)
 // clang-format off
 #define LAMELLA_COSTS(C) \
