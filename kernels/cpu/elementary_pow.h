@@ -5,37 +5,54 @@
 
 namespace lamella::kernels::LAMELLA_BACKEND {
 
-/// What a negative base makes of |a|^b: NaN unless b is whole, the other sign where it is odd. From 2^53 on all
-/// numbers are even.
-LAMELLA_LANES F64Lanes with_sign(F64Lanes power, F64Lanes a, F64Lanes b) {
-  if (!any(a < 0.0)) [[likely]]
-    return power;
-  const F64Lanes size = absolute(b), raised = size + 0x1p52;
-  const I64Lanes fractions = size < 0x1p52, parities = size < 0x1p53;
-  const U64Lanes lowest = fractions ? U64Lanes(raised) : U64Lanes(size);
-  const I64Lanes broken = fractions & ((raised - 0x1p52) != size);
-  const U64Lanes odd = (lowest << 63) & U64Lanes(parities);
-  return (a < 0.0) & broken ? all_of<F64Lanes>(__builtin_nan("")) : turned(power, sign_of(a) & odd);
+/// From `whole` on all numbers are integers, from `even` on even ones.
+template <class T> struct Integers;
+template <> struct Integers<float> {
+  using Bits = U32Lanes;
+  static constexpr float whole = 0x1p23f, even = 0x1p24f;
+  static constexpr int sign = 31;
+};
+template <> struct Integers<double> {
+  using Bits = U64Lanes;
+  static constexpr double whole = 0x1p52, even = 0x1p53;
+  static constexpr int sign = 63;
+};
+/// What a negative base makes of abs(a)^b: NaN unless b is whole, the other sign where it is odd.
+template <class T, class V = LanesOf<T>> LAMELLA_LANES V with_sign(V power, V a, V b) {
+  using Of = Integers<T>;
+  using Bits = typename Of::Bits;
+  const V size = absolute(b), raised = size + Of::whole;  // whole numbers lie in the lower bits of the sum
+  const auto fractions = size < Of::whole;
+  const Bits lowest = fractions ? Bits(raised) : Bits(size);
+  const auto broken = fractions & ((raised - Of::whole) != size);
+  const Bits odd = (lowest << Of::sign) & Bits(size < Of::even);
+  return (a < T(0)) & broken ? V{} + T(__builtin_nan("")) : turned(power, sign_of(a) & odd);
+}
+/// The lanes of zeros, infinities and NaNs.
+template <class T, class V = LanesOf<T>> LAMELLA_LANES auto not_for_logarithms(V a, V b) {
+  const V size = absolute(a), most = V{} + T(__builtin_inf());
+  return ~((size > T(0)) & (size < most) & (absolute(b) < most));
 }
 
-/// |a|^b of numbers that were f32, a not 0: 2^(b log2 |a|), where log2 is right to 2^-43 of itself.
-LAMELLA_LANES F64Lanes power_of_f32(F64Lanes a, F64Lanes b) {
-  const auto [f, e] = log_parts(absolute(a));
+/// (2^e (1 + f))^b of numbers that were f32: 2^(b log2), where log2 is right to 2^-35 of itself.
+LAMELLA_LANES F64Lanes power_of_f32(F64Lanes f, F64Lanes e, F64Lanes b) {
   const F64Lanes s = f / (f + 2.0), z = s * s;
   const F64Lanes log2 = (s * z * polynomial(z, polynomials::log_of_f32) + s) * (2 * log2_e_f64) + e;
   const F64Lanes p = clamped(b * log2, -160.0, 140.0), t = p + round_f64;
   const F64Lanes r = (p - (t - round_f64)) * ln2_f64;
   const F64Lanes of_rest = (r * r * polynomial(r, polynomials::exp_of_f32) + r) + 1.0;
-  return with_sign(F64Lanes(U64Lanes(of_rest) + (U64Lanes(t) << 52)), a, b);
+  return F64Lanes(U64Lanes(of_rest) + (U64Lanes(t) << 52));
 }
 LAMELLA_LANES F32Lanes pow_lanes(F32Lanes a, F32Lanes b) {
-  const F32Lanes size = absolute(a);
-  const I32Lanes rare = ~((size > 0.0f) & (size < __builtin_inff()) & (absolute(b) < __builtin_inff()));
-  const F32Lanes y = floats_of(power_of_f32(low_doubles(a), low_doubles(b)),
-                               power_of_f32(high_doubles(a), high_doubles(b)));
-  if (!any(rare)) [[likely]]
+  const bool odd =
+      any_outside(a, least_f32, greatest_f32) || any_outside(b, -greatest_f32, greatest_f32);
+  const auto [f, e] = log_parts(absolute(a), odd);
+  const F32Lanes y = floats_of(power_of_f32(low_doubles(f), low_doubles(e), low_doubles(b)),
+                               power_of_f32(high_doubles(f), high_doubles(e), high_doubles(b)));
+  if (!odd) [[likely]]
     return y;
-  return one_by_one(y, rare, [](float base, float to) { return library::pow(base, to); }, a, b);
+  return one_by_one(with_sign<float>(y, a, b), not_for_logarithms<float>(a, b),
+                    [](float base, float to) { return library::pow(base, to); }, a, b);
 }
 
 /// high + low, high being shortened.
@@ -65,18 +82,11 @@ LAMELLA_LANES SumOfTwo times(SumOfTwo l, F64Lanes b) {
 }
 
 LAMELLA_LANES F64Lanes pow_lanes(F64Lanes a, F64Lanes b) {
-  F64Lanes size = absolute(a);
-  const I64Lanes rare = ~((size > 0.0) & (size < __builtin_inf()) & (absolute(b) < __builtin_inf()));
-  const I64Lanes subnormal = size < 0x1p-1022;
-  F64Lanes moved = {};
-  if (any(subnormal)) [[unlikely]] {
-    size = subnormal ? size * 0x1p54 : size;
-    moved = subnormal ? all_of<F64Lanes>(-54.0) : moved;
-  }
-  const auto [f, e] = log_parts(size);
-  const SumOfTwo log2 = log2_in_two(f, e + moved);
+  const bool odd = any_outside(a, least_f64, greatest_f64);
+  const auto [f, e] = log_parts(absolute(a), odd);
+  const SumOfTwo log2 = log2_in_two(f, e);
   SumOfTwo p = times(log2, b);
-  const bool far = any(~(absolute(p.high + p.low) <= 1022.0));
+  const bool far = any_outside(p.high + p.low, -1022.0, 1022.0);  // where b is infinite or NaN, too
   if (far) [[unlikely]] {
     p = times(log2, clamped(b, -0x1p65, 0x1p65));  // the least logarithm is 2^-53
     p.low = absolute(p.high) > 1100.0 ? F64Lanes{} : p.low;
@@ -86,11 +96,11 @@ LAMELLA_LANES F64Lanes pow_lanes(F64Lanes a, F64Lanes b) {
   const F64Lanes r = most + p.low, lost = (most - r) + p.low, x = r * ln2_f64;
   const F64Lanes of_rest = ((x * x * polynomial(x, polynomials::exp_f64) + lost * ln2_f64) + x) + 1.0;
   const U64Lanes k = U64Lanes(t);
-  F64Lanes y = far ? scaled(of_rest, k) : F64Lanes(U64Lanes(of_rest) + (k << 52));
-  y = with_sign(y, a, b);
-  if (!any(rare)) [[likely]]
+  const F64Lanes y = far ? scaled(of_rest, k) : F64Lanes(U64Lanes(of_rest) + (k << 52));
+  if (!odd && !far) [[likely]]
     return y;
-  return one_by_one(y, rare, [](double base, double to) { return library::pow(base, to); }, a, b);
+  return one_by_one(with_sign<double>(y, a, b), not_for_logarithms<double>(a, b),
+                    [](double base, double to) { return library::pow(base, to); }, a, b);
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

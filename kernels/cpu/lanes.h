@@ -1,6 +1,10 @@
-// Vector registers as numbers: what elementary functions are written with. No intrinsics but for one look at
-// a comparison, and no operation that instruction sets round differently (no fused multiply-add, no estimate).
+// Vector registers as numbers: what elementary functions are written with. Intrinsics only where the compiler finds
+// no short way to look at a comparison or to bound a number, and no operation that instruction sets round
+// differently (no fused multiply-add, no estimate).
 #pragma once
+
+#include <bit>
+#include <iterator>
 
 #include "lamella/kernels/cpu/registers.h"
 
@@ -34,19 +38,32 @@ LAMELLA_LANES void store(double* p, F64Lanes v) { stored(p, v); }
 /// All lanes x.
 template <class V> LAMELLA_LANES V all_of(decltype(V{}[0] + 0) x) { return V{} + x; }
 
-/// Whether a comparison holds in some lane.
-template <class Mask> LAMELLA_LANES bool any(Mask mask) {
+/// Whether a comparison holds in every lane.
+template <class Mask> LAMELLA_LANES bool every_lane(Mask mask) {
 #if defined(__AVX512F__)
-  return _mm512_movepi32_mask(__m512i(mask)) != 0;
+  return _mm512_movepi32_mask(__m512i(mask)) == 0xFFFF;
 #elif defined(__AVX2__)
-  return _mm256_movemask_ps(__m256(mask)) != 0;
+  return _mm256_movemask_ps(__m256(mask)) == 0xFF;
 #elif defined(__SSE2__)
-  return _mm_movemask_ps(__m128(mask)) != 0;
+  return _mm_movemask_ps(__m128(mask)) == 0xF;
 #else
   const U64Lanes words = U64Lanes(mask);
-  uint64_t some = 0;
-  for (int64_t j = 0; j < kLanesOf<uint64_t>; ++j) some |= words[j];
-  return some != 0;
+  uint64_t all = ~uint64_t(0);
+  for (int64_t j = 0; j < kLanesOf<uint64_t>; ++j) all &= words[j];
+  return all == ~uint64_t(0);
+#endif
+}
+template <class Mask> LAMELLA_LANES bool any(Mask mask) { return !every_lane(~mask); }
+
+/// Whether low <= x <= high is wrong in some lane: a NaN is outside.
+template <class V, class T> LAMELLA_LANES bool any_outside(V x, T low, T high) {
+#if defined(__AVX512F__)  // such comparisons are made without a register of their results
+  const V least = V{} + low, most = V{} + high;
+  if constexpr (sizeof(T) == sizeof(float))
+    return _mm512_mask_cmp_ps_mask(_mm512_cmp_ps_mask(x, least, _CMP_GE_OQ), x, most, _CMP_LE_OQ) != 0xFFFF;
+  else return _mm512_mask_cmp_pd_mask(_mm512_cmp_pd_mask(x, least, _CMP_GE_OQ), x, most, _CMP_LE_OQ) != 0xFF;
+#else
+  return !every_lane((x >= low) & (x <= high));
 #endif
 }
 
@@ -80,21 +97,22 @@ LAMELLA_LANES U32Lanes words_of(U64Lanes low, U64Lanes high) {
                              __builtin_convertvector(high, HalfU32Lanes));
 }
 
-/// c[kFirst] + x (c[kFirst + kStep] + x (c[kFirst + 2 kStep] + ...)).
-template <size_t kFirst, size_t kStep, class V, class T, size_t kCount>
-LAMELLA_LANES V every(V x, const T (&c)[kCount]) {
-  constexpr size_t kTerms = (kCount - kFirst + kStep - 1) / kStep;
-  V sum = V{} + c[kFirst + (kTerms - 1) * kStep];
-  [&]<size_t... k>(std::index_sequence<k...>) {
-    ((sum = sum * x + c[kFirst + (kTerms - 2 - k) * kStep]), ...);
+/// c[kFirst] + c[kFirst + 1] x + ... of kCount terms; of `powers` the k-th is x^(2^k).
+template <size_t kFirst, size_t kCount, class V, class T> LAMELLA_LANES V terms(const V* powers, const T* c) {
+  if constexpr (kCount == 1) {
+    return V{} + c[kFirst];
+  } else {
+    constexpr size_t kHalf = std::bit_floor(kCount - 1);
+    return terms<kFirst + kHalf, kCount - kHalf>(powers, c) * powers[std::countr_zero(kHalf)] +
+           terms<kFirst, kHalf>(powers, c);
   }
-  (std::make_index_sequence<kTerms - 1>{});
-  return sum;
 }
-/// c[0] + c[1] x + c[2] x^2 + ..., even and odd powers apart: each waits for half as many operations.
+/// c[0] + c[1] x + c[2] x^2 + ..., halves apart: the longest chain of operations grows with the logarithm of their
+/// number, and processors wait for chains here, not for units.
 template <class V, class T, size_t kCount> LAMELLA_LANES V polynomial(V x, const T (&c)[kCount]) {
-  const V square = x * x;
-  return every<1, 2>(square, c) * x + every<0, 2>(square, c);
+  V powers[std::bit_width(kCount - 1)] = {x};
+  for (size_t k = 1; k < std::size(powers); ++k) powers[k] = powers[k - 1] * powers[k - 1];
+  return terms<0, kCount>(powers, c);
 }
 
 LAMELLA_LANES F32Lanes absolute(F32Lanes x) { return F32Lanes(U32Lanes(x) & 0x7FFFFFFFu); }
@@ -104,10 +122,24 @@ LAMELLA_LANES U64Lanes sign_of(F64Lanes x) { return U64Lanes(x) & 0x800000000000
 /// The sign bit of x where it is set in `sign`, turned round.
 LAMELLA_LANES F32Lanes turned(F32Lanes x, U32Lanes sign) { return F32Lanes(U32Lanes(x) ^ sign); }
 LAMELLA_LANES F64Lanes turned(F64Lanes x, U64Lanes sign) { return F64Lanes(U64Lanes(x) ^ sign); }
-/// A NaN stays one.
-template <class V, class T> LAMELLA_LANES V at_most(V x, T high) { return x > high ? V{} + high : x; }
-template <class V, class T> LAMELLA_LANES V clamped(V x, T low, T high) {
-  return at_most(x < low ? V{} + low : x, high);
+/// A NaN stays one, as of the instructions: they give their second operand where one is NaN.
+template <class V> LAMELLA_LANES V at_most(V x, decltype(V{}[0] + 0) high) {
+  const V most = V{} + high;
+#if defined(__AVX512F__)  // the forms with masks: g++ 12 says of the others that they read what was never written
+  if constexpr (sizeof high == sizeof(float)) return _mm512_maskz_min_ps(0xFFFF, most, x);
+  else return _mm512_maskz_min_pd(0xFF, most, x);
+#elif defined(__AVX2__)
+  if constexpr (sizeof high == sizeof(float)) return _mm256_min_ps(most, x);
+  else return _mm256_min_pd(most, x);
+#elif defined(__SSE2__)
+  if constexpr (sizeof high == sizeof(float)) return _mm_min_ps(most, x);
+  else return _mm_min_pd(most, x);
+#else
+  return most < x ? most : x;
+#endif
+}
+template <class V> LAMELLA_LANES V clamped(V x, decltype(V{}[0] + 0) low, decltype(V{}[0] + 0) high) {
+  return -at_most(-at_most(x, high), -low);
 }
 /// Without the lower 27 bits: products of two such numbers are exact.
 LAMELLA_LANES F64Lanes shortened(F64Lanes x) { return F64Lanes(U64Lanes(x) & 0xFFFFFFFFF8000000u); }

@@ -5,68 +5,53 @@
 namespace lamella::kernels::polynomials {
 
 // clang-format off
-/// e^r = 1 + r + r^2 q(r), right to 2^-26.5
+/// e^r = 1 + r + r^2 q(r), right to 2^-28.0
 inline constexpr float exp_f32[] = {
-    0x1.000000p-1f, 0x1.5554dcp-3f, 0x1.55551ap-5f, 0x1.120b6ep-7f, 0x1.6d110ap-10f
+    0x1.fffffcp-2f, 0x1.555492p-3f, 0x1.5558f2p-5f, 0x1.1239e4p-7f, 0x1.6a242cp-10f
 };
-/// e^r = 1 + r + r^2 q(r), right to 2^-55.8
+/// e^r = 1 + r + r^2 q(r), right to 2^-56.3
 inline constexpr double exp_f64[] = {
-    0x1.0000000000001p-1, 0x1.5555555555556p-3, 0x1.5555555553d63p-5, 0x1.11111111109b3p-7,
-    0x1.6c16c1788bd90p-10, 0x1.a01a01a7c41d5p-13, 0x1.a019b90d2ae7ap-16, 0x1.71de0dae63bb3p-19,
-    0x1.289185613a3d6p-22, 0x1.af38a9b0ec855p-26
+    0x1.000000000000ap-1, 0x1.55555555554fap-3, 0x1.555555555087ap-5, 0x1.1111111127af7p-7,
+    0x1.6c16c1842a92ap-10, 0x1.a01a012aac19ep-13, 0x1.a0199a0b5b27bp-16, 0x1.71df248efaeb8p-19,
+    0x1.28ad738956e2cp-22, 0x1.ad80acfdac4e5p-26
 };
-/// e^r = 1 + r + r^2 q(r), right to 2^-32.1
+/// e^r = 1 + r + r^2 q(r), right to 2^-28.3
 inline constexpr double exp_of_f32[] = {
-    0x1.0000000b9129bp-1, 0x1.5555555a78ed4p-3, 0x1.5554e9063586ep-5, 0x1.1110e0f238322p-7,
-    0x1.6d43246b523b4p-10, 0x1.a124f19fe89acp-13
+    0x1.fffffb9a4036ep-2, 0x1.555491525caddp-3, 0x1.5558f18c226a7p-5, 0x1.1239e3aaa2f37p-7,
+    0x1.6a242b32ca25cp-10
 };
-/// log(1 + f) = f - f^2 / 2 + f^3 q(f), right to 2^-28.1
+/// log(1 + f) = f - f^2 / 2 + f^3 q(f), right to 2^-26.9
 inline constexpr float log_f32[] = {
-    0x1.555554p-2f, -0x1.fffffcp-3f, 0x1.999d5ap-3f, -0x1.555b4ap-3f, 0x1.23d21ap-3f, -0x1.fcf4c6p-4f,
-    0x1.dea282p-4f, -0x1.d635bcp-4f, 0x1.1d8ea6p-4f
+    0x1.555554p-2f, -0x1.000228p-2f, 0x1.99a008p-3f, -0x1.547242p-3f, 0x1.22da2ap-3f, -0x1.0d856ap-3f,
+    0x1.055b18p-3f, -0x1.38b3dcp-4f
 };
-/// artanh s = s + s^3 q(s^2), right to 2^-57.6
+/// artanh s = s + s^3 q(s^2), right to 2^-58.9
 inline constexpr double log_f64[] = {
-    0x1.5555555555558p-2, 0x1.99999999952e2p-3, 0x1.2492492df148dp-3, 0x1.c71c62e5800a1p-4,
-    0x1.7462b4ab2ef6bp-4, 0x1.39fe606542ddep-4, 0x1.2b584aae78a57p-4
+    0x1.5555555555592p-2, 0x1.999999997fdb4p-3, 0x1.24924941f14b1p-3, 0x1.c71c520942775p-4,
+    0x1.74663eed43482p-4, 0x1.39a1ba46bcf40p-4, 0x1.2f056794ce749p-4
 };
-/// artanh s = s + s^3 q(s^2), right to 2^-43.1
+/// artanh s = s + s^3 q(s^2), right to 2^-37.6
 inline constexpr double log_of_f32[] = {
-    0x1.5555555564e96p-2, 0x1.999998cafbf2ap-3, 0x1.249323e4d7fc7p-3, 0x1.c67ada017cf97p-4,
-    0x1.8c8c11e54d389p-4
+    0x1.555554fd9bbb4p-2, 0x1.999a7a8c3f3c0p-3, 0x1.2438d75029b0bp-3, 0x1.e2f66c68bc8f8p-4
 };
-/// 3 artanh s = s (3 + s^2 + s^4 q(s^2)), right to 2^-67.1
+/// 3 artanh s = s (3 + s^2 + s^4 q(s^2)), right to 2^-67.4
 inline constexpr double log_more_f64[] = {
-    0x1.3333333333333p-1, 0x1.b6db6db6db7b2p-2, 0x1.555555552ffeap-2, 0x1.1745d19beb580p-2,
-    0x1.d89d60bf76d8fp-3, 0x1.99a52aec35745p-3, 0x1.679daf3d0d998p-3, 0x1.6821d31d0095ap-3
+    0x1.3333333333330p-1, 0x1.b6db6db6dc84ep-2, 0x1.5555555420631p-2, 0x1.1745d225b3ce0p-2,
+    0x1.d89d1416b11c8p-3, 0x1.99b10f93cbcd8p-3, 0x1.66a6a695ac3d6p-3, 0x1.704c3f3862da3p-3
 };
-/// sin r = r + r^3 q(r^2), right to 2^-26.2
+/// sin r = r + r^3 q(r^2), right to 2^-26.7
 inline constexpr float sin_f32[] = {
-    -0x1.555552p-3f, 0x1.110c28p-7f, -0x1.9ac98ep-13f
+    -0x1.55554cp-3f, 0x1.110ed4p-7f, -0x1.9f6ff6p-13f, 0x1.5dbd66p-19f
 };
-/// cos r = 1 - r^2 / 2 + r^4 q(r^2), right to 2^-30.2
-inline constexpr float cos_f32[] = {
-    0x1.555554p-5f, -0x1.6c12d2p-10f, 0x1.9bd880p-16f
-};
-/// sin r = r + r^3 q(r^2), right to 2^-55.5
+/// sin r = r + r^3 q(r^2), right to 2^-56.3
 inline constexpr double sin_f64[] = {
-    -0x1.5555555555555p-3, 0x1.1111111110bb2p-7, -0x1.a01a019e83816p-13, 0x1.71de379654304p-19,
-    -0x1.ae600aca92c64p-26, 0x1.5e0b05bff20f2p-33
+    -0x1.5555555555548p-3, 0x1.111111110f7cdp-7, -0x1.a01a019bfd7e5p-13, 0x1.71de35676f271p-19,
+    -0x1.ae5e5a411e095p-26, 0x1.5d8fb9c8e0766p-33
 };
-/// cos r = 1 - r^2 / 2 + r^4 q(r^2), right to 2^-59.4
+/// cos r = 1 - r^2 / 2 + r^4 q(r^2), right to 2^-59.6
 inline constexpr double cos_f64[] = {
-    0x1.5555555555555p-5, -0x1.6c16c16c16967p-10, 0x1.a01a019f4e9b4p-16, -0x1.27e4fa17bf139p-22,
-    0x1.1eeb68cd22f56p-29, -0x1.907d8f29fe831p-37
-};
-/// tanh x = x + x^3 q(x^2), right to 2^-26.0
-inline constexpr float tanh_f32[] = {
-    -0x1.555554p-2f, 0x1.110ee0p-3f, -0x1.b955dcp-5f, 0x1.59e1c8p-6f, -0x1.9ada60p-8f
-};
-/// tanh x = x + x^3 q(x^2), right to 2^-57.4
-inline constexpr double tanh_f64[] = {
-    -0x1.5555555555555p-2, 0x1.1111111111032p-3, -0x1.ba1ba1b9fec84p-5, 0x1.664f487713373p-6,
-    -0x1.226e32f00cf0cp-7, 0x1.d6d339333f329p-9, -0x1.7d97cfd138c28p-10, 0x1.34c5a8a996cd4p-11,
-    -0x1.ec1091436eb2ap-13, 0x1.64fd88e9900a5p-14, -0x1.59a834187ce22p-16
+    0x1.555555555554bp-5, -0x1.6c16c16c14f8dp-10, 0x1.a01a019c83e72p-16, -0x1.27e4f7ea785b0p-22,
+    0x1.1ee9d78027851p-29, -0x1.8fa47e48ab955p-37
 };
 /// log 2: the first times 15 bits is exact
 inline constexpr float ln2_f32[] = {
@@ -76,13 +61,13 @@ inline constexpr float ln2_f32[] = {
 inline constexpr double ln2_f64[] = {
     0x1.62e42fefa4000p-1, -0x1.8432a1b0e2634p-43
 };
-/// pi / 2: the first two times 8 bits are exact
-inline constexpr float half_pi_f32[] = {
-    0x1.922000p+0f, -0x1.2aee00p-18f, -0x1.e973dcp-35f
+/// pi: the first two times 8 bits are exact
+inline constexpr float pi_f32[] = {
+    0x1.922000p+1f, -0x1.2aee00p-17f, -0x1.e973dcp-34f
 };
-/// pi / 2: the first times 20 bits is exact
-inline constexpr double half_pi_of_f32[] = {
-    0x1.921fb54400000p+0, 0x1.0b4611a626331p-34
+/// pi: the first times 20 bits is exact
+inline constexpr double pi_of_f32[] = {
+    0x1.921fb54400000p+1, 0x1.0b4611a626331p-33
 };
 /// pi / 2: the first three times 20 bits are exact
 inline constexpr double half_pi_f64[] = {
