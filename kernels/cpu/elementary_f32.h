@@ -7,14 +7,14 @@
 
 namespace lamella::kernels::LAMELLA_BACKEND {
 
-/// NOTE: [elementary functions] One text for every instruction set and for every place in a run, of additions,
-/// multiplications, divisions and operations on bits, which are rounded alike wherever they are computed: a result
-/// depends on its argument alone, bit by bit. What a text cannot do (arguments beyond 2^20 of sin and cos,
-/// zeros and infinities of pow) goes through the library, lane by lane, on every instruction set. The largest
-/// errors seen are in docs/decisions/0022-elementary-lanes.md.
+/// NOTE: [elementary functions] One text for every instruction set and for every place in a run, of
+/// additions, multiplications, divisions and operations on bits, which are rounded alike wherever they are
+/// computed: a result depends on its argument alone, bit by bit. What a text cannot do (arguments beyond 2^20
+/// of sin and cos, zeros and infinities of pow) goes through the library, lane by lane, on every instruction
+/// set. The largest errors seen are in docs/decisions/0022-elementary-lanes.md.
 
-/// Adding it rounds to the next integer, which the lower bits then hold: no instruction set but one has a rounding
-/// and a conversion of f64 to 64-bit integers.
+/// Adding it rounds to the next integer, which the lower bits then hold: no instruction set but one has a
+/// rounding and a conversion of f64 to 64-bit integers.
 inline constexpr float round_f32 = 0x1.8p23f;
 inline constexpr double round_f64 = 0x1.8p52;
 inline constexpr float log2_e_f32 = 0x1.715476p+0f;
@@ -35,7 +35,8 @@ LAMELLA_LANES ExpF32 exp_parts(F32Lanes x) {
 /// 2^k for the k in the lower bits, -127 < k < 128.
 LAMELLA_LANES F32Lanes power_of_two(U32Lanes k) { return F32Lanes((k << 23) + 0x3F800000u); }
 
-/// e^x. Where the result may be subnormal or infinite it is multiplied in two steps, the last of which rounds.
+/// e^x. Where the result may be subnormal or infinite it is multiplied in two steps, the last of which
+/// rounds.
 LAMELLA_LANES F32Lanes exp_lanes(F32Lanes x) {
   const bool far = any_outside(x, -87.0f, 87.0f);
   if (far) [[unlikely]]
@@ -47,7 +48,8 @@ LAMELLA_LANES F32Lanes exp_lanes(F32Lanes x) {
   return of_rest * power_of_two(t >> 1) * power_of_two(t - (t >> 1));
 }
 
-inline constexpr float least_f32 = 0x1p-126f, greatest_f32 = 0x1.fffffep127f;  // normal numbers lie between them
+inline constexpr float least_f32 = 0x1p-126f,
+                       greatest_f32 = 0x1.fffffep127f;  // normal numbers lie between them
 
 /// x = 2^e (1 + f), sqrt(1/2) - 1 <= f < sqrt(2) - 1: the difference to the bits of sqrt(1/2) holds e.
 struct LogF32 {
@@ -86,7 +88,10 @@ struct HalfTurnF32 {
 };
 /// The integer that x / pi - kHalves / 2 is next to, k + kHalves / 2, and k in lower bits.
 template <class Bits, int kHalves, class V, class T> LAMELLA_LANES auto count_of(V turns, T round) {
-  struct Count { Bits k; V whole; };
+  struct Count {
+    Bits k;
+    V whole;
+  };
   if constexpr (kHalves == 0) {
     const V t = turns + round;
     return Count{Bits(t), t - round};
@@ -132,7 +137,8 @@ LAMELLA_LANES F32Lanes cos_lanes(F32Lanes x) {
   return sine_of<1>(x, [](float v) { return library::cos(v); });
 }
 
-/// E / (E + 2), E = e^2x - 1, whose parts do not cancel: of e^r 2^k - 1 = (e^r - 1) 2^k + (2^k - 1) no k is negative.
+/// E / (E + 2), E = e^2x - 1, whose parts do not cancel: of e^r 2^k - 1 = (e^r - 1) 2^k + (2^k - 1) no k is
+/// negative.
 LAMELLA_LANES F32Lanes tanh_lanes(F32Lanes x) {
   const F32Lanes a = absolute(x);
   const auto [t, less_one] = exp_parts(at_most(a + a, 20.0f));

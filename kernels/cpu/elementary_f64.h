@@ -51,7 +51,8 @@ LAMELLA_LANES LogF64 log_parts(F64Lanes x, bool odd) {
   const U64Lanes bits = U64Lanes(x) - 0x3FE6A09E667F3BCDu;
   const F64Lanes f = F64Lanes((bits & 0xFFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu) - 1.0;
   // With 1,024 more it is a number below 2^12, in the lower bits of one above 2^52.
-  const F64Lanes e = F64Lanes(((bits + (uint64_t(1024) << 52)) >> 52) | 0x4330000000000000u) - (0x1p52 + 1024);
+  const F64Lanes e =
+      F64Lanes(((bits + (uint64_t(1024) << 52)) >> 52) | 0x4330000000000000u) - (0x1p52 + 1024);
   return {f, odd ? e + moved : e};
 }
 /// log(1 + f) = 2 artanh s, s = f / (2 + f), of which f - f^2 / 2 is taken first: s (f^2 / 2 + R) is left.
@@ -69,8 +70,9 @@ LAMELLA_LANES F64Lanes log_lanes(F64Lanes x) {
   return x < 0.0 ? all_of<F64Lanes>(__builtin_nan("")) : y;
 }
 
-/// x = k pi / 2 + r + rest for 0 <= x <= 2^20; `t` holds k in its lower bits. Products with the first three parts of
-/// pi / 2 are exact, and what the differences lose is kept: next to a multiple of pi / 2 little else is left.
+/// x = k pi / 2 + r + rest for 0 <= x <= 2^20; `t` holds k in its lower bits. Products with the first three
+/// parts of pi / 2 are exact, and what the differences lose is kept: next to a multiple of pi / 2 little else
+/// is left.
 struct QuarterF64 {
   U64Lanes t;
   F64Lanes r, rest;
@@ -98,13 +100,15 @@ LAMELLA_LANES F64Lanes sin_lanes(F64Lanes x) {
   const F64Lanes y = turned(sine_of(absolute(x), 0), sign_of(x));
   if (!any_outside(x, -0x1p20, 0x1p20)) [[likely]]
     return y;
-  return one_by_one(y, ~(absolute(x) <= 0x1p20), [](double v) { return library::sin(v); }, x);
+  return one_by_one(
+      y, ~(absolute(x) <= 0x1p20), [](double v) { return library::sin(v); }, x);
 }
 LAMELLA_LANES F64Lanes cos_lanes(F64Lanes x) {
   const F64Lanes y = sine_of(absolute(x), 1);
   if (!any_outside(x, -0x1p20, 0x1p20)) [[likely]]
     return y;
-  return one_by_one(y, ~(absolute(x) <= 0x1p20), [](double v) { return library::cos(v); }, x);
+  return one_by_one(
+      y, ~(absolute(x) <= 0x1p20), [](double v) { return library::cos(v); }, x);
 }
 
 /// As of f32.

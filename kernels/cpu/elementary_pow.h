@@ -44,23 +44,23 @@ LAMELLA_LANES F64Lanes power_of_f32(F64Lanes f, F64Lanes e, F64Lanes b) {
   return F64Lanes(U64Lanes(of_rest) + (U64Lanes(t) << 52));
 }
 LAMELLA_LANES F32Lanes pow_lanes(F32Lanes a, F32Lanes b) {
-  const bool odd =
-      any_outside(a, least_f32, greatest_f32) || any_outside(b, -greatest_f32, greatest_f32);
+  const bool odd = any_outside(a, least_f32, greatest_f32) || any_outside(b, -greatest_f32, greatest_f32);
   const auto [f, e] = log_parts(absolute(a), odd);
   const F32Lanes y = floats_of(power_of_f32(low_doubles(f), low_doubles(e), low_doubles(b)),
                                power_of_f32(high_doubles(f), high_doubles(e), high_doubles(b)));
   if (!odd) [[likely]]
     return y;
-  return one_by_one(with_sign<float>(y, a, b), not_for_logarithms<float>(a, b),
-                    [](float base, float to) { return library::pow(base, to); }, a, b);
+  return one_by_one(
+      with_sign<float>(y, a, b), not_for_logarithms<float>(a, b),
+      [](float base, float to) { return library::pow(base, to); }, a, b);
 }
 
 /// high + low, high being shortened.
 struct SumOfTwo {
   F64Lanes high, low;
 };
-/// e + log2(1 + f), right to 2^-64 of itself. log(1 + f) = 2 artanh s = 2/3 s u, s = f / (2 + f), u = 3 + s^2 + ...,
-/// each in two parts of which the first is shortened, so that products of first parts are exact.
+/// e + log2(1 + f), right to 2^-64 of itself. log(1 + f) = 2 artanh s = 2/3 s u, s = f / (2 + f), u = 3 + s^2
+/// + ..., each in two parts of which the first is shortened, so that products of first parts are exact.
 LAMELLA_LANES SumOfTwo log2_in_two(F64Lanes f, F64Lanes e) {
   constexpr auto& factor = polynomials::two_thirds_log2_e;
   const F64Lanes d = f + 2.0, lost = f - (d - 2.0), inverse = 1.0 / d;
@@ -99,8 +99,9 @@ LAMELLA_LANES F64Lanes pow_lanes(F64Lanes a, F64Lanes b) {
   const F64Lanes y = far ? scaled(of_rest, k) : F64Lanes(U64Lanes(of_rest) + (k << 52));
   if (!odd && !far) [[likely]]
     return y;
-  return one_by_one(with_sign<double>(y, a, b), not_for_logarithms<double>(a, b),
-                    [](double base, double to) { return library::pow(base, to); }, a, b);
+  return one_by_one(
+      with_sign<double>(y, a, b), not_for_logarithms<double>(a, b),
+      [](double base, double to) { return library::pow(base, to); }, a, b);
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

@@ -103,24 +103,12 @@ template <class T> int64_t argmax_row(const void* in, int64_t n) {
   return from + first_where(a + from, n - from, [most](T x) { return x == most; });
 }
 
+/// In one pass, with the bits of two.
 template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n) {
-#if defined(__AVX2__)
-  if constexpr (has_lanes<Exp, T>) {  // in one pass, with the bits of two
-    constexpr int64_t kLanes = kRegisterBytes / int64_t(sizeof(T));
-    int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes) store(out + i, lanes(Exp{}, load(in + i) - most));
-    if (i == n) return;
-    T tail[kLanes];
-    for (int64_t j = 0; j < kLanes; ++j) tail[j] = i + j < n ? in[i + j] - most : T(0);
-    store(tail, lanes(Exp{}, load(tail)));
-    for (int64_t j = 0; i + j < n; ++j) out[i + j] = tail[j];
-    return;
-  }
-#endif
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) out[i] = in[i] - most;
-  const void* ins[] = {out};
-  line_of<Exp, T>()(out, ins, n);
+  constexpr int64_t kLanes = kLanesOf<T>;
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) store(out + i, lanes(Exp{}, load(in + i) - most));
+  if (i < n) store_tail(out + i, lanes(Exp{}, loaded_tail(in + i, n - i) - most), n - i);
 }
 
 template <class T> T sum_of_squares(const T* a, int64_t n) {

@@ -1,6 +1,6 @@
-// exp log sin cos tanh pow over contiguous runs: our own vector functions, one text for every instruction set, see
-// NOTE: [elementary functions]. Every lane, the tail's too, goes through the same function: a result does not
-// depend on its place in a run.
+// exp log sin cos tanh pow over contiguous runs: our own vector functions, one text for every instruction
+// set, see NOTE: [elementary functions]. Every lane, the tail's too, goes through the same function: a result
+// does not depend on its place in a run.
 #pragma once
 
 #include "lamella/kernels/cpu/elementary_pow.h"
@@ -17,10 +17,12 @@ LAMELLA_LANES auto lanes(Pow, auto x, auto y) { return pow_lanes(x, y); }
 
 /// Whether lines of a body go through vector functions, whose roundings are not the library's.
 template <class B, class... Registers>
-concept Vectorised = requires(Registers... x) { lanes(B{}, x...); };
+concept Vectorised = requires(Registers... x) {
+  lanes(B{}, x...);
+};
 template <class B, class T> inline constexpr bool has_lanes = false;
-template <class B, Floating T>
-inline constexpr bool has_lanes<B, T> = Vectorised<B, LanesOf<T>> || Vectorised<B, LanesOf<T>, LanesOf<T>>;
+template <class B, Floating T> inline constexpr bool has_lanes<B, T> =
+    Vectorised<B, LanesOf<T>> || Vectorised<B, LanesOf<T>, LanesOf<T>>;
 
 /// The `count` elements from `from` on, and 1 in the lanes that are left.
 template <class T> LAMELLA_LANES LanesOf<T> loaded_tail(const T* from, int64_t count) {
