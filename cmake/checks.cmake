@@ -26,7 +26,9 @@ if(NOT LAMELLA_SANITIZE)
     endforeach()
     add_test(NAME house.typed_api_is_current
       COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/gen_api.py --check)
-    set_tests_properties(house.typed_api_is_current PROPERTIES LABELS house)
+    add_test(NAME house.polynomials_are_current
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/fit_polynomials.py --check)
+    set_tests_properties(house.typed_api_is_current house.polynomials_are_current PROPERTIES LABELS house)
     foreach(name_and_script IN ITEMS mutants.real_text:mutant_text mutants.real_verdicts:real_mutants
                                      scripts.run:run scripts.law_costs:law_costs)
       string(REGEX MATCH "^(.*):(.*)$" matched ${name_and_script})

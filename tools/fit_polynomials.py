@@ -3,10 +3,11 @@
 
 usage: fit_polynomials.py [--check]
 
-A function is written in a form with few roundings, such as e^r = 1 + (r + r^2 q(r)). What is left, q, becomes the
-polynomial whose greatest error is nearly the least of that degree, computed with 60 digits. The comment in front of a list is the greatest error, of 400 points, that the
-function has with the list's rounded numbers, all operations being exact. Numbers such as pi / 2 are cut into parts,
-the first of so few bits that their products with small integers are exact. Nothing comes from another library.
+A function is written in a form with few roundings, such as e^r = 1 + (r + r^2 q(r)). What is left, q, becomes
+the polynomial whose greatest error is nearly the least of that degree, computed with 60 digits. The comment in
+front of a list is the greatest error, of 400 points, that the function has with the list's rounded numbers,
+all operations being exact. Numbers such as pi / 2 are cut into parts, the first of so few bits that their
+products with small integers are exact. Nothing comes from another library.
 
 --check writes nothing; it ends with 1 where the file is another one.
 """
@@ -135,8 +136,7 @@ LOG = (lambda f: ((1 + f).ln() - f + f * f / 2) / f**3, lambda f: f**3 / (1 + f)
 ARTANH = (by_root(lambda s: (artanh(s) / s - 1) / s**2), lambda z: z, "artanh s = s + s^3 q(s^2)")
 ARTANH_MORE = (by_root(lambda s: (3 * artanh(s) / s - 3 - s**2) / s**4), lambda z: z * z / 3,
                "3 artanh s = s (3 + s^2 + s^4 q(s^2))")
-SIN = (by_root(lambda r: (sin(r) / r - 1) / r**2), by_root(lambda r: r**3 / sin(r)),
-       "sin r = r + r^3 q(r^2)")
+SIN = (by_root(lambda r: (sin(r) / r - 1) / r**2), by_root(lambda r: r**3 / sin(r)), "sin r = r + r^3 q(r^2)")
 COS = (by_root(lambda r: (cos(r) - 1 + r**2 / 2) / r**4), by_root(lambda r: r**4 / cos(r)),
        "cos r = 1 - r^2 / 2 + r^4 q(r^2)")
 
