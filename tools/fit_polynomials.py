@@ -3,11 +3,11 @@
 
 usage: fit_polynomials.py [--check]
 
-A function is written in a form with few roundings, such as e^r = 1 + (r + r^2 q(r)). What is left, q, becomes
-the polynomial whose greatest error is nearly the least of that degree, computed with 60 digits. The comment in
-front of a list is the greatest error, of 400 points, that the function has with the list's rounded numbers,
-all operations being exact. Numbers such as pi / 2 are cut into parts, the first of so few bits that their
-products with small integers are exact. Nothing comes from another library.
+A function is written in a form with few roundings, such as e^r = 1 + (r + r^2 q(r)). What is left, q,
+becomes the polynomial whose greatest error is nearly the least of that degree, computed with 60 digits. The
+comment in front of a list is the greatest error, of 400 points, that the function has with the list's
+rounded numbers, all operations being exact. Numbers such as pi / 2 are cut into parts, the first of so few
+bits that their products with small integers are exact. Nothing comes from another library.
 
 --check writes nothing; it ends with 1 where the file is another one.
 """

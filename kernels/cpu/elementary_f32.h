@@ -21,16 +21,17 @@ inline constexpr float log2_e_f32 = 0x1.715476p+0f;
 inline constexpr double log2_e_f64 = 0x1.71547652b82fep+0;
 inline constexpr double ln2_f64 = 0x1.62e42fefa39efp-1;
 
-/// x = k log 2 + r, and e^r - 1; `t` holds k in its lower bits.
+/// x = k log 2 + r, e^r - 1 - r and e^r - 1; `t` holds k in its lower bits.
 struct ExpF32 {
   U32Lanes t;
-  F32Lanes less_one;
+  F32Lanes bent, less_one;
 };
 LAMELLA_LANES ExpF32 exp_parts(F32Lanes x) {
   constexpr auto& ln2 = polynomials::ln2_f32;
   const F32Lanes t = x * log2_e_f32 + round_f32, k = t - round_f32;
   const F32Lanes r = (x - k * ln2[0]) - k * ln2[1];
-  return {U32Lanes(t), r * r * polynomial(r, polynomials::exp_f32) + r};
+  const F32Lanes bent = r * r * polynomial(r, polynomials::exp_f32);
+  return {U32Lanes(t), bent, bent + r};
 }
 /// 2^k for the k in the lower bits, -127 < k < 128.
 LAMELLA_LANES F32Lanes power_of_two(U32Lanes k) { return F32Lanes((k << 23) + 0x3F800000u); }
@@ -41,7 +42,7 @@ LAMELLA_LANES F32Lanes exp_lanes(F32Lanes x) {
   const bool far = any_outside(x, -87.0f, 87.0f);
   if (far) [[unlikely]]
     x = clamped(x, -105.0f, 89.5f);
-  const auto [t, less_one] = exp_parts(x);
+  const auto [t, bent, less_one] = exp_parts(x);
   const F32Lanes of_rest = less_one + 1.0f;
   if (!far) [[likely]]
     return F32Lanes(U32Lanes(of_rest) + (t << 23));
@@ -138,12 +139,15 @@ LAMELLA_LANES F32Lanes cos_lanes(F32Lanes x) {
 }
 
 /// E / (E + 2), E = e^2x - 1, whose parts do not cancel: of e^r 2^k - 1 = (e^r - 1) 2^k + (2^k - 1) no k is
-/// negative.
+/// negative. Where k is 0, r is 2x, and x + ((E - 2x) - x E) / (E + 2) is the same with one rounding of its
+/// size.
 LAMELLA_LANES F32Lanes tanh_lanes(F32Lanes x) {
   const F32Lanes a = absolute(x);
-  const auto [t, less_one] = exp_parts(at_most(a + a, 20.0f));
+  const auto [t, bent, less_one] = exp_parts(at_most(a + a, 20.0f));
   const F32Lanes power = power_of_two(t), all = less_one * power + (power - 1.0f);
-  return turned(all / (all + 2.0f), sign_of(x));
+  const auto near = power == 1.0f;
+  const F32Lanes part = (near ? bent - a * all : all) / (all + 2.0f);
+  return turned((near ? a : F32Lanes{}) + part, sign_of(x));
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

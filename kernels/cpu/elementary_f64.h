@@ -5,17 +5,18 @@
 
 namespace lamella::kernels::LAMELLA_BACKEND {
 
-/// x = k log 2 + r, and e^r - 1; `t` holds k in its lower bits.
+/// x = k log 2 + r, e^r - 1 - r and e^r - 1; `t` holds k in its lower bits.
 struct ExpF64 {
   U64Lanes t;
-  F64Lanes less_one;
+  F64Lanes bent, less_one;
 };
 LAMELLA_LANES ExpF64 exp_parts(F64Lanes x) {
   constexpr auto& ln2 = polynomials::ln2_f64;
   const F64Lanes t = x * log2_e_f64 + round_f64, k = t - round_f64;
   const F64Lanes most = x - k * ln2[0], rest = k * ln2[1];  // the first is exact
   const F64Lanes r = most - rest, lost = (most - r) - rest;
-  return {U64Lanes(t), (r * r * polynomial(r, polynomials::exp_f64) + lost) + r};
+  const F64Lanes bent = r * r * polynomial(r, polynomials::exp_f64) + lost;
+  return {U64Lanes(t), bent, bent + r};
 }
 /// 2^k for the k in the lower bits, -1023 < k < 1024.
 LAMELLA_LANES F64Lanes power_of_two(U64Lanes k) { return F64Lanes((k << 52) + 0x3FF0000000000000u); }
@@ -28,7 +29,7 @@ LAMELLA_LANES F64Lanes exp_lanes(F64Lanes x) {
   const bool far = any_outside(x, -708.0, 708.0);
   if (far) [[unlikely]]
     x = clamped(x, -750.0, 712.0);
-  const auto [t, less_one] = exp_parts(x);
+  const auto [t, bent, less_one] = exp_parts(x);
   const F64Lanes of_rest = less_one + 1.0;
   if (!far) [[likely]]
     return F64Lanes(U64Lanes(of_rest) + (t << 52));
@@ -114,9 +115,11 @@ LAMELLA_LANES F64Lanes cos_lanes(F64Lanes x) {
 /// As of f32.
 LAMELLA_LANES F64Lanes tanh_lanes(F64Lanes x) {
   const F64Lanes a = absolute(x);
-  const auto [t, less_one] = exp_parts(at_most(a + a, 40.0));
+  const auto [t, bent, less_one] = exp_parts(at_most(a + a, 40.0));
   const F64Lanes power = power_of_two(t), all = less_one * power + (power - 1.0);
-  return turned(all / (all + 2.0), sign_of(x));
+  const auto near = power == 1.0;
+  const F64Lanes part = (near ? bent - a * all : all) / (all + 2.0);
+  return turned((near ? a : F64Lanes{}) + part, sign_of(x));
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND
