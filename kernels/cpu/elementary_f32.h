@@ -78,7 +78,7 @@ LAMELLA_LANES F32Lanes log_lanes(F32Lanes x) {
   if (!odd) [[likely]]
     return y;
   y = x == 0.0f ? all_of<F32Lanes>(-__builtin_inff()) : y;
-  y = (x == __builtin_inff()) | (x != x) ? x : y;
+  y = ((x == __builtin_inff()) | (x != x)) ? x : y;
   return x < 0.0f ? all_of<F32Lanes>(__builtin_nanf("")) : y;
 }
 

@@ -67,7 +67,7 @@ LAMELLA_LANES F64Lanes log_lanes(F64Lanes x) {
   if (!odd) [[likely]]
     return y;
   y = x == 0.0 ? all_of<F64Lanes>(-__builtin_inf()) : y;
-  y = (x == __builtin_inf()) | (x != x) ? x : y;
+  y = ((x == __builtin_inf()) | (x != x)) ? x : y;
   return x < 0.0 ? all_of<F64Lanes>(__builtin_nan("")) : y;
 }
 

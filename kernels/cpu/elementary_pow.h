@@ -26,7 +26,7 @@ template <class T, class V = LanesOf<T>> LAMELLA_LANES V with_sign(V power, V a,
   const Bits lowest = fractions ? Bits(raised) : Bits(size);
   const auto broken = fractions & ((raised - Of::whole) != size);
   const Bits odd = (lowest << Of::sign) & Bits(size < Of::even);
-  return (a < T(0)) & broken ? V{} + T(__builtin_nan("")) : turned(power, sign_of(a) & odd);
+  return ((a < T(0)) & broken) ? V{} + T(__builtin_nan("")) : turned(power, sign_of(a) & odd);
 }
 /// The lanes of zeros, infinities and NaNs.
 template <class T, class V = LanesOf<T>> LAMELLA_LANES auto not_for_logarithms(V a, V b) {
