@@ -103,13 +103,15 @@ struct WatchedProgram {
   std::vector<Case::Slot> slots = c.subset(c.inexact());
   size_t n = slots.size();
   Way way = Way(c.draw.below(6));
-  uint32_t tail = c.draw.below(5);  ///< 4: writes to the first input, whose mapped dims may be any
+  bool aims = c.draw.options().version >= 14;  ///< see aim()
+  uint32_t tail = c.draw.below(aims ? 8 : 5);  ///< 4: writes to the first input, whose mapped dims may be any
   bool inside = false;              ///< the vmap is of f, not of its derivative
   std::vector<Batch> maps;          ///< outermost first
   Tensors inputs;                   ///< primals; tangents or cotangents; cotangents of those
   size_t m = 0;                     ///< results of f
   explicit WatchedProgram(Case& drawn) : c(drawn) {}
   bool draw();
+  void aim(uint32_t at, uint32_t which);
 
   Tensors own(const Tensors& xs) const {
     const auto call = [this](const Tensors& ts) { return call_boxed(c.op, c.with(slots, ts)); };
@@ -188,12 +190,24 @@ Tensor spoiled(const Tensor& t, uint32_t at, double value) {
   return out;
 }
 
+/// One infinity where nothing else is spoiled: in the input that is written, whose mapped dims are not in
+/// front, or in the last cotangents, which meet what formulas have recorded. Of 900 cases that spoil any
+/// input by lot, one in ten thousand had its only NaN in a write to lanes that lie so.
+void WatchedProgram::aim(uint32_t at, uint32_t which) {
+  const size_t first = tail == 4 ? 0 : n + m, last = tail == 4 ? 1 : twice(way) ? inputs.size() : 0;
+  if (first >= last) return;
+  Tensor& x = inputs[first + which / 2 % (last - first)];
+  x = spoiled(x, at, which % 2 ? -std::numeric_limits<double>::infinity()
+                               : std::numeric_limits<double>::infinity());
+}
+
 bool WatchedProgram::draw() {
   if (n == 0) return false;
   inputs = c.values(slots);
   // Results need not depend on what has no elements.
   if (std::ranges::all_of(inputs, [](const Tensor& x) { return x.numel() == 0; })) way = Way::Value;
-  if (way != Way::Value) tail %= 4;
+  if (way == Way::Value) tail = std::min(tail, 4u);
+  else if (tail >= 4) tail %= 2;
   const bool base = way == Way::Base || way == Way::BaseTwice;
   const uint32_t depth = c.draw.below(3), rotate = may_rotate(c);
   const auto map = [&] {
@@ -224,6 +238,7 @@ bool WatchedProgram::draw() {
   const uint32_t at = c.draw.word(), which = c.draw.word(), how = c.draw.word();
   for (size_t k = 0; k < inputs.size() && which % 4 == 3; ++k)
     if (which >> (2 + k % 28) & 1) inputs[k] = spoiled(inputs[k], at, values[how >> (3 * (k % 10)) & 7]);
+  if (aims && (which % 4 == 1 || (tail == 4 && which % 4 == 0))) aim(at, which / 4);
   return true;
 }
 
@@ -395,7 +410,8 @@ void add_anomaly_laws(std::vector<Law>& laws) {
        {.dtypes = kInexact, .tame = true, .max_numel = 6},
        false,
        watchable,
-       anomalies_are_named});
+       anomalies_are_named,
+       2});
 }
 
 }  // namespace lamella::verify

@@ -199,7 +199,8 @@ void add_hidden_laws(std::vector<Law>& laws) {
                   {.dtypes = kWideTypes, .max_numel = 6, .max_exponent = 20, .one_large = true},
                   false,
                   pointwise_with_vjp,
-                  hidden_is_silent});
+                  hidden_is_silent,
+                  2});
 }
 
 }  // namespace lamella::verify
