@@ -173,6 +173,62 @@ Verdict hidden_by_operator(Case& c, const Subject& s) {
   return Verdict::fail(format("sqrt(z) added to argument {} at z = 0: {}", at, d), program, 1);
 }
 
+/// What a choice hides along one path counts along another: of h, where(m, y, o) and a list with y in it.
+struct TwoPaths {
+  const Choice& choice;
+  const Subject& s;
+  bool list_first;  ///< the nodes of one path are made before the other's, and run after them
+  Tensors results(const Tensors& xs, bool chosen, bool listed) const {
+    const Tensor y = s.f(xs)[0], &other = choice.clean.back();
+    Tensors out;
+    const auto choose = [&] {
+      if (chosen) out.push_back(choice.flipped ? where(logical_not(choice.takes), other, y)
+                                               : where(choice.takes, y, other));
+    };
+    if (!list_first) choose();
+    if (listed) out.push_back(cat(Tensors{y, other}, 0));
+    if (list_first) choose();
+    return out;
+  }
+  Tensors pulled(bool chosen, bool listed, const Tensors& us) const {
+    return vjp([&](const Tensors& xs) { return results(xs, chosen, listed); }, s.xs).pullback(us);
+  }
+};
+
+/// Both paths at once give the sum of what each gives alone. The list's cotangent is 0 where the choice takes
+/// the operator's result, so that one of the summands is 0 at each element: the sum is exact.
+Verdict hidden_on_one_path(Case& c, const Subject& s) {
+  Choice choice;
+  if (s.ys[0].rank() == 0 || !draw_choice(c, s, choice)) return Verdict::discard();
+  const TwoPaths paths{choice, s, c.draw.flag()};
+  const Tensor u = c.direction(s.ys[0]), v = c.direction(s.ys[0]), none = zeros_like(v);
+  const Tensor to_list = cat(Tensors{where(choice.takes, none, v), none}, 0);
+  const Tensors alone = paths.pulled(true, false, {u}), listed = paths.pulled(false, true, {to_list});
+  if (!finite(alone) || !finite(listed)) return Verdict::discard();
+  const Tensors got = paths.pulled(true, true, paths.list_first ? Tensors{to_list, u} : Tensors{u, to_list});
+  for (size_t k = 0; k < got.size(); ++k) {
+    if (!has_sizes(s.xs[k], s.ys[0])) continue;  // a sum of many: in another order
+    const std::string d = differs(got[k], add(alone[k], listed[k]), false);
+    if (d.empty()) continue;
+    const std::string taken = choice.flipped ? "where(logical_not(m), o, y)" : "where(m, y, o)";
+    const std::string both = paths.list_first ? "cat(Tensors{y, o}, 0), " + taken
+                                              : taken + ", cat(Tensors{y, o}, 0)";
+    const std::string program = cpp_got_want(
+        c,
+        cpp_tensors("x", s.xs) + cpp_tensor("o", choice.clean.back()) + cpp_tensor("m", choice.takes) +
+            cpp_tensor("u", u) + cpp_tensor("v", to_list) + cpp_tensor("w", add(alone[k], listed[k])) +
+            "  const Function f = " + cpp_function(c, s.slots, true) +
+            ";\n  const Function h = [&](const Tensors& xs) {\n    const Tensor y = f(xs)[0];\n    return "
+            "Tensors{" + both + "};\n  };\n",
+        format("{vjp(h, {}).pullback({})[{}]}", cpp_names("x", s.xs.size()),
+               paths.list_first ? "{v, u}" : "{u, v}", k),
+        "{w}");
+    return Verdict::fail(format("what `where` hides is hidden from a list, too, in argument {}: {}", k, d),
+                         program, 1);
+  }
+  return Verdict::pass(1);
+}
+
 bool chooses(const Op& op) {
   return std::ranges::any_of(op.vjp, [](const BoundFormula& f) { return f.hidden != nullptr; });
 }
@@ -180,6 +236,7 @@ bool chooses(const Op& op) {
 Verdict hidden_is_silent(Case& c) {
   Subject s;
   if (!prepare(c, s) || s.ys.size() != 1 || s.ys[0].numel() == 0) return Verdict::discard();
+  if (c.draw.options().version >= 14 && c.draw.one_in(3)) return hidden_on_one_path(c, s);
   if (chooses(*c.op.base) && c.draw.below(2)) return hidden_by_operator(c, s);
   return hidden_by_where(c, s);
 }
@@ -195,7 +252,8 @@ void add_hidden_laws(std::vector<Law>& laws) {
                   "hidden_is_silent",
                   "derivative",
                   "Elements that `where`, `clamp`, `maximum` or `minimum` leave out show in no derivative of "
-                  "first or second order, though a pointwise operator is singular there.",
+                  "first or second order, though a pointwise operator is singular there; where another path "
+                  "takes them, they count.",
                   {.dtypes = kWideTypes, .max_numel = 6, .max_exponent = 20, .one_large = true},
                   false,
                   pointwise_with_vjp,
