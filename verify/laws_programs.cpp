@@ -14,7 +14,7 @@ namespace lamella::verify {
 namespace {
 
 Verdict in_base_autograd(Case& c) {
-  const Script p(c);
+  const Script p(c, true);
   const bool one_by_one = c.draw.one_in(4);
   const EngineCase s = engine_case(
       p,

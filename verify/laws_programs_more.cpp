@@ -346,7 +346,7 @@ Verdict one_graph_on_threads(const Script& p, const EngineCase& s) {
 }
 
 Verdict on_threads(Case& c) {
-  const Script p(c);
+  const Script p(c, true);
   // What one thread writes to a leaf, another one may be reading.
   const std::vector<bool> writes = p.refusals(false).argument;
   const uint32_t kind = c.draw.below(c.draw.options().version < 6 ? 2 : 3);

@@ -144,13 +144,15 @@ struct Functional {
 
 class Drawer {
  public:
-  Drawer(Script& p, Case& c) : p_(p), c_(c), old_(c.draw.options().version < 6) {}
+  Drawer(Script& p, Case& c, bool base)
+      : p_(p), c_(c), old_(c.draw.options().version < 6), base_(base && c.draw.options().version >= 14) {}
 
   void draw() {
     const uint32_t shape = c_.draw.word(), count = c_.draw.word();
     p_.seed_ = shape;
-    make_inputs(shape);
     const uint32_t n = 1 + count % 16, own = count / 16 % n;
+    writes_first_ = base_ && n >= 3 && count / 262144 % 2 == 1;
+    make_inputs(shape);
     writes_inputs_ = count / 256 % 16 == 15;
     const bool keeps_raising = count / 4096 % 8 == 7;
     wants_alias_ = n >= 3 && count / 32768 % 8 > 2;
@@ -176,6 +178,7 @@ class Drawer {
       }
     const Wanted wanted = own ? Wanted::Anything : next_wanted(d, scene, left);
     scene.only_shared = wanted == Wanted::Write;
+    if (!own && begins_with_write()) scene.only = int(p_.inputs_.size());
     std::optional<Statement> s = own ? own_statement(d, scene, c_) : draw_statement(d, scene, c_, wanted);
     if (!s || handles_.size() >= kMostHandles) return word == 0;
     const size_t before = p_.statements_.size();
@@ -185,12 +188,25 @@ class Drawer {
 
   /// Half of all programs write through an alias: they make a result, a view of it, and write to either.
   Wanted next_wanted(Digits& d, const Scene& scene, uint32_t left) {
-    if (!wants_alias_ || p_.alias_writes_ > 0) return Wanted::Anything;
+    if (begins_with_write()) return is_capture_written() ? Wanted::View : Wanted::Write;
+    if (!(wants_alias_ || writes_first_) || p_.alias_writes_ > 0) return Wanted::Anything;
     if (left > 3 && d.below(2) == 0) return Wanted::Anything;
     bool result = false, shared = false;
     for (const int k : scene.live())
       if (!scene.is_of_input(k)) result = true, shared |= scene.is_shared(k);
     return shared ? Wanted::Write : result ? Wanted::View : Wanted::Result;
+  }
+
+  /// Until the first capture has been written, and viewed then: see NOTE: [written before viewed].
+  bool begins_with_write() const {
+    const size_t at = p_.inputs_.size();
+    if (!writes_first_ || !handles_[at].defined()) return false;
+    return !Scene{handles_, at, writes_inputs_}.is_shared(int(at));
+  }
+  bool is_capture_written() const {
+    return std::ranges::any_of(p_.statements_, [&](const Statement& s) {
+      return s.is_write() && s.target() == int(p_.inputs_.size());
+    });
   }
 
   /// The operator's own arguments, and one more tensor; then constants.
@@ -200,7 +216,7 @@ class Drawer {
     static constexpr std::initializer_list<int64_t> kLarge[] = {{17}, {4, 5}, {3, 2, 4}, {2, 33}};
     uint64_t state = word;
     Digits layouts(old_ ? 0 : word / 24);
-    const bool large = layouts.below(8) == 7, is_complex = layouts.below(4) == 3;
+    const bool large = layouts.below(8) == 7, is_complex = layouts.below(4) >= (writes_first_ ? 2u : 3u);
     const auto blank = [](Ints sizes, bool complex) {
       return make_tensor(sizes, complex ? DType::C128 : DType::F64, Device::Meta);
     };
@@ -211,14 +227,15 @@ class Drawer {
     if (p_.inputs_.size() < 2)
       p_.inputs_.push_back(few_bits(blank(Ints(shapes.begin(), shapes.size()), false), state));
     if (is_complex) p_.inputs_.back() = few_bits(blank(p_.inputs_.back().sizes(), true), state);
-    for (uint32_t k = word / 8 % 3; k > 0; --k) {
+    for (uint32_t k = std::max(word / 8 % 3, uint32_t(writes_first_)); k > 0; --k) {
       const Tensor& like = p_.inputs_[k % p_.inputs_.size()];
       p_.captures_.push_back(few_bits(like, state));
     }
     for (Tensors* const ts : {&p_.inputs_, &p_.captures_})
       for (Tensor& t : *ts) {
         const uint32_t kind = layouts.below(2 * kLayouts);  // half of them are dense
-        t = laid_out(t, kind < kLayouts ? 0 : kind - kLayouts);
+        const bool first = writes_first_ && &t == &p_.captures_.front();
+        t = laid_out(t, first ? kLaidForWrites[kind % kLayouts] : kind < kLayouts ? 0 : kind - kLayouts);
         hold(copy_as(t));
       }
     for (size_t k = 0; k < p_.inputs_.size(); ++k) made_by(int(k), -1);
@@ -352,13 +369,14 @@ class Drawer {
   Tensors handles_, keep_;
   std::vector<const void*> storages_, headers_;
   bool writes_inputs_ = false, wants_alias_ = false;
-  bool old_;
+  bool old_, base_;
+  bool writes_first_ = false;  ///< see NOTE: [written before viewed]
   int open_ = 0;  ///< scopes
   /// By memory: the handle that is all of it, or -1, and the statement that made it what it is.
   std::map<int, std::pair<int, int>> made_by_;
 };
 
-Script::Script(Case& c) { Drawer(*this, c).draw(); }
+Script::Script(Case& c, bool base) { Drawer(*this, c, base).draw(); }
 
 Tensors Script::more_directions() const {
   Tensors out;

@@ -31,7 +31,8 @@ struct Scene {
   bool old = false;          ///< as programs were before decoder version 6
   int open = 0;              ///< scopes
   std::vector<std::pair<int, int>> hookable =
-      {};  ///< handles that are all of their memory, and what made them
+      {};         ///< handles that are all of their memory, and what made them
+  int only = -1;  ///< the handle that is written, or viewed; -1: any
   std::vector<int> live() const;
   /// Handles that may be written; half of the time those whose memory others show, if there are any.
   std::vector<int> targets(Digits& d) const;
@@ -49,6 +50,8 @@ std::optional<Statement> own_statement(Digits& d, const Scene& scene, const Case
 
 /// Statements that decoder version 6 brought.
 std::optional<Statement> draw_more(Digits& d, const Scene& scene);
+/// A view of the real or the imaginary part of a complex handle.
+std::optional<Statement> view_of_part(Digits& d, const Scene& s, int handle);
 
 // For those who make statements.
 const Op* operator_named(const std::string& name);
@@ -61,5 +64,7 @@ std::optional<Statement> made(StatementKind kind, const Op* op, Values args,
 /// A copy that lies in one of six ways; 0 is dense.
 Tensor laid_out(const Tensor& t, uint32_t kind);
 inline constexpr uint32_t kLayouts = 6;
+/// Those of a capture that is written before it is viewed: behind others half of the time, else with gaps.
+inline constexpr uint32_t kLaidForWrites[kLayouts] = {4, 2, 4, 3, 4, 5};
 
 }  // namespace lamella::verify

@@ -26,6 +26,7 @@ bool Scene::is_shared(int handle) const {
 }
 
 std::vector<int> Scene::targets(Digits& d) const {
+  if (only >= 0) return {only};
   std::vector<int> out, shared;
   const bool any = writes_inputs && d.below(3) == 2;
   for (const int k : live())
@@ -130,7 +131,10 @@ std::optional<Statement> binary_in_place(Digits& d, const Scene& s, const Case&)
   const std::vector<int> targets = s.targets(d);
   if (targets.empty()) return {};
   const int x = pick(d, targets);
-  const std::vector<int> others = beside(s, x, false);
+  std::vector<int> others = beside(s, x, false);
+  if (s.only >= 0)  // by what has derivatives, of the target's dtype
+    std::erase_if(others, [&](int k) { return size_t(k) >= s.inputs || of(s, k).dtype() != of(s, x).dtype(); });
+  if (others.empty()) return {};
   const int y = pick(d, others);
   return made(StatementKind::InPlace, find(name), {of(s, x), of(s, y)}, {{{0, 0}, x}, {{1, 0}, y}});
 }
@@ -216,8 +220,10 @@ std::optional<Statement> view(Digits& d, const Scene& s, const Case&) {
       if (!s.is_of_input(k)) own.push_back(k);
     if (!own.empty()) sources = own;
   }
+  if (s.only >= 0) sources = {s.only};
   const int x = pick(d, sources);
   const Tensor t = of(s, x);
+  if (s.only >= 0 && is_complex(t.dtype()) && d.below(2) == 0) return view_of_part(d, s, x);
   const int rank = t.rank();
   const auto one = [&](const char* name, Values more) {
     more.insert(more.begin(), t);
@@ -340,6 +346,7 @@ std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Cas
   static constexpr Make kWrites[] = {binary_in_place, number_in_place, binary_in_place, out, unary_in_place};
   if (wanted == Wanted::Result) return d.below(2) == 0 ? with_number(d, scene, c) : binary(d, scene, c);
   if (wanted == Wanted::View) return view(d, scene, c);
+  if (wanted == Wanted::Write && scene.only >= 0) return binary_in_place(d, scene, c);
   if (wanted == Wanted::Write) return kWrites[d.below(std::size(kWrites))](d, scene, c);
   if (!scene.old && d.below(4) == 3) return draw_more(d, scene);
   uint32_t total = 1;  // 0 is no statement

@@ -167,6 +167,11 @@ std::optional<Statement> several(Digits& d, const Scene& s) {
 
 }  // namespace
 
+std::optional<Statement> view_of_part(Digits& d, const Scene& s, int handle) {
+  return made(StatementKind::View, operator_named(d.below(2) == 0 ? "real_part" : "imag"), {shown(s, handle)},
+              {{{0, 0}, handle}});
+}
+
 std::optional<Statement> draw_more(Digits& d, const Scene& scene) {
   using Make = std::optional<Statement> (*)(Digits&, const Scene&);
   static constexpr Make kMakes[] = {custom, detached, scoped, hooked,   joined, several,
