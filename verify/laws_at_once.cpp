@@ -8,7 +8,9 @@ namespace lamella::verify {
 
 namespace {
 
-constexpr uint32_t kRounds = 3;
+/// Small calls are over before another thread has begun: of three rounds hardly one met another's.
+constexpr uint32_t kRounds = 3, kRoundsOfSmall = 24;
+constexpr int64_t kSmall = 64;
 
 /// A call, and what it gives alone.
 struct Alone {
@@ -41,6 +43,11 @@ Verdict calls_at_once(Case& c) {
   Case other(c.op, words, c.draw.options());
   Alone beside{other.function(other.tensors()), other.values(other.tensors()), {}};
   if (!draws_anew(other) && ask(beside)) calls.push_back(std::move(beside));
+  int64_t elements = 0;
+  for (const Alone& a : calls)
+    for (const Tensors* ts : {&a.xs, &a.want})
+      for (const Tensor& t : *ts) elements += t.defined() ? t.numel() : 0;
+  const uint32_t rounds = elements <= kSmall ? kRoundsOfSmall : kRounds;
   const Schedule schedule(c.draw.word(), false);
   const OpTable* const table = dispatch_state().table;
   std::vector<std::string> wrong(2 + c.draw.below(2));
@@ -48,7 +55,7 @@ Verdict calls_at_once(Case& c) {
   for (size_t k = 0; k < wrong.size(); ++k)
     bodies.push_back([&, k] {
       const ScopedTable pinned(table);
-      for (size_t round = 0; round < kRounds && wrong[k].empty(); ++round) {
+      for (size_t round = 0; round < rounds && wrong[k].empty(); ++round) {
         const size_t which = (k + round) % (calls.size() + 1) % calls.size();
         const Alone& a = calls[which];
         const Tensors got = a.f(a.xs);
