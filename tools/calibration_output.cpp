@@ -46,12 +46,13 @@ class Interruptions {
   itimerval timer_{};
 };
 
-/// Takes what a pipe has: a page or less each time the writer has been interrupted, or a millisecond later.
+/// Takes what a pipe has: a page or less each time the writer has been interrupted thrice, or 3 ms later. The
+/// first ends a write that had begun; only the next finds one of which nothing has gone through.
 std::string read_slowly(int fd) {
   std::string out;
   for (char page[4096];;) {
     const auto seen = interruptions;
-    for (int k = 0; k < 20 && interruptions == seen; ++k) ::usleep(50);
+    for (int k = 0; k < 60 && interruptions < seen + 3; ++k) ::usleep(50);
     const ssize_t n = ::read(fd, page, sizeof page);
     if (n <= 0) return out;
     out.append(page, size_t(n));
