@@ -105,10 +105,10 @@ struct WatchedProgram {
   Way way = Way(c.draw.below(6));
   bool aims = c.draw.options().version >= 14;  ///< see aim()
   uint32_t tail = c.draw.below(aims ? 8 : 5);  ///< 4: writes to the first input, whose mapped dims may be any
-  bool inside = false;              ///< the vmap is of f, not of its derivative
-  std::vector<Batch> maps;          ///< outermost first
-  Tensors inputs;                   ///< primals; tangents or cotangents; cotangents of those
-  size_t m = 0;                     ///< results of f
+  bool inside = false;                         ///< the vmap is of f, not of its derivative
+  std::vector<Batch> maps;                     ///< outermost first
+  Tensors inputs;                              ///< primals; tangents or cotangents; cotangents of those
+  size_t m = 0;                                ///< results of f
   explicit WatchedProgram(Case& drawn) : c(drawn) {}
   bool draw();
   void aim(uint32_t at, uint32_t which);
@@ -191,14 +191,14 @@ Tensor spoiled(const Tensor& t, uint32_t at, double value) {
 }
 
 /// One infinity where nothing else is spoiled: in the input that is written, whose mapped dims are not in
-/// front, or in the last cotangents, which meet what formulas have recorded. Of 900 cases that spoil any
-/// input by lot, one in ten thousand had its only NaN in a write to lanes that lie so.
+/// front, or in the last cotangents, which meet what formulas have recorded. Where any input is spoiled by
+/// lot, one case in ten thousand has its only NaN in a write to lanes that lie so.
 void WatchedProgram::aim(uint32_t at, uint32_t which) {
   const size_t first = tail == 4 ? 0 : n + m, last = tail == 4 ? 1 : twice(way) ? inputs.size() : 0;
   if (first >= last) return;
   Tensor& x = inputs[first + which / 2 % (last - first)];
-  x = spoiled(x, at, which % 2 ? -std::numeric_limits<double>::infinity()
-                               : std::numeric_limits<double>::infinity());
+  x = spoiled(x, at,
+              which % 2 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::infinity());
 }
 
 bool WatchedProgram::draw() {

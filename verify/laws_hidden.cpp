@@ -182,8 +182,9 @@ struct TwoPaths {
     const Tensor y = s.f(xs)[0], &other = choice.clean.back();
     Tensors out;
     const auto choose = [&] {
-      if (chosen) out.push_back(choice.flipped ? where(logical_not(choice.takes), other, y)
-                                               : where(choice.takes, y, other));
+      if (chosen)
+        out.push_back(choice.flipped ? where(logical_not(choice.takes), other, y)
+                                     : where(choice.takes, y, other));
     };
     if (!list_first) choose();
     if (listed) out.push_back(cat(Tensors{y, other}, 0));
@@ -211,15 +212,16 @@ Verdict hidden_on_one_path(Case& c, const Subject& s) {
     const std::string d = differs(got[k], add(alone[k], listed[k]), false);
     if (d.empty()) continue;
     const std::string taken = choice.flipped ? "where(logical_not(m), o, y)" : "where(m, y, o)";
-    const std::string both = paths.list_first ? "cat(Tensors{y, o}, 0), " + taken
-                                              : taken + ", cat(Tensors{y, o}, 0)";
+    const std::string both =
+        paths.list_first ? "cat(Tensors{y, o}, 0), " + taken : taken + ", cat(Tensors{y, o}, 0)";
     const std::string program = cpp_got_want(
         c,
         cpp_tensors("x", s.xs) + cpp_tensor("o", choice.clean.back()) + cpp_tensor("m", choice.takes) +
             cpp_tensor("u", u) + cpp_tensor("v", to_list) + cpp_tensor("w", add(alone[k], listed[k])) +
             "  const Function f = " + cpp_function(c, s.slots, true) +
             ";\n  const Function h = [&](const Tensors& xs) {\n    const Tensor y = f(xs)[0];\n    return "
-            "Tensors{" + both + "};\n  };\n",
+            "Tensors{" +
+            both + "};\n  };\n",
         format("{vjp(h, {}).pullback({})[{}]}", cpp_names("x", s.xs.size()),
                paths.list_first ? "{v, u}" : "{u, v}", k),
         "{w}");

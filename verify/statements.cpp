@@ -371,7 +371,7 @@ class Drawer {
   bool writes_inputs_ = false, wants_alias_ = false;
   bool old_, base_;
   bool writes_first_ = false;  ///< see NOTE: [written before viewed]
-  int open_ = 0;  ///< scopes
+  int open_ = 0;               ///< scopes
   /// By memory: the handle that is all of it, or -1, and the statement that made it what it is.
   std::map<int, std::pair<int, int>> made_by_;
 };

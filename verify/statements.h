@@ -71,8 +71,8 @@ class Script {
  public:
   /// `base`: for base autograd alone. NOTE: [written before viewed] From decoder version 14 on, half of such
   /// programs write to a capture that lies with gaps or behind others before anything views it, then view it
-  /// and write on: the history of a family begins with a first member that is not all of its memory. By lot one
-  /// program in three thousand did so. Levels refuse that first write.
+  /// and write on: the history of a family begins with a first member that is not all of its memory. By lot
+  /// one program in three thousand did so. Levels refuse that first write.
   explicit Script(Case& c, bool base = false);
 
   const Tensors& inputs() const { return inputs_; }

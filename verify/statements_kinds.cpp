@@ -133,7 +133,8 @@ std::optional<Statement> binary_in_place(Digits& d, const Scene& s, const Case&)
   const int x = pick(d, targets);
   std::vector<int> others = beside(s, x, false);
   if (s.only >= 0)  // by what has derivatives, of the target's dtype
-    std::erase_if(others, [&](int k) { return size_t(k) >= s.inputs || of(s, k).dtype() != of(s, x).dtype(); });
+    std::erase_if(others,
+                  [&](int k) { return size_t(k) >= s.inputs || of(s, k).dtype() != of(s, x).dtype(); });
   if (others.empty()) return {};
   const int y = pick(d, others);
   return made(StatementKind::InPlace, find(name), {of(s, x), of(s, y)}, {{{0, 0}, x}, {{1, 0}, y}});
