@@ -41,6 +41,17 @@ if(NOT LAMELLA_SANITIZE)
   endif()
 endif()
 
+# The libraries as another project takes them: tools/consumer_test.py. Source compiles them once more.
+if(Python3_FOUND AND NOT LAMELLA_SANITIZE AND LAMELLA_INSTALL)
+  foreach(name_and_class IN ITEMS install.installed:Installed install.source:Source)
+    string(REGEX MATCH "^(.*):(.*)$" matched ${name_and_class})
+    add_test(NAME ${CMAKE_MATCH_1}
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/consumer_test.py ${PROJECT_BINARY_DIR}
+        ${CMAKE_MATCH_2})
+    set_tests_properties(${CMAKE_MATCH_1} PROPERTIES SKIP_RETURN_CODE 77 PROCESSORS 2 TIMEOUT 600)
+  endforeach()
+endif()
+
 option(LAMELLA_SANITIZED_TESTS "ctest also builds a sanitized preset, runs the laws with it, and fuzzes" ON)
 if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")

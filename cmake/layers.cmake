@@ -22,19 +22,21 @@ function(lamella_layer name)
   if(arg_SOURCES)
     add_library(lamella_${name} STATIC ${arg_SOURCES})
     target_link_libraries(lamella_${name} PUBLIC ${arg_USES} PRIVATE ${arg_HIDES})
-    target_include_directories(lamella_${name} PUBLIC ${root})
+    target_include_directories(lamella_${name} PUBLIC $<BUILD_INTERFACE:${root}>)
     target_precompile_headers(lamella_${name} PRIVATE ${arg_PRECOMPILE})
   else()   # a room of headers alone
     add_library(lamella_${name} INTERFACE)
     target_link_libraries(lamella_${name} INTERFACE ${arg_USES})
-    target_include_directories(lamella_${name} INTERFACE ${root})
+    target_include_directories(lamella_${name} INTERFACE $<BUILD_INTERFACE:${root}>)
   endif()
   add_library(lamella::${name} ALIAS lamella_${name})
   if(arg_HEADERS)
     list(GET arg_HEADERS 0 first)
     set_property(GLOBAL PROPERTY lamella_header_of_${name} lamella/${name}/${first})   # cmake/checks.cmake
   endif()
-  if(arg_SOURCES)   # so that the dev preset can compile each header alone
+  set_property(GLOBAL PROPERTY lamella_headers_of_${name} ${arg_HEADERS})   # cmake/install.cmake
+  # So that the dev preset can compile each header alone. A set that is there must be installed, kernels' too.
+  if(arg_SOURCES AND CMAKE_VERIFY_INTERFACE_HEADER_SETS)
     list(TRANSFORM arg_HEADERS PREPEND ${root}/lamella/${name}/)
     target_sources(lamella_${name} PUBLIC FILE_SET HEADERS BASE_DIRS ${root} FILES ${arg_HEADERS})
   endif()
@@ -86,15 +88,6 @@ function(lamella_link_whole target)
   endforeach()
   get_property(objects GLOBAL PROPERTY lamella_isa_objects)
   target_sources(${target} PRIVATE ${objects})
-endfunction()
-
-# lamella_plugin(NAME files...): build/<preset>/plugins/NAME.so. It links nothing: the program has it all.
-function(lamella_plugin name)
-  add_library(plugin_${name} MODULE ${ARGN})
-  set_target_properties(plugin_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name}
-    LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
-  set(dirs $<TARGET_PROPERTY:lamella_verify,INTERFACE_INCLUDE_DIRECTORIES>)
-  target_include_directories(plugin_${name} PRIVATE ${dirs})
 endfunction()
 
 # lamella_test_program(NAME SOURCES files... LINK libraries... SHARDED suite): GoogleTest; each test is one of

@@ -1,6 +1,7 @@
 // What a plug-in is: LAMELLA_PLUGIN() { ... }, and the stamp by which a program knows that it fits.
 #pragma once
 
+#include "lamella/core/version.h"
 #include "lamella/dispatch/state.h"
 #include "lamella/dispatch/table.h"
 

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <unistd.h>
 
+#include "lamella/core/version.h"
 #include "lamella/kernels/kernels.h"
 
 #include "bench_report.h"

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "lamella/core/parallel.h"
+#include "lamella/core/version.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/types.h"
 #include "lamella/kernels/kernels.h"

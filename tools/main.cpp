@@ -5,6 +5,7 @@
 #include <iostream>
 
 #include "lamella/core/check.h"
+#include "lamella/core/version.h"
 
 #include "command_line.h"
 #include "commands.h"

@@ -1,6 +1,7 @@
 // dlopen, a look at the stamp, and a name to call.
 #include "plugin.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
@@ -8,6 +9,7 @@
 #include <exception>
 #include <filesystem>
 
+#include "lamella/core/version.h"
 #include "lamella/dispatch/plugin.h"
 #include "lamella/ops/all.h"
 
@@ -33,6 +35,17 @@ const std::string* being_loaded = nullptr;
   std::_Exit(2);
 }
 
+/// NOTE: [versions] The version that a plug-in's headers are of, if the loader misses the symbol of another one.
+std::string other_version(std::string_view why) {
+  constexpr std::string_view kBefore = "lamella_linked_here_is_not_version_", kAfter = "_of_the_headers";
+  const size_t begin = why.find(kBefore);
+  const size_t end = begin == why.npos ? begin : why.find(kAfter, begin);
+  if (end == why.npos) return "";
+  std::string version(why.substr(begin + kBefore.size(), end - begin - kBefore.size()));
+  std::ranges::replace(version, '_', '.');
+  return version;
+}
+
 void* load(const std::string& path) {
   being_loaded = &path;
   const std::terminate_handler saved = std::set_terminate(could_not_load);
@@ -48,6 +61,11 @@ void* load(const std::string& path) {
   LAMELLA_CHECK(wrong.empty(), Usage, "plug-in: a static initialiser of \"{}\" raised: {}", path, wrong);
   if (!library) {
     const char* const why = dlerror();
+    const std::string other = other_version(why ? why : "");
+    LAMELLA_CHECK(other.empty(), Usage,
+                  "plug-in: \"{}\" was compiled with headers of lamella {}, expected {}: compile it again with "
+                  "this version's headers",
+                  path, other, version());
     fail(ErrorCode::Usage, "plug-in: \"{}\" cannot be loaded: {}", path, why ? why : "for no stated reason");
   }
   return library;

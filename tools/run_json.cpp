@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "lamella/core/version.h"
+
 #include "whole_file.h"
 
 namespace lamella::tools {

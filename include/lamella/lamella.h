@@ -4,6 +4,7 @@
 #include "lamella/core/adopt.h"
 #include "lamella/core/generator.h"
 #include "lamella/core/parallel.h"
+#include "lamella/core/version.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/determinism.h"
 #include "lamella/ops/functions.h"
