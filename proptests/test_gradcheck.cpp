@@ -305,6 +305,26 @@ TEST(Gradcheck, RefusesWhatItCannotCheck) {
   EXPECT_EQ(x.to_vector(), point23().to_vector());
 }
 
+TEST(Gradcheck, RefusesInputsThatALevelWraps) {
+  const auto checked = [](const Tensor& x) {
+    try {
+      gradcheck([](const Tensor& t) { return sin(t); }, x);
+    } catch (const Error& e) { return std::string(e.text()); }
+    return std::string("nothing is refused");
+  };
+  std::string under_grad, under_vmap;
+  grad([&](const Tensors& a) {
+    under_grad = checked(a[0]);
+    return sum(a[0]);
+  })({point23()});
+  vmap([&](const Tensor& a) {
+    under_vmap = checked(a);
+    return a;
+  })(point23());
+  EXPECT_EQ(under_grad, "gradcheck: input 0 is wrapped by grad#1; expected a plain tensor");
+  EXPECT_EQ(under_vmap, "gradcheck: input 0 is wrapped by vmap#1; expected a plain tensor");
+}
+
 /// A program of a few smooth operators whose values stay of order one, drawn from a seed.
 struct RandomProgram {
   uint64_t state;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lamella/dispatch/state.h"
+#include "lamella/transforms/interpreter.h"
 #include "lamella/verify/checker.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/tolerances.h"
@@ -22,6 +24,15 @@ struct Inexact {
   }
 };
 
+/// It reads values and takes steps from them, and a level shows neither.
+void refuse_wrapped(const Tensors& inputs) {
+  for (size_t k = 0; k < inputs.size(); ++k) {
+    const int level = inputs[k].defined() ? last_level(*inputs[k].impl()) : 0;
+    LAMELLA_CHECK(level == 0, Usage, "gradcheck: input {} is wrapped by {}; expected a plain tensor", k,
+                  live_key_name(level));
+  }
+}
+
 std::string part_text(const char* what, const GradcheckPart& p) {
   if (p.tensor < 0) return format("{} along a random direction", what);
   return format("{} {} {}{}", what, p.tensor, p.at, p.imaginary ? " (imaginary part)" : "");
@@ -37,6 +48,7 @@ std::string number(double v) {
 
 GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const GradcheckOptions& options) {
   LAMELLA_CHECK(options.jvp || options.vjp, Usage, "gradcheck: neither jvp nor vjp is to be checked");
+  refuse_wrapped(inputs);
   const Function g = Inexact{f};
   Tensors copies;
   for (const Tensor& x : inputs) copies.push_back(x.defined() ? strided_copy(x) : x);
