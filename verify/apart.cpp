@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -104,6 +105,7 @@ Verdict check_apart(const std::function<Verdict()>& check, double seconds) {
   const pid_t pid = ::fork();
   LAMELLA_CHECK(pid >= 0, Usage, "verify: no process: {}", std::strerror(errno));
   if (pid == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     ::close(ends[0]);
     answer(check, ends[1]);
   }

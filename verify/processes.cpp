@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <new>
 #include <poll.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -71,6 +73,7 @@ class Processes {
       children_[i].position = positions_ + i;
       start(children_[i]);
     }
+    LAMELLA_CHECK(alive(), Usage, "verify: no process: {}", std::strerror(refused_));
     while (alive()) {
       receive();
       if (stop_ && !told_) tell_all(SIGINT);
@@ -109,9 +112,18 @@ class Processes {
     c.seen = ~uint64_t{0}, c.done = false;
     *c.position = {};
     c.position->ran = ran_ + kBursts * size_t(c.index), c.position->room = kBursts;
+    const pid_t parent = ::getpid();
     c.pid = ::fork();
-    LAMELLA_CHECK(c.pid >= 0, Usage, "verify: no process: {}", std::strerror(errno));
+    if (c.pid < 0) {  // the others go on: what was found is not lost
+      refused_ = errno;
+      std::fprintf(stderr, "verify: a process could not be started, the others go on: %s\n",
+                   std::strerror(refused_));
+      ::close(ends[0]), ::close(ends[1]);
+      return;
+    }
     if (c.pid == 0) {
+      ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // nobody would read what it finds
+      if (::getppid() != parent) ::_exit(0);
       ::close(ends[0]);
       serve(c, ends[1]);
     }
@@ -283,6 +295,7 @@ class Processes {
   std::vector<std::pair<int, int>> skipped_;
   Report crashes_;
   bool told_ = false;
+  int refused_ = 0;  ///< why a process could not be started, as errno says it
   double stopped_at_ = 0;
 };
 
