@@ -44,10 +44,17 @@ std::string from_base64(std::string_view text) {
   return out;
 }
 
-char checksum(std::string_view bytes) {
+uint32_t hashed(std::string_view bytes) {
   uint32_t h = 2166136261u;
   for (const char c : bytes) h = (h ^ uint8_t(c)) * 16777619u;
-  return char(h ^ h >> 8 ^ h >> 16 ^ h >> 24);
+  return h;
+}
+/// Of blobs "LD": all 32 bits, of which one changed letter changes some. "LC", of before, folded them into 8,
+/// and one damaged blob in 256 was another case.
+std::string checksum(std::string_view bytes, bool folded) {
+  const uint32_t h = hashed(bytes);
+  if (folded) return std::string(1, char(h ^ h >> 8 ^ h >> 16 ^ h >> 24));
+  return {char(h), char(h >> 8), char(h >> 16), char(h >> 24)};
 }
 
 std::string until_zero(std::string_view bytes, size_t& at) {
@@ -87,23 +94,26 @@ std::string to_blob(const Record& r) {
     for (; w >= 128; w >>= 7) bytes += char(w | 128);
     bytes += char(w);
   }
-  return format("LC{}.", r.decoding.version) + base64(bytes + checksum(bytes));
+  return format("LD{}.", r.decoding.version) + base64(bytes + checksum(bytes, false));
 }
 
 Record from_blob(std::string_view blob) {
   const size_t dot = blob.find('.');
   int version = 0;
-  if (blob.starts_with("LC") && dot != std::string_view::npos)
+  const bool folded = blob.starts_with("LC");
+  if ((folded || blob.starts_with("LD")) && dot != std::string_view::npos)
     for (const char c : blob.substr(2, dot - 2))
       version = c >= '0' && c <= '9' ? version * 10 + c - '0' : 1 << 20;
-  LAMELLA_CHECK(version > 0, Value, "replay: \"{}\" is no blob; expected LC{}.…",
+  LAMELLA_CHECK(version > 0, Value, "replay: \"{}\" is no blob; expected LD{}.…",
                 std::string(blob.substr(0, 40)), kDecoderVersion);
   LAMELLA_CHECK(version <= kDecoderVersion, Value, "replay: the blob is of decoder version {}, this is {}",
                 version, kDecoderVersion);
-  const std::string bytes = from_base64(blob.substr(dot + 1));
+  std::string bytes = from_base64(blob.substr(dot + 1));
+  const size_t behind = folded ? 1 : 4;
   LAMELLA_CHECK(
-      !bytes.empty() && checksum(std::string_view(bytes).substr(0, bytes.size() - 1)) == bytes.back(), Value,
-      "replay: the blob is damaged");
+      bytes.size() >= behind && bytes.ends_with(checksum({bytes.data(), bytes.size() - behind}, folded)),
+      Value, "replay: the blob is damaged");
+  bytes.resize(bytes.size() - behind);
   Record r;
   r.decoding.version = version;
   r.decoding.depth = kDepthBefore;
@@ -115,7 +125,7 @@ Record from_blob(std::string_view blob) {
     r.decoding.partners = split(until_zero(bytes, at));
   }
   uint32_t word = 0, shift = 0;
-  for (; at + 1 < bytes.size(); ++at) {
+  for (; at < bytes.size(); ++at) {
     word |= uint32_t(uint8_t(bytes[at]) & 127) << shift;
     shift += 7;
     if (uint8_t(bytes[at]) & 128 && shift < 35) continue;

@@ -16,8 +16,8 @@ struct Record {
 /// What to keep of a case that was run: `verdict` knows which operators it drew.
 Record record_of(const Law& law, const Op& op, Choices choices, const Verdict& verdict);
 
-/// "LC5.bWF0…": the version of the decoder, then the record in base64url with a checksum. Never changes its
-/// meaning, whatever is registered or set later.
+/// "LD5.bWF0…": the version of the decoder, then the record in base64url with a checksum. Never changes its
+/// meaning, whatever is registered or set later. Those that begin with "LC" have a shorter checksum.
 std::string to_blob(const Record& r);
 /// Error value for text that is no blob, is damaged, or is of a later version.
 Record from_blob(std::string_view blob);
