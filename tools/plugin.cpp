@@ -35,7 +35,8 @@ const std::string* being_loaded = nullptr;
   std::_Exit(2);
 }
 
-/// NOTE: [versions] The version that a plug-in's headers are of, if the loader misses the symbol of another one.
+/// NOTE: [versions] The version that a plug-in's headers are of, if the loader misses the symbol of another
+/// one.
 std::string other_version(std::string_view why) {
   constexpr std::string_view kBefore = "lamella_linked_here_is_not_version_", kAfter = "_of_the_headers";
   const size_t begin = why.find(kBefore);
@@ -62,10 +63,11 @@ void* load(const std::string& path) {
   if (!library) {
     const char* const why = dlerror();
     const std::string other = other_version(why ? why : "");
-    LAMELLA_CHECK(other.empty(), Usage,
-                  "plug-in: \"{}\" was compiled with headers of lamella {}, expected {}: compile it again with "
-                  "this version's headers",
-                  path, other, version());
+    LAMELLA_CHECK(
+        other.empty(), Usage,
+        "plug-in: \"{}\" was compiled with headers of lamella {}, expected {}: compile it again with "
+        "this version's headers",
+        path, other, version());
     fail(ErrorCode::Usage, "plug-in: \"{}\" cannot be loaded: {}", path, why ? why : "for no stated reason");
   }
   return library;
@@ -77,10 +79,18 @@ std::string str(const PluginStamp& s) {
 }
 }  // namespace
 
+namespace {
+/// Those of examples/ are built when they are asked for.
+std::string how_it_is_built(const std::filesystem::path& path) {
+  if (path.parent_path().filename() != "plugins") return "";
+  return "; ./run build plugin_" + path.stem().string() + " builds examples/" + path.stem().string() + ".cpp";
+}
+}  // namespace
+
 void load_plugin(const std::string& path) {
   std::error_code ignored;
-  LAMELLA_CHECK(std::filesystem::is_regular_file(path, ignored), Usage, "plug-in: there is no file \"{}\"",
-                path);
+  LAMELLA_CHECK(std::filesystem::is_regular_file(path, ignored), Usage, "plug-in: there is no file \"{}\"{}",
+                path, how_it_is_built(path));
   install_operators();                   // a plug-in may replace a built-in operator
   static std::deque<std::string> paths;  // rows name their origin
   const ScopedOrigin origin(paths.emplace_back(path));

@@ -85,6 +85,27 @@ class Run(unittest.TestCase):
         os.remove(os.path.join(self.folder, "build/release/build.ninja"))
         self.assertIn("cmake", self.run_with("build")[1], "it never was configured")
 
+    def test_a_copied_checkout_is_configured_afresh(self):
+        """Its build would compile the sources of the folder that it was copied from."""
+        here = os.path.realpath(self.folder)
+        cache = "build/release/CMakeCache.txt"
+        self.write(cache, f"CMAKE_HOME_DIRECTORY:INTERNAL={here}\n")
+        self.assertNotIn("cmake", self.run_with("build")[1])
+        link = self.write("build/release/include/core/lamella/core", "")
+        self.write(cache, f"CMAKE_HOME_DIRECTORY:INTERNAL={here}_before\n")
+        noted = self.run_with("build")[1]
+        self.assertEqual(noted[noted.index("cmake") + 1:][:3], ["--fresh", "--preset", "release"], self.said)
+        self.assertFalse(os.path.exists(link))
+
+    def test_plugins_of_examples_are_built_when_named(self):
+        self.script("build/release/lamella", NOTES)
+        self.write("examples/mine.cpp", "")
+        folder = "build/release/plugins/"
+        for path, asked in ((folder + "mine.so", True), (folder + "other.so", False), ("mine.so", False)):
+            noted = self.run_with("verify", "--load", path)[1]
+            self.assertEqual("plugin_mine" in noted[:noted.index("lamella", noted.index("lamella_program"))],
+                             asked, noted)
+
 
 if __name__ == "__main__":
     sys.exit(77) if not shutil.which("bash") or not shutil.which("flock") else unittest.main()
