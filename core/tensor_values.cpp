@@ -1,5 +1,7 @@
 // Tensors as values: reading elements, making small tensors from numbers, printing.
 #include <charconv>
+#include <cstdio>
+#include <cstring>
 
 #include "lamella/core/device_hooks.h"
 #include "lamella/core/layout.h"
@@ -29,9 +31,38 @@ template <class F> void each_offset(const Tensor& t, F&& f) {
   }
 }
 
+/// The double of fewest digits that is x in T: 0.1 of f32 is 0.10000000149011612 as a double.
+template <class T> double shortest(T x) {
+  const double whole = double(x);
+  if constexpr (!std::is_same_v<T, double>)
+    for (int digits = 1; digits <= 9; ++digits) {
+      char text[32];
+      std::snprintf(text, sizeof text, "%.*g", digits, whole);
+      double read = 0;
+      std::from_chars(text, text + std::strlen(text), read);
+      if (read == whole || double(Scalar(read).to<T>()) == whole) return read;
+    }
+  return whole;
+}
+
+/// The number as a text of its dtype.
+std::string number_at(const Tensor& t, int64_t offset) {
+  const Scalar x = load(t, offset);
+  switch (t.dtype()) {
+    case DType::F16: return Scalar(shortest(x.to<f16>())).str();
+    case DType::BF16: return Scalar(shortest(x.to<bf16>())).str();
+    case DType::F32: return Scalar(shortest(x.to<float>())).str();
+    case DType::C64: {
+      const c128 z = x.to<c128>();
+      return Scalar(c128(shortest(float(z.real())), shortest(float(z.imag())))).str();
+    }
+    default: return x.str();
+  }
+}
+
 void print_values(std::ostringstream& out, const Tensor& t, int dim, int64_t offset) {
   if (dim == t.rank()) {
-    out << load(t, offset).str();
+    out << number_at(t, offset);
     return;
   }
   constexpr int64_t kEdge = 8;

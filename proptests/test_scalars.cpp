@@ -2,6 +2,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+#include "lamella/core/math.h"
 #include "lamella/lamella.h"
 #include "lamella/verify/expression.h"
 
@@ -10,6 +11,36 @@ using namespace lamella;
 
 constexpr uint64_t kHighest = ~uint64_t{0};
 constexpr uint64_t kValues[] = {uint64_t{1} << 63, (uint64_t{1} << 63) + 1, kHighest - 1, kHighest, 7};
+
+TEST(Scalars, ArePrintedInTheDigitsOfTheirDtype) {
+  EXPECT_EQ(str(tensor_of({2}, {0.1, -16777216}, DType::F32)), "f32[2] [0.1, -16777216]");
+  EXPECT_EQ(str(tensor_of({3}, {0.1, 1e-7, 65504}, DType::F16)), "f16[3] [0.1, 1e-07, 65500]");
+  EXPECT_EQ(str(tensor_of({2}, {0.1, 3e38}, DType::BF16)), "bf16[2] [0.1, 3e+38]");
+  EXPECT_EQ(str(tensor_of({1}, {0.1}, DType::C64)), "c64[1] [0.1+0j]");
+  EXPECT_EQ(str(tensor_of({1}, {0.1}, DType::F64)), "f64[1] [0.1]");
+  const Tensor every = make_tensor(Dims{1}, DType::F16);
+  for (int bits = 0; bits < 0x7c00; ++bits) {  // what is printed is read back as the same number
+    every.data<f16>()->bits = uint16_t(bits);
+    const std::string text = str(every);
+    const double read = std::stod(text.substr(text.find('[', 4) + 1));
+    ASSERT_EQ(str(tensor_of({1}, {read}, DType::F16)), text);
+    ASSERT_EQ(Scalar(read).to<f16>().bits, bits) << text;
+  }
+}
+
+/// See NOTE: [functions of f128].
+TEST(Scalars, FunctionsOfF128HaveItsDigits) {
+  const f128 x = f128(1) / 3, y = f128(3) / 4;
+  const auto near = [](f128 got, f128 want) { return math::fabs(got - want) < 0x1p-108; };
+  EXPECT_TRUE(near(math::log(math::exp(x)), x));
+  EXPECT_TRUE(near(math::sin(x) * math::sin(x) + math::cos(x) * math::cos(x), 1));
+  EXPECT_TRUE(near(math::expm1(x), math::exp(x) - 1) && near(math::log1p(x), math::log(1 + x)));
+  EXPECT_TRUE(near(math::pow(x, y), math::exp(y * math::log(x))) &&
+              near(math::hypot(x, y), math::sqrt(x * x + y * y)));
+  EXPECT_TRUE(near(math::erf(x) + math::erfc(x), 1) && near(math::atan2(math::sin(x), math::cos(x)), x));
+  EXPECT_FALSE(near(math::exp(0.5), math::exp(f128(0.5))));
+  EXPECT_EQ(math::exp(0.5f), std::exp(0.5f));
+}
 
 TEST(Scalars, EveryU64IsRead) {
   for (const uint64_t v : kValues) {
