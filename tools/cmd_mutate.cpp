@@ -11,6 +11,7 @@
 #include "command_line.h"
 #include "commands.h"
 #include "interrupt.h"
+#include "law_option.h"
 #include "plugin.h"
 #include "progress.h"
 #include "whole_file.h"
@@ -23,7 +24,7 @@ constexpr size_t kFew = 1000;
 
 struct Asked {
   MutantOptions run;
-  std::vector<std::string> ops, groups, ids, plugins;
+  std::vector<std::string> ops, laws, groups, ids, plugins;
   std::string json, write_laws, check_laws;
   size_t sample = 0;
   double at_least = 0.97;
@@ -170,7 +171,7 @@ void add_options(lamella::tools::CommandLine& app, Asked& o) {
   app.add_option("--mutant", o.ids, "ids of the mutants to plant");
   app.add_option("--sample", o.sample, "so many of them, chosen by --seed");
   app.add_option("--seed", o.run.seed, "seed of the sample and of the drawn cases");
-  app.add_option("--law", o.run.laws, "ids of the laws to ask (default: all)");
+  app.add_option("--law", o.laws, "laws to ask, by id, number or group (default: all)")->delimiter(',');
   app.add_option("--processes", o.run.processes, "planted bugs looked at at once")->check(CLI::Range(1, 256));
   app.add_option("--budget", o.run.cpu_ms, "milliseconds of processor time for the laws, a mutant")
       ->check(lamella::tools::positive());
@@ -195,6 +196,7 @@ int main_mutate(int argc, char** argv) {
   add_options(app, o);
   app.read(argc, argv);
   for (const std::string& file : o.plugins) lamella::tools::load_plugin(file);
+  for (const Law* law : lamella::tools::laws_named(o.laws)) o.run.laws.emplace_back(law->id);
   const auto begin = std::chrono::steady_clock::now();
   if (!o.check_laws.empty()) return check_laws(o, all_planted(o.ops));
   const std::vector<Planted> planted = chosen(o);
@@ -220,7 +222,7 @@ int main_mutate(int argc, char** argv) {
   }
   if (o.json != "-" && !stop_requested && o.ops.empty() && o.ids.empty() && o.groups.empty() && o.sample == 0)
     for (const std::string& id : idle_laws(results)) std::printf("no bug turned %s red\n", id.c_str());
-  const verify::Score score = score_of(results);
+  const Score score = score_of(results);
   if (double(score.equivalent) > kMostEquivalent * double(std::max<size_t>(results.size(), kFew))) {
     std::printf("%zu of %zu mutants are equivalent: more than %g %%\n", size_t(score.equivalent),
                 results.size(), 100 * kMostEquivalent);

@@ -5,6 +5,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/draw.h"
+#include "lamella/dispatch/nearest.h"
 #include "lamella/dispatch/types.h"
 
 #include "command_line.h"
@@ -140,25 +141,42 @@ void print_holes(const std::vector<const Op*>& ops, const std::string& json_path
                 std::ranges::count(found, name, &Hole::column), ops.size());
   }
 }
+
+/// Those of these names, or all; of all their forms, the functional ones or all.
+std::vector<const Op*> listed_ops(const std::vector<std::string>& names, bool all_forms) {
+  const lamella::OpTable& table = lamella::OpTable::current();
+  std::vector<const Op*> out;
+  for (const std::string& name : names) {
+    const Op* const op = table.find(name);
+    LAMELLA_CHECK(op, UnknownOperator, "there is no operator \"{}\"{}", name,
+                  lamella::nearest_operators(name));
+    out.push_back(op);
+  }
+  if (!names.empty()) return out;
+  for (const Op* op : table.rows())
+    if (!op->has(lamella::kTestOnly) && (op->form == lamella::OpForm::Functional || all_forms))
+      out.push_back(op);
+  return out;
+}
 }  // namespace
 
 int main_ops(int argc, char** argv) {
   lamella::tools::CommandLine app("Lists the operators of the table", "lamella ops");
   std::string json_path;
   bool schemas = false, all = false, only_holes = false;
-  std::vector<std::string> plugins;
+  std::vector<std::string> plugins, names;
+  app.add_option("NAME", names, "operators to list (default: all)");
   app.add_option("--json", json_path, "write the list as JSON to FILE (- for standard output)");
   app.add_flag("--schemas", schemas, "print the schemas of functional operators alone");
   app.add_flag("--all", all, "list in-place and out= forms too");
   app.add_flag("--holes", only_holes,
                "print each (operator, column) without a kernel, and what serves it: of devices, and of types "
                "that plug-ins add; composites are made of others");
-  app.add_option("--load", plugins, "shared library that defines operators, cells or columns");
+  app.add_option("--load", plugins, "shared library that defines operators, cells or columns")
+      ->allow_extra_args(false);
   app.read(argc, argv);
   for (const std::string& file : plugins) lamella::tools::load_plugin(file);
-  std::vector<const Op*> ops;
-  for (const Op* op : lamella::OpTable::current().rows())
-    if (!op->has(lamella::kTestOnly) && (op->form == lamella::OpForm::Functional || all)) ops.push_back(op);
+  const std::vector<const Op*> ops = listed_ops(names, all);
   if (only_holes) {
     print_holes(ops, json_path);
     return 0;

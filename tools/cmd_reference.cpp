@@ -7,6 +7,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "plugin.h"
 #include "reference_run.h"
 #include "tar_zst.h"
 #include "whole_file.h"
@@ -92,6 +93,7 @@ int main_reference(int argc, char** argv) {
   CommandLine app("Runs cases computed elsewhere and compares", "lamella reference");
   std::string path, json_path, exceptions_path;
   RunOptions options;
+  std::vector<std::string> plugins;
   bool verbose = false;
   app.add_option("PATH", path,
                  "a .tar.zst, a folder or one file of cases (.safetensors) or of NumPy's ULP sets (.csv)")
@@ -99,10 +101,13 @@ int main_reference(int argc, char** argv) {
   app.add_option("--write", options.write_dir, "write what the library computes to this folder");
   app.add_option("--json", json_path, "write the report as JSON to this file (- for standard output)");
   app.add_option("--op", options.operators, "only this operator, by its name in the pack (repeatable)");
+  app.add_option("--load", plugins, "shared library that defines operators or kernels")
+      ->allow_extra_args(false);
   app.add_option("--exceptions", exceptions_path,
                  "a file of reasoned exceptions instead of tools/reference_exceptions.json as built in");
   app.add_flag("--verbose,-v", verbose, "every failure, and operators that are not implemented");
   app.read(argc, argv);
+  for (const std::string& file : plugins) load_plugin(file);
   std::map<std::string, Tally> tallies;
   Exceptions exceptions = exceptions_path.empty()
                               ? Exceptions(kReferenceExceptions, "reference_exceptions.json")

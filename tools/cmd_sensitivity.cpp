@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lamella/dispatch/nearest.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/all.h"
 #include "lamella/verify/runner.h"
@@ -14,6 +15,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "plugin.h"
 #include "progress.h"
 #include "whole_file.h"
 
@@ -22,13 +24,14 @@ using namespace lamella;
 using namespace lamella::verify;
 
 struct CalibrationOptions {
-  std::vector<std::string> ops;
+  std::vector<std::string> ops, plugins;
   SensitivityOptions run;
   double target = 99;
 };
 
 void add_options(tools::CommandLine& app, CalibrationOptions& o) {
   app.add_option("--op", o.ops, "operators (default: all)")->delimiter(',');
+  app.add_option("--load", o.plugins, "shared library that defines operators")->allow_extra_args(false);
   app.add_option("--cases", o.run.cases, "cases of each operator and law")->check(CLI::Range(1, 1000000000));
   app.add_option("--most-seconds", o.run.seconds, "for each operator and law")->check(tools::positive());
   app.add_option("--seed", o.run.seed, "seed of the cases");
@@ -36,11 +39,12 @@ void add_options(tools::CommandLine& app, CalibrationOptions& o) {
 
 std::vector<const Op*> chosen(const CalibrationOptions& o) {
   install_operators();
+  for (const std::string& file : o.plugins) tools::load_plugin(file);
   if (o.ops.empty()) return all_operators();
   std::vector<const Op*> out;
   for (const std::string& name : o.ops) {
     const Op* op = OpTable::current().find(name);
-    LAMELLA_CHECK(op, UnknownOperator, "there is no operator \"{}\"", name);
+    LAMELLA_CHECK(op, UnknownOperator, "there is no operator \"{}\"{}", name, nearest_operators(name));
     out.push_back(op->base);
   }
   return out;
@@ -245,6 +249,9 @@ int main_tolerances(int argc, char** argv) {
   if (keep) keep_measured(ops, all);
   if (!file.empty()) tools::write_whole_file(file, measured_text(ops, all));
   const int loose = print_measured(ops, all);
+  for (const Op* op : ops)
+    if (const std::string_view why = stated_reason(op->name); !why.empty())
+      std::printf("\n%s states its own k: %s\n", op->name.c_str(), std::string(why).c_str());
   std::printf("\n%d of %zu operators have a k above 4 times the largest error seen.\n", loose, ops.size());
   return 0;
 }

@@ -1,11 +1,12 @@
 // `lamella verify`: every operator against every law, for a while, in several processes.
 #include <algorithm>
 #include <chrono>
-#include <dlfcn.h>
+#include <exception>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "lamella/dispatch/nearest.h"
 #include "lamella/ops/all.h"
 #include "lamella/ops/alternatives.h"
 #include "lamella/verify/runner.h"
@@ -15,6 +16,7 @@
 #include "commands.h"
 #include "interrupt.h"
 #include "kernel_option.h"
+#include "law_option.h"
 #include "plugin.h"
 #include "progress.h"
 #include "run_json.h"
@@ -69,7 +71,9 @@ std::vector<const Op*> chosen_operators(const VerifyOptions& o, const std::set<s
   std::vector<const Op*> out;
   for (const std::string& name : o.ops) {
     const Op* op = OpTable::current().find(name);
-    if (!op) throw SetUpError("there is no operator \"" + name + "\"; see lamella verify --list");
+    if (!op)
+      throw SetUpError("there is no operator \"" + name + "\"" + nearest_operators(name) +
+                       "; see lamella verify --list");
     if (!op->base->samples) throw SetUpError("operator \"" + name + "\" has no samples");
     if (std::find(out.begin(), out.end(), op->base) == out.end()) out.push_back(op->base);
   }
@@ -82,14 +86,7 @@ std::vector<const Op*> chosen_operators(const VerifyOptions& o, const std::set<s
 /// Plug-ins with laws alone are asked about those; operators are asked about all laws.
 std::vector<const Law*> chosen_laws(const VerifyOptions& o, const FromPlugins& from_plugins) {
   if (o.census && o.laws.empty() && from_plugins.laws.empty()) return Census::usual_laws();
-  std::vector<const Law*> out;
-  for (const std::string& id : o.laws) {
-    const size_t before = out.size();
-    for (const Law& law : laws())
-      if (law.id == id || law.group == id || std::to_string(law.number) == id) out.push_back(&law);
-    if (out.size() == before)
-      throw SetUpError("there is no law or group \"" + id + "\"; see lamella verify --list");
-  }
+  std::vector<const Law*> out = lamella::tools::laws_named(o.laws);
   if (o.laws.empty())
     for (const Law& law : laws())
       if (from_plugins.laws.empty() || !from_plugins.ops.empty() || from_plugins.laws.count(law.id))
@@ -260,6 +257,7 @@ json to_json(const Report& report, const VerifyOptions& o) {
     out["failures"].push_back({{"operator", f.op},
                                {"law", f.law},
                                {"kind", f.kind},
+                               {"depth", f.depth},
                                {"message", f.message},
                                {"program", cpp_program(f.program)},
                                {"replay", f.blob},
@@ -276,6 +274,16 @@ json to_json(const Report& report, const VerifyOptions& o) {
                                                {"failures", t.failures},
                                                {"per_second", double(t.cases) / std::max(t.seconds, 1e-9)}};
   return out;
+}
+
+/// Before counterexamples are compiled: who stops the program then has the files. What went wrong is raised
+/// after all has been printed.
+std::exception_ptr write_reports(const json& out, const VerifyOptions& o) {
+  try {
+    if (!o.json_file.empty()) tools::write_json(o.json_file, out);
+    if (!o.junit_file.empty()) tools::write_output(o.junit_file, tools::junit_xml(out));
+  } catch (...) { return std::current_exception(); }
+  return nullptr;
 }
 
 int verify_all(const VerifyOptions& o) {
@@ -317,11 +325,16 @@ int verify_all(const VerifyOptions& o) {
   const Report report =
       run(run_options, stop_requested, [&](const Progress& p) { line.show(bar_text(p, o.time, planned)); });
   line.clear();
+  const bool all_laws = run_options.laws.size() == lamella::verify::laws().size();
+  json out = to_json(report, o);
+  tools::describe_run(out, report, run_options, o.depth);
+  out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth, all_laws);
+  out["interrupted"] = stop_requested != 0;
+  const std::exception_ptr unwritten = write_reports(out, o);
   print_failures(report, o.seed, size_t(o.compile));
   if (!o.corpus.empty()) lamella::tools::store_failures(o.corpus, report);
   print_table(report);
   print_rates(report);
-  const bool all_laws = run_options.laws.size() == lamella::verify::laws().size();
   lamella::tools::print_self_check(report, run_options.ops, o.depth, all_laws && shard.of == 1);
   const verify::Tally total = report.total();
   std::printf(
@@ -333,12 +346,7 @@ int verify_all(const VerifyOptions& o) {
   std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
               run_options.laws.size(), static_cast<unsigned long long>(o.seed),
               stop_requested ? ", interrupted" : "", report.failures.size());
-  json out = to_json(report, o);
-  tools::describe_run(out, report, run_options, o.depth);
-  out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth, all_laws);
-  out["interrupted"] = stop_requested != 0;
-  if (!o.json_file.empty()) tools::write_json(o.json_file, out);
-  if (!o.junit_file.empty()) tools::write_output(o.junit_file, tools::junit_xml(out));
+  if (unwritten) std::rethrow_exception(unwritten);
   const bool missed = tools::says_what_is_missed(out, "verify");
   if (!report.failures.empty() || known > 0 || missed) return 1;
   if (total.cases > 0 || stop_requested || shard.of > 1) return 0;

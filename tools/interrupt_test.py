@@ -66,6 +66,20 @@ def check_verify(program, folder):
     assert "no law applies" not in err, err
 
 
+def check_orphans(program):
+    """Workers of a parent that was killed end at once: they ran on for some ten seconds."""
+    process = subprocess.Popen([program, "verify", "--time", "25", "--op", "add,sin", "--seed", "1"],
+                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+    time.sleep(1)
+    assert len(group_members(process.pid)) > 1, "it has no workers"
+    process.kill()
+    process.wait(timeout=MOST_SECONDS)
+    patience = time.monotonic() + 2
+    while group_members(process.pid) and time.monotonic() < patience:
+        time.sleep(0.05)
+    assert not group_members(process.pid), "workers outlive their parent"
+
+
 def check_mutate(program, folder):
     path = os.path.join(folder, "mutate.json")
     for sent, group in ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGTERM, True)):
@@ -118,6 +132,7 @@ def main():
     program = os.path.abspath(sys.argv[1])
     with tempfile.TemporaryDirectory() as folder:
         check_verify(program, folder)
+        check_orphans(program)
         check_mutate(program, folder)
         check_calibration(program)
         check_full_disk(program, folder)

@@ -16,7 +16,8 @@ class ProgressLine {
   void clear();
 
  private:
-  bool visible_, drawn_ = false;
+  bool visible_;
+  size_t drawn_ = 0;  ///< columns
 };
 
 /// "3 of 102, 41 s more: add"

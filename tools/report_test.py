@@ -199,6 +199,16 @@ class Reports(unittest.TestCase):
         self.merge("shard2.json", "shard1.json", output="some.json", options=["--partial"])
         self.assertEqual(self.merge("some.json", "shard0.json", output="other.json"), merged)
 
+    def test_merged_failures_come_simplest_first(self):
+        """By name, the cause stood below what follows from it."""
+        op, law = sorted(pairs(self.whole))[0]
+        deep, long, short = ({"operator": op, "law": law, "message": name, "program": text, "depth": depth}
+                             for name, text, depth in (("a", "x", 2), ("b", "xyz", 0), ("c", "xy", 0)))
+        for k, failures in enumerate(([deep, long], [short], [])):
+            save(f"part{k}.json", {**self.shards[k], "failures": failures})
+        merged = self.merge("part0.json", "part1.json", "part2.json", status=1)
+        self.assertEqual([f["message"] for f in merged["failures"]], ["c", "b", "a"])
+
     def test_merge_adds_coverage(self):
         """What none misses for want of cases, the sum may; what one misses, the sum may have."""
         for cases, hits, before, missed in ((150, 0, [], ["ties"]), (1000, 200, ["ties"], [])):

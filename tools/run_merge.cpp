@@ -102,7 +102,10 @@ void settle(json& run) {
   };
   sort_by(run["laws"],
           [](const json& l) { return std::pair(l["number"].get<int>(), l["id"].get<std::string>()); });
-  sort_by(run["failures"], [](const json& f) { return std::tuple(f["operator"], f["law"], f.dump()); });
+  // As `verify` prints them: the simplest first, which is nearest to the cause.
+  sort_by(run["failures"], [](const json& f) {
+    return std::tuple(f.value("depth", 0), f.value("program", "").size(), f["operator"], f["law"], f.dump());
+  });
   json& parts = run["shard"]["parts"];
   std::sort(parts.begin(), parts.end());
   parts.erase(std::unique(parts.begin(), parts.end()), parts.end());

@@ -3,14 +3,17 @@
 
 usage: usage_test.py PROGRAM FOLDER_OF_PLUGINS
 """
+import fcntl
 import json
 import os
 import pty
 import re
 import resource
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import unittest
 
 PROGRAM, PLUGINS = "", ""
@@ -25,6 +28,17 @@ REFUSED = {  # arguments: what stderr says
     "verify --seed -1": "negative",
     "verify --processes 0": "not in range",
     "verify --op nowhere": "no operator",
+    "verify --op ex": 'no operator "ex"; the nearest are "exp", ',
+    "verify --law vmap_equal_loop": 'no law or group "vmap_equal_loop"; the nearest is "vmap_equals_loop"',
+    "explain sni(x) --shapes x=2": 'no operator "sni"; the nearest ',
+    "explain 1.5*2.25": "mul got numbers alone, expected a tensor among them",
+    "ops tahn": 'no operator "tahn"; the nearest is "tanh"',
+    "mutate --law nosuch": 'no law or group "nosuch"',
+    "sensitivity --op tahn": 'no operator "tahn"; the nearest is "tanh"',
+    "sensitivity --load absent.so": 'there is no file "absent.so"',
+    "tolerances --load absent.so": 'there is no file "absent.so"',
+    "reference absent --load absent.so": 'there is no file "absent.so"',
+    "verify --load build/release/plugins/absent.so": "./run build plugin_absent",
     "verify --json - --junit -": "mixed",
     "verify --replay @absent": "cannot be read",
     "verify --replay nonsense": "no blob",
@@ -60,10 +74,12 @@ def run(*arguments, **options):
     return subprocess.run([PROGRAM, *arguments], **options)
 
 
-def run_on_terminal(*arguments):
+def run_on_terminal(*arguments, columns=0, **variables):
     """Status, standard output and what a terminal shows as stderr."""
     main, terminal = pty.openpty()
-    with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=terminal) as process:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+    with subprocess.Popen([PROGRAM, *arguments], stdout=subprocess.PIPE, stderr=terminal,
+                          env={**os.environ, **variables}) as process:
         os.close(terminal)
         out, shown = process.stdout.read(), b""
         try:
@@ -91,6 +107,33 @@ class Usage(unittest.TestCase):
             done = run(command, "--help")
             self.assertEqual(done.returncode, 0, command)
             self.assertNotIn("=[]", done.stdout, command)
+
+    def test_a_variable_a_word(self):
+        done = run("explain", "sin(x)", "--shapes", "x=2 y=3")
+        self.assertIn("expected a word for each variable: --shapes x=2x3 y=3", done.stderr)
+
+    def test_mutate_asks_the_law_of_a_number(self):
+        """It was accepted, and no law was asked."""
+        for law in ("46", "stacks", "compose"):
+            done = run("mutate", "--law", law, "--mutant", "tanh.jvp(x)/mul#0:detached", "--verbose")
+            self.assertRegex(done.stdout, r"killed +rule +tanh\.jvp", (law, done.stdout, done.stderr))
+
+    def test_findings_outlive_a_missing_folder(self):
+        """What is found is printed and written, whatever TMPDIR says; a quote in it is no end of a word."""
+        broken = os.path.join(PLUGINS, "my_operator_broken.so")
+        with tempfile.TemporaryDirectory() as folder:
+            quoted = os.path.join(folder, "it's here")
+            os.mkdir(quoted)
+            report = os.path.join(folder, "l.json")
+            for place, says in [("/nonexistent", "no temporary directory"), (quoted, "compiled and run")]:
+                done = run("verify", "--load", broken, "--seed", "1", "--time", "1", "--compile", "1",
+                           "--json", report, env={**os.environ, "TMPDIR": place})
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("---- broken_half_square breaks", done.stdout)
+                self.assertIn(says, done.stdout)
+                with open(report, encoding="utf-8") as stream:
+                    self.assertTrue(json.load(stream)["failures"])
+                os.remove(report)
 
     def test_data_go_to_standard_output_alone(self):
         small = ["verify", "--op", "tanh", "--law", "1", "--cases", "3", "--seed", "1"]
@@ -134,6 +177,13 @@ class Usage(unittest.TestCase):
             _, out, shown = run_on_terminal(*arguments)
             self.assertRegex(shown, r"1 of \d, \d+ s more: ", (arguments, out))
             self.assertNotIn(" s more", run(*arguments).stderr)
+        for term, columns in (("xterm", 40), ("dumb", 40), ("xterm", 20)):
+            one = ("verify", "--op", "tanh", "--time", "1", "--seed", "1")
+            _, _, shown = run_on_terminal(*one, columns=columns, TERM=term)
+            lines = [line.replace("\033[K", "") for line in re.split("[\r\n]", shown)]
+            self.assertIn("[", shown)
+            self.assertLess(max(map(len, lines)), columns, lines)
+            self.assertEqual("\033" in shown, term != "dumb", shown)
 
 
 class WholeOutput(unittest.TestCase):

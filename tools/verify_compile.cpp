@@ -32,12 +32,18 @@ std::string first_lines(const std::string& text, int lines) {
   return out;
 }
 
-std::string quoted(const std::string& s) { return "'" + s + "'"; }  // paths of the build have no quotes
+/// One word for the shell.
+std::string quoted(const std::string& s) {
+  std::string out = "'";
+  for (const char c : s) out += c == '\'' ? "'\\''" : std::string(1, c);
+  return out + "'";
+}
 
 /// The compiler's answer; empty when the object is there.
 std::string compile(const fs::path& source, const fs::path& object) {
   const char* chosen = std::getenv("CXX");
-  std::string command = quoted(chosen && *chosen ? chosen : LAMELLA_CXX) + " -std=c++20 -O0 -w -fPIC -shared";
+  const std::string compiler = chosen && *chosen ? chosen : quoted(LAMELLA_CXX);  // CXX may be "ccache g++"
+  std::string command = compiler + " -std=c++20 -O0 -w -fPIC -shared";
   if (!fs::is_directory(LAMELLA_BUILD_INCLUDE)) return "the headers of the build are gone";
   for (const auto& room : fs::directory_iterator(LAMELLA_BUILD_INCLUDE))
     command += " -I" + quoted(room.path().string());
@@ -47,7 +53,9 @@ std::string compile(const fs::path& source, const fs::path& object) {
   const int status = std::system(command.c_str());
   if (status == 0 && fs::exists(object)) return "";
   const std::string said = text_of(errors);
-  return said.empty() ? "no compiler" : said;
+  return said.empty()
+             ? "nothing was said: is there a compiler, and room in " + errors.parent_path().string() + "?"
+             : said;
 }
 
 /// The main of a shared object.
@@ -111,7 +119,7 @@ std::optional<int> run_aside(const std::function<int()>& program, const std::str
 
 std::string compile_and_run(const std::string& program) {
   const Scratch scratch;
-  if (scratch.path.empty()) return "not compiled: no temporary directory\n";
+  if (scratch.path.empty()) return "not compiled: no temporary directory (TMPDIR)\n";
   const fs::path source = scratch.path / "shown.cpp", object = scratch.path / "shown.so",
                  output = scratch.path / "output";
   std::ofstream(source) << program;

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/nearest.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
@@ -217,10 +218,16 @@ class Evaluator {
   }
   Value apply_operator(const Expr& e) {
     const Op* op = OpTable::current().find(e.name);
-    LAMELLA_CHECK(op, UnknownOperator, "expression: there is no operator \"{}\"", e.name);
+    LAMELLA_CHECK(op, UnknownOperator, "expression: there is no operator \"{}\"{}", e.name,
+                  nearest_operators(e.name));
     Values args;
     for (const Expr& a : e.args) args.push_back(value(a));
     weaken_numbers(*op, args);
+    const bool numbers = !args.empty() && std::ranges::all_of(args, [](const Value& v) {
+      return std::holds_alternative<int64_t>(v) || std::holds_alternative<double>(v);
+    });
+    LAMELLA_CHECK(!numbers || op->schema.params[0].kind != ParamKind::Tensor, Usage,
+                  "expression: {} got numbers alone, expected a tensor among them: --shapes x=2x3", e.name);
     std::vector<std::pair<std::string, Value>> named;
     for (size_t i = 0; i < e.named.size(); ++i) named.emplace_back(e.keys[i], value(e.named[i]));
     const Tensors results = call(*op, args, named);
@@ -342,6 +349,8 @@ Bindings parse_shapes(const std::vector<std::string>& shapes, DType dtype) {
   Bindings out;
   for (const std::string& s : shapes) {
     const size_t eq = s.find('=');
+    LAMELLA_CHECK(s.find(' ') == std::string::npos, Usage,
+                  "shapes: got \"{}\", expected a word for each variable: --shapes x=2x3 y=3", s);
     LAMELLA_CHECK(eq != std::string::npos && eq > 0, Usage, "shapes: got \"{}\", expected NAME=2x3", s);
     Dims sizes;
     size_t at = eq + 1;

@@ -1,0 +1,17 @@
+// What somebody may have meant by a name that is none.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lamella {
+
+/// `; the nearest is "exp"` or `; the nearest are "sin", "sinh"`: those of `names`, three at most, that are a
+/// few letters from `name`, begin with it or contain it. Empty when none is near.
+std::string nearest_text(std::string_view name, const std::vector<std::string_view>& names);
+
+/// Likewise of the operators of the current table, without their forms.
+std::string nearest_operators(std::string_view name);
+
+}  // namespace lamella
