@@ -50,7 +50,7 @@ def headers():
     return [f"-I{PUBLIC}", *(f"-I{os.path.join(built, room)}" for room in rooms)]
 
 
-BUDGETS = {"my_device": 150, "my_layout": 250, "my_type": 100, "my_backend_override": 60}
+BUDGETS = {"my_device": 150, "my_layout": 250, "my_type": 100, "my_backend_override": 60, "my_transform": 130}
 # One that its plug-in is checked by. The last brings no laws: one of the library's, about its operator.
 LAWS = {
     "my_type": "units_multiply",
@@ -113,6 +113,21 @@ class Plugins(unittest.TestCase):
         text = STAMP % abi + ENTRY % "throw 1;"
         self.refused(["compiled from other headers or by another compiler", "compile it again"],
                      self.compiled("odd", text))
+
+    def test_it_states_its_k(self):
+        """For its own operator, with a reason; two that do are both known by what is said."""
+        text = ('#include "lamella/plugin.h"\n#include "lamella/verify/tolerances.h"\n'
+                'LAMELLA_PLUGIN() { lamella::verify::state_tolerance("%s", {.second = %s}, "%s"); }\n')
+        own = [word for name in ("my_operator",) for word in ("--load", os.path.join(PLUGINS, name + ".so"))]
+        good = self.compiled("k", text % ("half_square", "128", "its slope cancels"), *headers())
+        done = run("tolerances", *own, "--load", good, "--op", "half_square", "--cases", "5")
+        self.assertIn("half_square states its own k: its slope cancels", done.stdout, done.stderr)
+        for name, wrong, says in [("k1", ("half_square", "128", ""), "has no reason"),
+                                  ("k2", ("half_square", "1e9", "big"), "got k = "),
+                                  ("k3", ("tanh", "128", "mine"), "tanh is the library's, and measured")]:
+            self.refused([says], self.compiled(name, text % wrong, *headers()))
+        again = shutil.copy(good, os.path.join(self.folder.name, "k_again.so"))
+        self.refused(["has stated its k already", "its slope cancels"], good, again)
 
     def test_whatever_it_raises(self):
         raises = self.compiled("raises", RAISES, *headers())

@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+
+#include "lamella/core/check.h"
 
 namespace lamella::verify {
 
@@ -65,11 +68,40 @@ Table measured() {
   return out;
 }
 
+struct Stated {
+  Tolerance k;
+  std::string reason;
+};
+/// Rows stay where they are: tolerance() gives references away.
+std::map<std::string, Stated, std::less<>>& stated() {
+  static std::map<std::string, Stated, std::less<>> all;
+  return all;
+}
 }  // namespace
+
+void state_tolerance(std::string_view op, const Tolerance& k, std::string_view reason) {
+  LAMELLA_CHECK(!reason.empty(), Usage,
+                "state_tolerance: {} has no reason; expected why its k is another one", op);
+  for (const double part : {k.value, k.jvp, k.vjp, k.hessian, k.derivative, k.second, k.additions,
+                            k.transposed_additions, k.derivative_floor})
+    LAMELLA_CHECK(part >= 0 && part <= kMostStated, Usage, "state_tolerance: {} got k = {}; expected 0 to {}",
+                  op, part, kMostStated);
+  LAMELLA_CHECK(measured_errors(op).op.empty() && !floors().contains(op), Usage,
+                "state_tolerance: {} is the library's, and measured; expected an operator of one's own", op);
+  LAMELLA_CHECK(stated().try_emplace(std::string(op), Stated{k, std::string(reason)}).second, Usage,
+                "state_tolerance: {} has stated its k already (\"{}\")", op, stated_reason(op));
+}
+
+std::string_view stated_reason(std::string_view op) {
+  const auto at = stated().find(op);
+  return at == stated().end() ? std::string_view() : at->second.reason;
+}
 
 const Tolerance& tolerance(std::string_view op) {
   static const Table defaults = floors(), lowered = measured();
   const Table& table = DefaultTolerances::live ? defaults : lowered;
+  if (const auto own = stated().find(op); own != stated().end() && !DefaultTolerances::live)
+    return own->second.k;
   const auto at = table.find(op);
   return at == table.end() ? kDefaultTolerance : at->second;
 }

@@ -25,6 +25,16 @@ inline constexpr Tolerance kDefaultTolerance{};
 inline constexpr double kMargin = 4;
 const Tolerance& tolerance(std::string_view op);
 
+/// A plug-in's own operator: k other than the defaults, with the reason, in LAMELLA_PLUGIN(). `lamella
+/// tolerances --op NAME --load FILE.so` shows it beside the largest error seen, and the reason. It holds
+/// where tolerance() is asked, and changes no other operator's. Errors: usage without a reason, for a k that
+/// is negative or above kMostStated (whoever needs more has an error, not a tolerance), for an operator that
+/// the library measured, and for one that has stated its own.
+inline constexpr double kMostStated = 4096;
+void state_tolerance(std::string_view op, const Tolerance& stated, std::string_view reason);
+/// "" where none was stated.
+std::string_view stated_reason(std::string_view op);
+
 /// The largest errors seen when the table was written, in the units of Tolerance; -1: never measured, or the
 /// law does not apply.
 struct MeasuredErrors {
