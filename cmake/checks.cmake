@@ -57,6 +57,7 @@ if(TARGET lamella_program)
   set(LAMELLA_LAW_SECONDS 20 CACHE STRING "How long ctest runs the laws in the program, per preset")
   add_test(NAME laws COMMAND lamella_program verify --seed 20261121 --time ${LAMELLA_LAW_SECONDS})
   foreach(plugin_and_line IN ITEMS "my_law:operators, 1 laws, seed 1: 0 failures"
+                                   "my_transform:operators, 3 laws, seed 1: 0 failures"
                                    "my_type:operators, [0-9]+ laws, seed 1: 0 failures"
                                    "my_layout:operators, [0-9]+ laws, seed 1: 0 failures"
                                    "my_backend_override:1 operators, [0-9]+ laws, seed 1: 0 failures"

@@ -3,8 +3,8 @@
 
 usage: consumer_test.py BUILD_FOLDER {Installed,Source}
 
-Installed takes what BUILD_FOLDER installs. Source compiles the libraries once more, unoptimised, for both of its
-routes: some 90 s on two cores, or a few with ccache, as the folder is the same each time.
+Installed takes what BUILD_FOLDER installs. Source compiles the libraries once more, unoptimised, for both of
+its routes: some 90 s on two cores, or a few with ccache, as the folder is the same each time.
 """
 import glob
 import json
@@ -60,7 +60,7 @@ class Installed(Route):
         return self.done("pkg-config", "--cflags", "--libs", *packages, env=env).split()
 
     def compiled(self, name, text, *flags):
-        """By one line of the compiler; the result of that."""
+        """By one line of the compiler: how that ended."""
         path = os.path.join(self.folder, name)
         with open(path + ".cpp", "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -70,7 +70,8 @@ class Installed(Route):
         """A folder of include/ that stands before the installed one, with one header of 0.2.0."""
         other = os.path.join(self.folder, "other", "lamella", "core")
         os.makedirs(other, exist_ok=True)
-        with open(os.path.join(self.include, "lamella", "core", "version.h"), encoding="utf-8") as stream:
+        ours = os.path.join(self.include, "lamella", "core", "version.h")
+        with open(ours, encoding="utf-8") as stream:
             text = stream.read().replace("0_1_0", "0_2_0").replace('"0.1.0"', '"0.2.0"')
         with open(os.path.join(other, "version.h"), "w", encoding="utf-8") as stream:
             stream.write(text)
@@ -133,8 +134,8 @@ class Installed(Route):
         self.assertEqual(done.returncode, 0, done.stderr)
         done = run(os.path.join(self.prefix, "bin", "lamella"), "ops", "--load", plugin)
         self.assertEqual(done.returncode, 2)
-        self.assertEqual(done.stderr, f'lamella ops: plug-in: "{plugin}" was compiled with headers of lamella '
-                         "0.2.0, expected 0.1.0: compile it again with this version's headers\n")
+        says = f'plug-in: "{plugin}" was compiled with headers of lamella 0.2.0, expected 0.1.0: '
+        self.assertEqual(done.stderr, f"lamella ops: {says}compile it again with this version's headers\n")
 
 
 class Source(Route):
@@ -147,7 +148,8 @@ class Source(Route):
     def flags_of(self, folder, source):
         with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as stream:
             command = next(e["command"] for e in json.load(stream) if e["file"].endswith(source))
-        return [word for word in command.split() if word.startswith("-") and not word.startswith(("-I", "-o"))]
+        words = command.split()
+        return [word for word in words if word.startswith("-") and not word.startswith(("-I", "-o"))]
 
     def test_by_add_subdirectory_and_fetch_content(self):
         folder = os.path.join(BUILD, "consumer")
@@ -176,7 +178,8 @@ class Source(Route):
         self.assertIn("Total Tests: 0", run("ctest", "--test-dir", folder, "-N").stdout)
         if shutil.which("ninja"):
             targets = self.done("ninja", "-C", folder, "-t", "targets", "all")
-            self.assertEqual(re.findall(r"\b(?:lamella_program|example_\w+|proptests|fuzz_\w+):", targets), [])
+            leaves = r"\b(?:lamella_program|example_\w+|proptests|fuzz_\w+):"
+            self.assertEqual(re.findall(leaves, targets), [])
 
 
 if __name__ == "__main__":
