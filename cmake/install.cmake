@@ -1,7 +1,5 @@
 # What `cmake --install` copies: headers as include/lamella/..., the rooms' archives, the program, and files
 # for find_package(lamella) and pkg-config. Component core is all but verify's archive and headers.
-include(GNUInstallDirs)
-include(CMakePackageConfigHelpers)
 
 # NOTE: [versions] core/version.h is what people include; here it is held to the version of the project.
 file(READ ${PROJECT_SOURCE_DIR}/core/version.h text)
@@ -22,6 +20,8 @@ endif()
 if(NOT LAMELLA_INSTALL)
   return()
 endif()
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
 set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lamella)
 
 foreach(room IN LISTS LAMELLA_LAYERS)

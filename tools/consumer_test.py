@@ -171,7 +171,8 @@ class Source(Route):
                           ("LAMELLA_TESTS", "LAMELLA_PROGRAM", "LAMELLA_INSTALL")},
                          {"LAMELLA_TESTS": "OFF", "LAMELLA_PROGRAM": "OFF", "LAMELLA_INSTALL": "OFF"})
         found = ("CMAKE_", "LAMELLA_", "lamella_", "CONSUMER_", "consumer_", "FETCHCONTENT_", "OPENBLAS",
-                 "__pkg_config", "PKG_CONFIG", "pkgcfg_lib_OPENBLAS", "FIND_PACKAGE_MESSAGE", "prefix_result")
+                 "_CMAKE_", "__pkg_config", "PKG_CONFIG", "pkgcfg_lib_OPENBLAS", "prefix_result",
+                 "FIND_PACKAGE_MESSAGE")
         self.assertEqual([name for name in cache if not name.startswith(found)], [])
         flags = self.flags_of(folder, "consumer.cpp")
         self.assertEqual([flag for flag in flags if flag not in ("-c", "-pthread", "-std=gnu++20")], [])
