@@ -34,7 +34,9 @@ int main_report(int argc, char** argv) {
     write_output(output, report_page(runs.empty() ? json() : merge_runs(runs, paths), mutants));
   } catch (
       const json::exception& e) {  // of lamella mutate's, or coverage: their shapes are not checked before
-    throw std::runtime_error(std::string("an unexpected shape of JSON: ") + e.what());
+    std::string named;
+    for (const std::string& path : inputs) named += (named.empty() ? "" : ", ") + path;
+    throw std::runtime_error(named + ": an unexpected shape of JSON: " + e.what());
   }
   return 0;
 }

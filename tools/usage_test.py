@@ -108,6 +108,16 @@ class Usage(unittest.TestCase):
             self.assertEqual(done.returncode, 0, command)
             self.assertNotIn("=[]", done.stdout, command)
 
+    def test_a_report_of_odd_shape_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            odd = os.path.join(folder, "odd.json")
+            for text in ('{"kills": [1]}', '{"checks": 1}', "[{]"):
+                with open(odd, "w", encoding="utf-8") as stream:
+                    stream.write(text)
+                done = run("report", odd, "-o", os.path.join(folder, "page.html"))
+                self.assertEqual(done.returncode, 2)
+                self.assertIn(odd, done.stderr)
+
     def test_a_variable_a_word(self):
         done = run("explain", "sin(x)", "--shapes", "x=2 y=3")
         self.assertIn("expected a word for each variable: --shapes x=2x3 y=3", done.stderr)
