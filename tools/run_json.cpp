@@ -166,6 +166,9 @@ bool says_what_is_missed(const json& run, const char* who) {
   if (missed.empty()) return false;
   std::cerr << "lamella " << who << ": the cases do not cover what they must\n";
   for (const std::string& m : missed) std::cerr << "  " << m << '\n';
+  const auto mixed = [](const std::string& m) { return m.find("mixed dtypes") != std::string::npos; };
+  if (std::ranges::any_of(missed, mixed))
+    std::cerr << "  mixed dtypes: samples draw the second tensor's by Draw::partner\n";
   return true;
 }
 
