@@ -160,19 +160,19 @@ Verdict shadows_in_lanes(Case& c) {
 }  // namespace
 
 LAMELLA_PLUGIN() {
-  add_law({.number = 1010,
+  add_law({.number = 1021,
            .id = "shadow_keeps_values",
            .group = "shadow",
            .statement = "Under shadow an operator gives the bits that it gives without.",
            .applies = applies,
            .check = values_are_unchanged});
-  add_law({.number = 1011,
+  add_law({.number = 1022,
            .id = "shadow_is_wide",
            .group = "shadow",
            .statement = "The shadow of a result is the operator's result for widened arguments.",
            .applies = applies_whole,
            .check = shadows_are_wide_calls});
-  add_law({.number = 1012,
+  add_law({.number = 1023,
            .id = "shadow_in_lanes",
            .group = "shadow",
            .statement = "Under vmap a shadow is what vmap gives for widened lanes.",
