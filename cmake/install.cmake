@@ -49,6 +49,7 @@ install(FILES include/lamella/lamella.h include/lamella/plugin.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella COMPONENT core)
 install(FILES include/lamella/verify.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella COMPONENT verify)
 if(TARGET lamella_program)
+  set_target_properties(lamella_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)   # where OpenBLAS lies
   install(TARGETS lamella_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT core)
 endif()
 
