@@ -226,8 +226,9 @@ class Evaluator {
     const bool numbers = !args.empty() && std::ranges::all_of(args, [](const Value& v) {
       return std::holds_alternative<int64_t>(v) || std::holds_alternative<double>(v);
     });
-    LAMELLA_CHECK(!numbers || op->schema.params.empty() || op->schema.params[0].kind != ParamKind::Tensor, Usage,
-                  "expression: {} got numbers alone, expected a tensor among them: --shapes x=2x3", e.name);
+    LAMELLA_CHECK(!numbers || op->schema.params.empty() || op->schema.params[0].kind != ParamKind::Tensor,
+                  Usage, "expression: {} got numbers alone, expected a tensor among them: --shapes x=2x3",
+                  e.name);
     std::vector<std::pair<std::string, Value>> named;
     for (size_t i = 0; i < e.named.size(); ++i) named.emplace_back(e.keys[i], value(e.named[i]));
     const Tensors results = call(*op, args, named);

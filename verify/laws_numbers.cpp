@@ -10,6 +10,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/ops/number.h"
 #include "lamella/verify/compare.h"
+#include "lamella/verify/element_text.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_more.h"
 
@@ -184,7 +185,9 @@ template <class T> std::string element_wrong(T x) {
   if (s.kind() != n.kind) return format("item of {}: a number of kind {}", name(dtype_of<T>), name(s.kind()));
   if (!prints(n, s.str())) return format("item of {}: {}", name(dtype_of<T>), s.str());
   const std::string text = str(t);
-  if (!prints(n, text.substr(text.find(' ') + 1))) return "printed: " + text;
+  const std::string shown = text.substr(text.find(' ') + 1);
+  const bool right = prints_by_dtype(t.dtype()) ? is_text_of(s, t.dtype(), shown) : prints(n, shown);
+  if (!right) return "printed: " + text;
   if (!converts<double>(n, t.to_vector()[0])) return format("to_vector of {}", name(dtype_of<T>));
   return "";
 }
@@ -215,35 +218,6 @@ std::string elements_wrong(Draw& d) {
       else if constexpr (std::is_same_v<T, double>) wrong = element_wrong<T>(odd);
     });
   return wrong;
-}
-
-/// The text of a tensor, written a second time: nested lists, of more than 16 entries the first and the
-/// last 8.
-std::string listed(const Tensor& t, std::vector<int64_t>& at) {
-  const size_t dim = at.size();
-  if (int(dim) == t.rank()) {
-    int64_t offset = t.impl()->offset;
-    for (size_t k = 0; k < dim; ++k) offset += at[k] * t.strides()[k];
-    const Tensor one = make_view_unchecked(t, Dims{}, Dims{}, offset);
-    return one.item_scalar().str();
-  }
-  std::string out = "[";
-  const int64_t n = t.sizes()[dim];
-  for (int64_t i = 0; i < n; ++i) {
-    if (i > 0) out += ", ";
-    if (n > 16 && i == 8) out += "..., ", i = n - 8;
-    at.push_back(i);
-    out += listed(t, at);
-    at.pop_back();
-  }
-  return out + "]";
-}
-
-std::string text_wrong(const Tensor& t) {
-  std::vector<int64_t> at;
-  const std::string where = t.device() == Device::CPU ? "" : " on " + std::string(name(t.device()));
-  const std::string want = type_str(t) + where + " " + listed(t, at);
-  return str(t) == want ? "" : "printed: " + str(t) + ", expected " + want;
 }
 
 std::string texts_wrong(Draw& d) {
