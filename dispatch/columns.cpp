@@ -77,14 +77,15 @@ void check_instead(const Op& op, int key, const Alternative& a) {
       op.name, a.name, key_name(key), a.instead);
 }
 
-/// Alternatives of the library and of one plug-in share a column; those of two plug-ins are refused, and so
-/// is a name that is there.
+/// Alternatives of the library and of one plug-in share a column, whichever comes first; those of two
+/// plug-ins are refused, and so is a name that is there.
 void check_free(const Op& op, int key, const Alternative& a) {
   const Column* const column = op.column(key);
   for (size_t k = 1; column && k < column->alternatives.size(); ++k) {
     const Alternative& theirs = column->alternatives[k];
     if (theirs.is_short_way()) continue;
-    const bool shared = theirs.from.empty() || theirs.from == detail::origin_now();
+    const std::string_view mine = detail::origin_now();
+    const bool shared = theirs.from.empty() || mine.empty() || theirs.from == mine;
     LAMELLA_CHECK(shared && theirs.name != a.name, Schema,
                   "{}: {} sets its cell for {} to \"{}\", and {} has set it to \"{}\"; expected one of them",
                   op.name, detail::origin_str(detail::origin_now()), key_name(key), a.name,

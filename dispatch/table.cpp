@@ -135,8 +135,13 @@ const OpTable& first_table() {
   LAMELLA_ASSERT(register_builtin);
   if (under_construction) return *under_construction;
   under_construction = new OpTable;
-  register_builtin();
-  for (const RegisterAll more : registered_above()) more();
+  try {
+    register_builtin();
+    for (const RegisterAll more : registered_above()) more();
+  } catch (...) {
+    under_construction = nullptr;  // the next call begins anew, and says the same
+    throw;
+  }
   OpTable* built = under_construction;
   under_construction = nullptr;
   published_table.store(built, std::memory_order_release);

@@ -2,6 +2,7 @@
 #include "lamella/ops/all.h"
 
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/alternatives.h"
 #include "lamella/ops/structured.h"
 
 namespace lamella {
@@ -30,6 +31,7 @@ static void define_all() {
   define_norm();
   define_var();
   define_layout();
+  choose_kernels_of_environment();
 }
 }  // namespace ops
 

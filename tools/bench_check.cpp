@@ -98,12 +98,12 @@ std::string counterexample(size_t result, size_t at, f128 got, f128 want, double
 }
 
 /// The largest error of one inexact result; says of the first that is beyond `allowed`.
-void compare(const Tensor& got, const Tensor& want, const Tensor* sizes, size_t index, double allowed,
-             Judgement& out) {
+void compare(const Tensor& got, const Tensor& want, bool of_sums, const Tensor* sizes, size_t index,
+             double allowed, Judgement& out) {
   const Reals a = verify::flatten({got}), b = verify::flatten({want});
   const Reals s = sizes ? verify::flatten({*sizes}) : Reals();
   const double u = verify::unit_roundoff(got.dtype());
-  const double floor = std::max(sizes ? usual_size(b) : 0.0, verify::smallest_number(got.dtype()) / u);
+  const double floor = std::max(of_sums ? usual_size(b) : 0.0, verify::smallest_number(got.dtype()) / u);
   const size_t step = is_complex(got.dtype()) ? 2 : 1;  // a part's error is measured by the whole number
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i] == b[i] || (a[i] != a[i] && b[i] != b[i])) continue;
@@ -127,7 +127,9 @@ Judgement judge(const Work& w, const Witness& witness, const Tensors& got, doubl
     out.wrong = format("got {} results, expected {}", got.size(), witness.want.size());
     return out;
   }
-  const double k = std::max({kLeast, verify::tolerance(w.op->name).value, kMore * built_in});
+  const double additions = verify::additions_of_chosen_kernel(w.op->name) * witness.terms;
+  const double in_a_row = additions > 0 ? 1 + additions / 2 : 0;
+  const double k = std::max({kLeast, verify::tolerance(w.op->name).value, in_a_row, kMore * built_in});
   const double allowed = k + std::log2(witness.terms);  // of additions in pairs, or of both signs in a row
   for (size_t i = 0; i < got.size(); ++i) {
     const Tensor& want = witness.want[i];
@@ -137,7 +139,8 @@ Judgement judge(const Work& w, const Witness& witness, const Tensors& got, doubl
     }
     const bool inexact = is_inexact(got[i].dtype());
     if (inexact) {
-      compare(got[i], want, i < witness.sizes.size() ? &witness.sizes[i] : nullptr, i, allowed, out);
+      const Tensor* const sizes = i < witness.sizes.size() ? &witness.sizes[i] : nullptr;
+      compare(got[i], want, adds(*w.op), sizes, i, allowed, out);
     } else if (out.wrong.empty()) {
       const bool same = want.device() == Device::CPU && want.dtype() == got[i].dtype();
       out.wrong = verify::differs(got[i], same ? want : verify::narrow(want, got[i].dtype()));

@@ -81,7 +81,10 @@ std::vector<Series> series_of(const Result& r) {
     if (!e.rounds.empty())
       out.push_back({run_name(r, e.kernel), &e.rounds, r.bytes, r.flops, e.instructions, r.threads});
   for (const auto& [name, rounds] : r.limits)
-    if (!rounds.empty()) out.push_back({run_name(r, "limit:" + name), &rounds, r.bytes, r.flops, -1, 1});
+    if (!rounds.empty()) {
+      const int threads = name.find(" x") == std::string::npos ? 1 : r.threads;
+      out.push_back({run_name(r, "limit:" + name), &rounds, r.bytes, r.flops, -1, threads});
+    }
   if (!r.peer.empty()) out.push_back({run_name(r, "peer:torch"), &r.peer, r.bytes, r.flops, -1, r.threads});
   return out;
 }

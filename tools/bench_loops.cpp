@@ -6,6 +6,8 @@
 #include <cstdlib>
 #include <emmintrin.h>
 
+#include "lamella/core/parallel.h"
+
 namespace lamella::tools::bench {
 
 namespace {
@@ -93,61 +95,106 @@ template <class T> void chains_of_16(void* state, int64_t rounds) {
   chains(static_cast<typename Vector<T, 16>::type*>(state), rounds);
 }
 
-template <class T> Limit fma_loop(double flops) {
+std::string on_threads(const std::string& name, int threads) {
+  return threads == 1 ? name : name + " x" + std::to_string(threads);
+}
+
+template <class T> Limit fma_loop(double flops, int threads) {
   const bool wide = __builtin_cpu_supports("avx512f"), half = __builtin_cpu_supports("fma");
   const int64_t bytes = wide ? 64 : half ? 32 : 16;
   void (*const run)(void*, int64_t) = wide ? chains_of_64<T> : half ? chains_of_32<T> : chains_of_16<T>;
-  const Floats room = floats(size_t(16 * bytes) / sizeof(float));
-  auto* const state = reinterpret_cast<T*>(room.get());
-  std::fill_n(state, 16 * bytes / int64_t(sizeof(T)), T(0.5));
-  const double in_a_round = 2.0 * double(kChains * bytes / int64_t(sizeof(T)));
-  constexpr double kMost = 2e8;  // of a long product the rate is known after a part
-  const double done = std::min(flops, kMost);
+  const int64_t room = 16 * bytes;  // for each thread
+  const Floats states = floats(size_t(threads * room) / sizeof(float));
+  std::fill_n(reinterpret_cast<T*>(states.get()), threads * room / int64_t(sizeof(T)), T(0.5));
+  const double in_a_round = 2.0 * double(kChains * bytes / int64_t(sizeof(T))) * threads;
+  const double most = 2e8 * threads;  // of a long product the rate is known after a part
+  const double done = std::min(flops, most);
   const auto rounds = std::max<int64_t>(1, int64_t(done / in_a_round));
-  return {wide   ? "FMA, 512 bits"
-          : half ? "FMA, 256 bits"
-                 : "mul+add, 128 bit",
-          [=] { run(room.get(), rounds); }, double(rounds) * in_a_round / flops};
+  const auto all = [=] {
+    auto* const first = reinterpret_cast<char*>(states.get());
+    if (threads == 1) return run(first, rounds);
+    parallel_for(threads, [&](int64_t begin, int64_t end) {
+      for (int64_t t = begin; t < end; ++t) run(first + t * room, rounds);
+    });
+  };
+  const char* const name = wide ? "FMA, 512 bits" : half ? "FMA, 256 bits" : "mul+add, 128 bit";
+  return {on_threads(name, threads), all, double(rounds) * in_a_round / flops};
 }
 
-std::vector<Limit> copies(size_t n) {
+template <class T> std::vector<Limit> fma_loops(double flops, int threads) {
+  std::vector<Limit> out{fma_loop<T>(flops, 1)};
+  if (threads > 1) out.push_back(fma_loop<T>(flops, threads));
+  return out;
+}
+
+/// `count` elements from the place `at` on.
+using Part = std::function<void(size_t at, size_t count)>;
+
+/// Whole lines of the caches for each thread.
+void share_out(const Part& part, size_t n, int threads) {
+  constexpr size_t kLine = 16;
+  const size_t each = (n / size_t(threads) + kLine) / kLine * kLine;
+  parallel_for(threads, [&](int64_t first, int64_t last) {
+    const size_t begin = std::min(n, size_t(first) * each), end = std::min(n, size_t(last) * each);
+    if (begin < end) part(begin, end - begin);
+  });
+}
+
+void add_ways(std::vector<Limit>& out, const std::string& name, size_t n, int threads, Part part) {
+  out.push_back({name, [=] { part(0, n); }});
+  if (threads > 1) out.push_back({on_threads(name, threads), [=] { share_out(part, n, threads); }});
+}
+
+std::vector<Limit> copies(size_t n, int threads) {
   const Floats out = floats(n), a = floats(n);
-  return {{"copy", [=] { copy_by_hand(out.get(), a.get(), n); }},
-          {"streaming copy", [=] { copy_streaming(out.get(), a.get(), n); }}};
+  std::vector<Limit> all;
+  add_ways(all, "copy", n, threads, [=](size_t at, size_t count) { copy_by_hand(&out[at], &a[at], count); });
+  add_ways(all, "streaming copy", n, threads,
+           [=](size_t at, size_t count) { copy_streaming(&out[at], &a[at], count); });
+  return all;
 }
 
-std::vector<Limit> additions(size_t n) {
+std::vector<Limit> additions(size_t n, int threads) {
   const Floats out = floats(n), a = floats(n), b = floats(n);
-  return {{"triad", [=] { add_by_hand(out.get(), a.get(), b.get(), n); }},
-          {"streaming triad", [=] { add_streaming(out.get(), a.get(), b.get(), n); }}};
+  std::vector<Limit> all;
+  add_ways(all, "triad", n, threads,
+           [=](size_t at, size_t count) { add_by_hand(&out[at], &a[at], &b[at], count); });
+  add_ways(all, "streaming triad", n, threads,
+           [=](size_t at, size_t count) { add_streaming(&out[at], &a[at], &b[at], count); });
+  return all;
 }
 
-std::vector<Limit> fills(size_t n) {
+std::vector<Limit> fills(size_t n, int threads) {
   const Floats out = floats(n);
-  return {{"fill", [=] { fill_by_hand(out.get(), 2, n); }},
-          {"streaming fill", [=] { fill_streaming(out.get(), 2, n); }}};
+  std::vector<Limit> all;
+  add_ways(all, "fill", n, threads, [=](size_t at, size_t count) { fill_by_hand(&out[at], 2, count); });
+  add_ways(all, "streaming fill", n, threads,
+           [=](size_t at, size_t count) { fill_streaming(&out[at], 2, count); });
+  return all;
 }
 
-std::vector<Limit> readings(size_t n) {
+std::vector<Limit> readings(size_t n, int threads) {
   const Floats a = floats(n);
-  return {{"read", [=] { use(read_by_hand(a.get(), n)); }}};
+  std::vector<Limit> all;
+  add_ways(all, "read", n, threads, [=](size_t at, size_t count) { use(read_by_hand(&a[at], count)); });
+  return all;
 }
 }  // namespace
 
-std::vector<Limit> limits_of(const Work& work) {
+std::vector<Limit> limits_of(const Work& work, int threads) {
   const auto operands = [&](double arrays) {
     return std::max<size_t>(4, size_t(work.bytes / arrays / sizeof(float)) / 4 * 4);
   };
   switch (work.loop) {
     case Loop::None: return {};
-    case Loop::Read: return readings(operands(1));
-    case Loop::Write: return fills(operands(1));
-    case Loop::Copy: return copies(operands(2));
-    case Loop::Add: return additions(operands(3));
+    case Loop::Read: return readings(operands(1), threads);
+    case Loop::Write: return fills(operands(1), threads);
+    case Loop::Copy: return copies(operands(2), threads);
+    case Loop::Add: return additions(operands(3), threads);
     case Loop::Fma: break;
   }
   const bool twice = work.dtype == DType::F64 || work.dtype == DType::C128;
-  return {twice ? fma_loop<double>(work.flops) : fma_loop<float>(work.flops)};
+  return twice ? fma_loops<double>(work.flops, threads) : fma_loops<float>(work.flops, threads);
 }
 
 }  // namespace lamella::tools::bench

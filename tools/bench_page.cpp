@@ -21,13 +21,6 @@ double least_of(const std::vector<Timing>& rounds, bool real_time) {
 
 std::string label_of(const Entry& e) { return e.kernel.empty() ? "lamella" : e.kernel; }
 
-bool any_noisy(const Results& results, bool real_time) {
-  for (const Result& r : results.works)
-    for (const Entry& e : r.entries)
-      if (spread_of(shown_times(e.rounds, real_time)).share() > kNoisy) return true;
-  return false;
-}
-
 void write_facts(Markup& out, const Results& results, const RunSettings& s, const Machine& m) {
   out.open("dl");
   write_fact(out, "machine", m.processor + ", " + std::to_string(m.cores) + " cores, " + m.isa);
@@ -39,7 +32,7 @@ void write_facts(Markup& out, const Results& results, const RunSettings& s, cons
                  " rounds in each of " + std::to_string(s.runs) + (s.runs == 1 ? " run" : " runs"));
   if (results.interrupted) write_fact(out, "interrupted", "yes: it was to run longer");
   out.close().raw("\n");
-  if (any_noisy(results, s.real_time))
+  if (std::ranges::any_of(results.works, [&](const Result& r) { return is_noisy(r, s.real_time); }))
     out.element("p",
                 "Noisy: of rows marked ~ the middle half of the rounds is spread over more than 10 % of the "
                 "median. Other work was on the machine: trust the least, and measure again.",

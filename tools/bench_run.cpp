@@ -4,12 +4,12 @@
 #include <algorithm>
 #include <optional>
 
+#include "lamella/core/parallel.h"
 #include "lamella/verify/compare.h"
 
 #include "bench_check.h"
 #include "bench_loops.h"
 #include "bench_peer.h"
-#include "bench_threads.h"
 #include "kernel_option.h"
 #include "progress.h"
 
@@ -57,7 +57,7 @@ class Runner {
   void take(const Item& item, Result& r, bool is_first) {
     if (!r.failed.empty()) return;
     try {
-      use_threads(item.threads);
+      set_threads(item.threads);
       const Work work = item.make();
       const KeptKernel kept(work);
       if (is_first) describe(work, item, kept.before(), r);
@@ -106,17 +106,16 @@ class Runner {
 
   /// Bits that depend on the number of threads; empty: none do.
   static std::string differs_by_threads(const Work& w, int threads) {
-    if (!kHasThreads) return "";
     std::string wrong;
     std::optional<Tensors> one;
-    for (const int n : kAskedThreads) {
-      use_threads(n);
+    for (const int n : {1, 2, 7}) {
+      set_threads(n);
       const Tensors got = w.results();
       if (!one) one = got;
       const std::string d = verify::differs(got, *one);
       if (wrong.empty() && !d.empty()) wrong = format("with {} threads, beside one: {}", n, d);
     }
-    use_threads(threads);
+    set_threads(threads);
     return wrong;
   }
 
@@ -142,7 +141,8 @@ class Runner {
     std::vector<Turn> turns;
     for (Entry& e : r.entries)
       if (e.wrong.empty()) turns.push_back({[&] { choose(w, e); }, w.run, &e.rounds});
-    for (const Limit& l : limits_of(w)) turns.push_back({[] {}, l.run, &r.limits[l.name], 1 / l.share});
+    for (const Limit& l : limits_of(w, r.threads))
+      turns.push_back({[] {}, l.run, &r.limits[l.name], 1 / l.share});
     bool has_peer = false;
     if (peer_) {
       r.no_peer = peer_->prepare(w.peer, r.threads);
@@ -216,6 +216,15 @@ double limit_of(const Result& result, bool real_time, std::string* which) {
     if (which) *which = name;
   }
   return best;
+}
+
+bool is_noisy(const Result& result, bool real_time) {
+  const auto varies = [real_time](const std::vector<Timing>& rounds) {
+    return spread_of(shown_times(rounds, real_time)).share() > kNoisy;
+  };
+  std::string which;
+  return std::ranges::any_of(result.entries, [&](const Entry& e) { return varies(e.rounds); }) ||
+         varies(result.peer) || (limit_of(result, real_time, &which) > 0 && varies(result.limits.at(which)));
 }
 
 }  // namespace lamella::tools::bench

@@ -63,5 +63,7 @@ Results run_items(const std::vector<Item>& items, const RunSettings& settings,
 std::vector<double> shown_times(const std::vector<Timing>& rounds, bool real_time);
 /// The least time of the quickest loop; 0: there is none. `which`: its name.
 double limit_of(const Result& result, bool real_time, std::string* which = nullptr);
+/// Whether a time that is shown varies by more than kNoisy: of a kernel, of the limit or of the peer.
+bool is_noisy(const Result& result, bool real_time);
 
 }  // namespace lamella::tools::bench

@@ -39,7 +39,7 @@ std::string processor_name() {
 }
 
 void print_wrong(const Entry& e) {
-  std::printf("  %-18s WRONG\n", e.kernel.c_str());
+  std::printf("  %-20s WRONG\n", e.kernel.c_str());
   std::string rest = e.wrong;
   const size_t end = rest.find('\n');
   print_wrapped(rest.substr(0, end), "    ");
@@ -58,17 +58,11 @@ void print_entry(const Result& r, const std::string& label, const std::vector<Ti
   const double limit = limit_of(r, settings.real_time);
   const double peer = r.peer.empty() ? 0 : spread_of(shown_times(r.peer, settings.real_time)).least;
   const std::string error = roundings < 0 ? "" : three_digits(roundings);
-  std::printf("  %-18.18s %8s %8s %-15s %10s %6s %6s %7s %8s\n", label.c_str(), time_text(s.least).c_str(),
+  std::printf("  %-20.20s %8s %8s %-15s %10s %6s %6s %7s %8s\n", label.c_str(), time_text(s.least).c_str(),
               time_text(s.median).c_str(), quartiles(s).c_str(), rate_text(r, s.least).c_str(),
               limit > 0 ? printed("%.2f", limit / s.least).c_str() : "",
               peer > 0 ? printed("%.2f", peer / s.least).c_str() : "", error.c_str(),
               instructions < 0 ? "" : printed("%.3g", instructions).c_str());
-}
-
-bool is_noisy(const Result& r, bool real_time) {
-  for (const Entry& e : r.entries)
-    if (spread_of(shown_times(e.rounds, real_time)).share() > kNoisy) return true;
-  return false;
 }
 
 int print_work(const Result& r, const RunSettings& settings) {
@@ -151,7 +145,7 @@ Machine this_machine() {
 }
 
 int print_results(const Results& results, const RunSettings& settings) {
-  std::printf("  %-18s %8s %8s %-15s %10s %6s %6s %7s %8s\n", "kernel", "least", "median", "quartiles",
+  std::printf("  %-20s %8s %8s %-15s %10s %6s %6s %7s %8s\n", "kernel", "least", "median", "quartiles",
               "rate", "limit", "torch", "error", "instr");
   int wrong = 0;
   bool noisy = false;

@@ -23,13 +23,14 @@ REFUSED = {  # arguments: what stderr says
     "add --dtype f31": "no dtype",
     "add --layout diagonal": "expected contiguous, transposed",
     "add --threads 0": "expected at least 1",
-    "add --threads 100000": "threads",
+    "add --threads 100000": "at most 256",
     "add --clock sun": "sun",
     "add --rounds 0": "not in range",
     "add --seconds nan": "above 0",
     "sum --arg dim": "expected NAME=VALUE",
     "matmul --vs nosuch": "expected one of built_in, own",
     "matmul --kernel nosuch": "mm: built_in, own",
+    "matmul --kernel copy=nosuch": "expected one of built_in, streaming, plain, memcpy",
     "matmul --kernel mm=nosuch": "expected one of built_in, own",
     "matmul --kernel exp=mine": "has no alternatives on the CPU; expected one of",
     "add --json - -o -": "mixed",
@@ -107,7 +108,19 @@ class Usage(unittest.TestCase):
                    "--seed", "1")
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         done = run("explain", "sum(x)", "--shapes", "x=5", "--kernel", "sum=nosuch", *plugin("my_kernel"))
-        self.assertIn("expected one of built_in, mine", done.stderr)
+        self.assertIn("expected one of built_in, pairwise, plain, mine", done.stderr)
+
+
+    def test_kernels_of_the_environment(self):
+        shown = ["explain", "sum(x)", "--shapes", "x=5"]
+        done = run(*shown, env=dict(os.environ, LAMELLA_KERNEL="sum=plain,matmul=own"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for wrong, says in (("sum=nosuch", "sum has no kernel \"nosuch\"; expected one of built_in, pair"),
+                            ("plain", "clone: built_in, streaming"), ("exp=a", "exp has no alternatives")):
+            done = run(*shown, env=dict(os.environ, LAMELLA_KERNEL=wrong))
+            self.assertNotEqual(done.returncode, 0, done.stdout)
+            self.assertIn("LAMELLA_KERNEL: ", done.stderr)
+            self.assertIn(says, done.stderr)
 
 
 class Diff(WithFolder):

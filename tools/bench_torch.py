@@ -7,7 +7,9 @@ import json
 import signal
 import sys
 import time
+import warnings
 
+warnings.simplefilter("ignore")  # of what torch itself imports
 signal.signal(signal.SIGINT, signal.SIG_IGN)  # who asks the program to stop still gets its table
 
 

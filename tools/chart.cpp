@@ -12,7 +12,7 @@ namespace lamella::tools {
 const std::string_view kChartStyle = R"(
 svg { width: 100%; height: auto; font: 12px system-ui, sans-serif; fill: var(--ink); }
 .charts { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(100%, 34rem), 1fr)); gap: 1rem; }
-figure { margin: 0; } figcaption { font-weight: 600; }
+figure { margin: 0; } figcaption { font-weight: 600; } .bars { max-width: 48rem; }
 .grid { stroke: var(--line); stroke-width: 1; } .tick { fill: var(--faint); } .guide { stroke: var(--faint);
   stroke-dasharray: 4 4; } .curve { fill: none; stroke-width: 2; } .c0 { --c: #1f77b4; } .c1 { --c: #d9652b; }
 .c2 { --c: #2c9f5f; } .c3 { --c: #a04fb0; } .c4 { --c: #8a7a1f; } .c5 { --c: #c2477f; }
@@ -20,7 +20,7 @@ figure { margin: 0; } figcaption { font-weight: 600; }
 )";
 
 namespace {
-constexpr double kWidth = 640, kHeight = 340, kLeft = 62, kRight = 150, kTop = 16, kBottom = 44;
+constexpr double kWidth = 640, kHeight = 340, kLeft = 62, kRight = 150, kTop = 28, kBottom = 44;
 
 std::string figure(double x) {
   char text[32];
@@ -35,6 +35,14 @@ std::string tick_text(double v) {
   return text;
 }
 
+/// The least of 1, 2 and 5 times a power of ten that is no less.
+double round_step(double least) {
+  const double decade = std::pow(10, std::floor(std::log10(least)));
+  for (const double step : {1.0, 2.0, 5.0})
+    if (decade * step >= least) return decade * step;
+  return decade * 10;
+}
+
 /// Values to places on the paper.
 struct Scale {
   double low = 1, high = 10, from = 0, to = 1;
@@ -47,7 +55,8 @@ struct Scale {
   std::vector<double> ticks() const {
     std::vector<double> out;
     if (!log) {
-      for (int i = 0; i <= 4; ++i) out.push_back(low + (high - low) * i / 4);
+      const double step = round_step((high - low) / 5);
+      for (int i = 0; low + i * step <= high; ++i) out.push_back(low + i * step);
       return out;
     }
     const bool narrow = high / low < 200;
@@ -92,7 +101,7 @@ void write_scales(Markup& out, const Chart& c, const Scale& x, const Scale& y) {
   if (c.guide > 0 && c.guide >= y.low && c.guide <= y.high)
     stroke(out, x.from, y.at(c.guide), x.to, y.at(c.guide), "guide");
   words(out, (x.from + x.to) / 2, kHeight - 8, c.x_label, "middle");
-  words(out, 4, kTop - 4, c.y_label, "start");
+  words(out, 4, 12, c.y_label, "start");
 }
 
 void write_line(Markup& out, const ChartLine& line, size_t index, const Scale& x, const Scale& y) {
@@ -144,7 +153,7 @@ void write_bars(Markup& out, const std::string& title, const std::vector<Bar>& b
   for (const Bar& b : bars) values.push_back(b.ratio);
   const Scale x = scale_of(values, true, kNames, kWidth - kNumbers);
   const double height = kRow * double(bars.size()) + 30;
-  out.open("figure").element("figcaption", title);
+  out.open("figure", {{"class", "bars"}}).element("figcaption", title);
   out.open(
       "svg",
       {{"viewBox", "0 0 " + figure(kWidth) + " " + figure(height)}, {"role", "img"}, {"aria-label", title}});

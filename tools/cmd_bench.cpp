@@ -2,13 +2,13 @@
 #include <algorithm>
 #include <iostream>
 
+#include "lamella/core/limits.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/alternatives.h"
 
 #include "bench_peer.h"
 #include "bench_report.h"
 #include "bench_suite.h"
-#include "bench_threads.h"
 #include "command_line.h"
 #include "commands.h"
 #include "interrupt.h"
@@ -110,9 +110,8 @@ std::vector<Item> items_of(const BenchOptions& o) {
 void check_threads(BenchOptions& o, bool is_clock_given) {
   LAMELLA_CHECK(!o.threads.empty(), Usage, "bench: --threads: got none, expected e.g. 1,2");
   for (const int n : o.threads) {
-    LAMELLA_CHECK(n >= 1, Usage, "bench: --threads {}: expected at least 1", n);
-    LAMELLA_CHECK(kHasThreads || n == 1, Usage,
-                  "bench: --threads {}: kernels of this build run on one thread; expected 1", n);
+    LAMELLA_CHECK(n >= 1 && n <= kMaxThreads, Usage, "bench: --threads {}: expected at least 1, at most {}",
+                  n, kMaxThreads);
     LAMELLA_CHECK(
         n == 1 || !is_clock_given || o.run.real_time, Usage,
         "bench: --threads {} with --clock thread: others' time is not counted; expected --clock real", n);

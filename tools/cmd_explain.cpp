@@ -2,7 +2,6 @@
 #include <iostream>
 
 #include "lamella/dispatch/trace.h"
-#include "lamella/ops/alternatives.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/expression.h"
 
@@ -27,7 +26,6 @@ int main_explain(int argc, char** argv) {
       ->allow_extra_args(false);
   lamella::tools::add_kernel_option(app, kernels);
   app.read(argc, argv);
-  if (!kernels.empty()) lamella::add_alternatives();
   for (const std::string& file : plugins) lamella::tools::load_plugin(file);
   lamella::tools::choose_kernels(kernels);
   lamella::DType dtype;

@@ -8,7 +8,6 @@
 
 #include "lamella/dispatch/nearest.h"
 #include "lamella/ops/all.h"
-#include "lamella/ops/alternatives.h"
 #include "lamella/verify/runner.h"
 
 #include "calibrations.h"
@@ -289,7 +288,6 @@ std::exception_ptr write_reports(const json& out, const VerifyOptions& o) {
 int verify_all(const VerifyOptions& o) {
   install_operators();
   OpTable::current();
-  if (!o.kernels.empty()) add_alternatives();
   const FromPlugins from_plugins = load_plugins(o.plugins);
   lamella::tools::choose_kernels(o.kernels);
   if (o.list) {

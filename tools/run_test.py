@@ -62,6 +62,15 @@ class Run(unittest.TestCase):
             status, noted = self.run_with(*words)
             self.assertEqual((status, noted[noted.index("lamella") + 1:]), (3, words), self.said)
 
+    def test_kernels_of_examples_are_the_environments(self):
+        self.write("examples/mine.cpp", "")
+        self.script("build/release/examples/mine", NOTES + 'echo "$LAMELLA_KERNEL" >>"$RUN_TEST_NOTES"\n')
+        for words, noted in ((["a b", "--kernel", "x=y", "--kernel=z=w", "c"], ["a b", "c", "x=y,z=w"]),
+                             (["c"], ["c", ""]), ([], [""])):
+            status, all_ = self.run_with("example", "mine", *words)
+            self.assertEqual((status, all_[all_.index("mine") + 1:]), (0, noted), self.said)
+        self.assertEqual(self.run_with("example", "mine", "--kernel")[0], 2)
+
     def test_a_part_that_fails_is_the_status(self):
         for failing in ("", "verify", "museum"):
             self.script("build/release/lamella", f'#!/bin/sh\necho "$1"\n[ "$1" != "{failing}" ]\n')

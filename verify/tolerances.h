@@ -34,6 +34,11 @@ inline constexpr double kMostStated = 4096;
 void state_tolerance(std::string_view op, const Tolerance& stated, std::string_view reason);
 /// "" where none was stated.
 std::string_view stated_reason(std::string_view op);
+/// NOTE: [kernels that add in a row] A second kernel of an operator may add its terms one after another where
+/// the first one adds in pairs. It states so in tolerances.cpp, and while it is what calls run, tolerance()
+/// has its additions: laws hold it to what it states, and `lamella bench` shows the error that it has.
+/// How many additions a term of a result takes; 0: the chosen kernel states none.
+double additions_of_chosen_kernel(std::string_view op);
 
 /// The largest errors seen when the table was written, in the units of Tolerance; -1: never measured, or the
 /// law does not apply.
