@@ -1,6 +1,7 @@
 // Text of calls. Names that differ in PyTorch are listed here.
 #include "bench_call.h"
 
+#include <algorithm>
 #include <charconv>
 
 namespace lamella::tools::bench {
@@ -67,26 +68,28 @@ std::string literal(const Value& v) {
   return "None";
 }
 
-/// The function that does the same; "" where it is torch.NAME.
-std::string_view python_function(std::string_view op) {
+/// The function that does the same.
+std::string python_function(const std::string& op) {
   if (op == "layer_norm") return "torch.nn.functional.layer_norm";
   if (op == "cholesky" || op == "linalg_cholesky") return "torch.linalg.cholesky";
   if (op == "linalg_solve_triangular") return "torch.linalg.solve_triangular";
-  if (op == "contiguous") return "torch.Tensor.contiguous";
-  if (op == "to") return "torch.Tensor.to";
-  if (op == "expand" || op == "view") return op == "view" ? "torch.Tensor.view" : "torch.Tensor.expand";
-  return "";
+  constexpr std::string_view kMethods[] = {"contiguous", "to",       "expand",   "view",     "sum_to_size",
+                                           "new_zeros",  "new_ones", "new_full", "new_empty"};
+  return (std::ranges::find(kMethods, op) != std::end(kMethods) ? "torch.Tensor." : "torch.") + op;
 }
 
 std::string python_parameter(const Op& op, const std::string& param) {
   if (op.name == "index_add" && param == "src") return "source";
-  if ((op.name == "full_like" || op.name == "fill") && param == "value") return "fill_value";
+  if (op.name == "full_like" && param == "value") return "fill_value";
   return param;
 }
 
-bool positional(const Op& op,
-                const Param& p) {  // those methods name these parameters otherwise, or not at all
-  return (op.name == "to" && p.kind == ParamKind::DType) || op.name == "expand" || op.name == "view";
+/// Those name these parameters otherwise, or not at all.
+bool positional(const Op& op, const Param& p) {
+  constexpr std::string_view kAll[] = {"expand",      "view", "reshape", "split",
+                                       "sum_to_size", "fill", "new_full"};
+  return (op.name == "to" && p.kind == ParamKind::DType) ||
+         std::ranges::find(kAll, op.name) != std::end(kAll);
 }
 }  // namespace
 
@@ -125,8 +128,7 @@ PeerText peer_text(const Op& op, const std::vector<Argument>& arguments, bool in
     if (!call.empty()) call += ", ";
     call += keywords ? python_parameter(op, a.param->name) + "=" + text : text;
   }
-  const std::string_view special = python_function(op.name);
-  const std::string function = special.empty() ? "torch." + op.name : std::string(special);
+  const std::string function = python_function(op.name);
   if (op.name == "clone") call += ", memory_format=torch.contiguous_format";
   out.call = function + "(" + call + ")";
   if (into) out.into = function + "(" + call + (call.empty() ? "" : ", ") + "out=o)";

@@ -104,8 +104,11 @@ void print_pair(const Samples& a, const Samples& b) {
   char instructions[32] = "";
   if (a.instructions > 0 && b.instructions > 0)
     std::snprintf(instructions, sizeof instructions, "%.3f", b.instructions / a.instructions);
-  std::printf("%-32.32s %s %s %5.2f [%.2f, %.2f] %5s %s\n", a.name.c_str(), with_interval(a).c_str(),
-              with_interval(b).c_str(), r.value, r.low, r.high, instructions,
+  constexpr size_t kNames = 32;
+  const bool is_long = a.name.size() > kNames;  // it has a line of its own then
+  if (is_long) std::printf("%s\n", a.name.c_str());
+  std::printf("%-32s %s %s %5.2f [%.2f, %.2f] %5s %s\n", is_long ? "" : a.name.c_str(),
+              with_interval(a).c_str(), with_interval(b).c_str(), r.value, r.low, r.high, instructions,
               verdict(r, std::min(a.ns.size(), b.ns.size())).c_str());
 }
 }  // namespace

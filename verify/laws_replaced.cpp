@@ -14,12 +14,13 @@ namespace {
 constexpr std::string_view kDocs[] = {"as it was", "the first one", "the second one", "the third one"};
 constexpr uint32_t kForms = kNoInPlace | kNoOut;
 
-/// The row as a definition again, without derivatives, told from others by its doc.
+/// The row as a definition again, without derivatives, told from others by its doc. Its kernels are the
+/// library's: a chosen alternative goes on to stand before them, and may call them.
 OpDef definition_of(const Op& op, std::string_view schema, uint32_t properties, std::string_view doc) {
   return {.schema = schema,
           .shape = op.shape,
           .infer = op.infer,
-          .kernel = op.kernel,
+          .kernel = op.library ? *op.library : op.kernel,
           .launch = op.launch,
           .view = op.view,
           .composite = op.composite,
