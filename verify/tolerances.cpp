@@ -112,33 +112,34 @@ void state_tolerance(std::string_view op, const Tolerance& k, std::string_view r
 std::string_view stated_reason(std::string_view op) {
   const auto at = stated().find(op);
   return at == stated().end() ? std::string_view() : at->second.reason;
+}
 
-  double additions_of_chosen_kernel(std::string_view op) {
-    for (const KernelInARow& k : kKernelsInARow) {
-      const Op* const row = k.op == op ? OpTable::current().find(op) : nullptr;
-      const Column* const column = row ? row->column(int(Device::CPU)) : nullptr;
-      if (column && column->now().name == k.kernel) return k.per_input;
-    }
-    return 0;
+double additions_of_chosen_kernel(std::string_view op) {
+  for (const KernelInARow& k : kKernelsInARow) {
+    const Op* const row = k.op == op ? OpTable::current().find(op) : nullptr;
+    const Column* const column = row ? row->column(int(Device::CPU)) : nullptr;
+    if (column && column->now().name == k.kernel) return k.per_input;
   }
+  return 0;
+}
 
-  const Tolerance& tolerance(std::string_view op) {
-    static const Table defaults = floors(), lowered = measured();
-    static const Table chained = in_a_row(defaults), chained_lowered = in_a_row(lowered);
-    const bool is_chained = additions_of_chosen_kernel(op) > 0;
-    const Table& usual = is_chained ? chained_lowered : lowered;
-    const Table& table = DefaultTolerances::live ? (is_chained ? chained : defaults) : usual;
-    if (const auto own = stated().find(op); own != stated().end() && !DefaultTolerances::live)
-      return own->second.k;
-    const auto at = table.find(op);
-    return at == table.end() ? kDefaultTolerance : at->second;
-  }
+const Tolerance& tolerance(std::string_view op) {
+  static const Table defaults = floors(), lowered = measured();
+  static const Table chained = in_a_row(defaults), chained_lowered = in_a_row(lowered);
+  const bool is_chained = additions_of_chosen_kernel(op) > 0;
+  const Table& usual = is_chained ? chained_lowered : lowered;
+  const Table& table = DefaultTolerances::live ? (is_chained ? chained : defaults) : usual;
+  if (const auto own = stated().find(op); own != stated().end() && !DefaultTolerances::live)
+    return own->second.k;
+  const auto at = table.find(op);
+  return at == table.end() ? kDefaultTolerance : at->second;
+}
 
-  const MeasuredErrors& measured_errors(std::string_view op) {
-    static constexpr MeasuredErrors kNone;
-    for (const MeasuredErrors& m : kMeasured)
-      if (m.op == op) return m;
-    return kNone;
-  }
+const MeasuredErrors& measured_errors(std::string_view op) {
+  static constexpr MeasuredErrors kNone;
+  for (const MeasuredErrors& m : kMeasured)
+    if (m.op == op) return m;
+  return kNone;
+}
 
 }  // namespace lamella::verify
