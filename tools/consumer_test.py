@@ -143,7 +143,7 @@ class Source(Route):
 
     def cache_of(self, folder):
         with open(os.path.join(folder, "CMakeCache.txt"), encoding="utf-8") as stream:
-            return dict(re.findall(r"^([^#/][^:]*):\w+=(.*)$", stream.read(), re.M))
+            return dict(re.findall(r"^([^#/\s:][^:\n]*):\w+=(.*)$", stream.read(), re.M))
 
     def flags_of(self, folder, source):
         with open(os.path.join(folder, "compile_commands.json"), encoding="utf-8") as stream:
@@ -154,7 +154,9 @@ class Source(Route):
     def test_by_add_subdirectory_and_fetch_content(self):
         folder = os.path.join(BUILD, "consumer")
         shutil.rmtree(folder, ignore_errors=True)
-        launcher = "-DCMAKE_CXX_COMPILER_LAUNCHER=" + (shutil.which("ccache") or "")
+        ccache = shutil.which("ccache")   # with what it needs beside -fpch-preprocess, as in CMakeLists.txt
+        words = ["cmake", "-E", "env", "CCACHE_SLOPPINESS=pch_defines,time_macros", ccache] if ccache else []
+        launcher = "-DCMAKE_CXX_COMPILER_LAUNCHER=" + ";".join(words)
         for route in ("subdirectory", "fetch"):
             self.configured(folder, route, f"-DCONSUMER_LAMELLA={ROOT}", "-DCMAKE_CXX_FLAGS_RELEASE=-O0",
                             "-DLAMELLA_ISA_FLAGS=-O0", launcher)
