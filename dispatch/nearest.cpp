@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/dispatch/call.h"
 #include "lamella/dispatch/table.h"
 
 namespace lamella {
