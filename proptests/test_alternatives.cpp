@@ -10,7 +10,7 @@ namespace {
 using namespace lamella;
 using namespace lamella::tests;
 
-const int kCpu = int(Device::CPU);
+const int kOfCpu = int(Device::CPU);
 
 /// Registered in a test, gone behind it.
 class Alternatives : public testing::Test {
@@ -21,10 +21,10 @@ class Alternatives : public testing::Test {
 
 std::string names_of(const char* op) {
   std::string out;
-  for (const Alternative& a : OpTable::current().find(op)->column(kCpu)->alternatives) out += a.name + " ";
+  for (const Alternative& a : OpTable::current().find(op)->column(kOfCpu)->alternatives) out += a.name + " ";
   return out;
 }
-std::string chosen(const char* op) { return OpTable::current().find(op)->column(kCpu)->now().name; }
+std::string chosen(const char* op) { return OpTable::current().find(op)->column(kOfCpu)->now().name; }
 
 void sevens(const KernelCall& c) {
   for (int64_t i = 0; i < c.outs[0].numel(); ++i) c.outs[0].as<double>()[i] = 7;
@@ -33,9 +33,9 @@ void sevens(const KernelCall& c) {
 TEST_F(Alternatives, StandBesideAPlugInsThatCameFirst) {
   {
     const ScopedOrigin plug_in("a_plug_in.so");
-    OpTable::set("softmax", kCpu, {"online", nullptr, sevens});
-    OpTable::set("sum", kCpu, {"mine", nullptr, sevens});
-    OpTable::choose("sum", kCpu, "built_in");
+    OpTable::set("softmax", kOfCpu, {"online", nullptr, sevens});
+    OpTable::set("sum", kOfCpu, {"mine", nullptr, sevens});
+    OpTable::choose("sum", kOfCpu, "built_in");
   }
   add_alternatives();
   EXPECT_EQ(names_of("softmax"), "built_in online three_pass ");
