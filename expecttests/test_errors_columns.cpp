@@ -4,6 +4,7 @@
 #include "lamella/core/device_hooks.h"
 #include "lamella/dispatch/cells.h"
 #include "lamella/dispatch/types.h"
+#include "lamella/ops/alternatives.h"
 #include "lamella/ops/layout.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/law.h"
@@ -104,6 +105,22 @@ TEST_F(Columns, WhatIsRefused) {
       expected one of them)");
   EXPECT_INLINE(refused([&] { OpTable::choose("add", cpu, "b"); }), R"(
       [schema] add: cpu has no alternative "b"; expected one of built_in, a)");
+}
+
+TEST_F(Columns, KernelsByNameThatAreRefused) {
+  const auto choosing = [](const char* text) { return refused([=] { choose_kernels("--kernel", {text}); }); };
+  EXPECT_INLINE(choosing("softmax"), R"(
+      [usage] --kernel: given = "softmax", expected OPERATOR=NAME of sum: built_in, pairwise, plain; \
+      softmax: built_in, online, three_pass; mm: built_in, own, openblas; bmm: built_in, own, openblas; \
+      mv: built_in, own, openblas; empty: built_in, at_once; clone: built_in, streaming, plain, memcpy; \
+      layer_norm: built_in, one_pass; var: built_in, one_pass)");
+  EXPECT_INLINE(choosing("neg=own"), R"(
+      [usage] --kernel: neg has no alternatives on the CPU; expected one of sum: built_in, pairwise, \
+      plain; softmax: built_in, online, three_pass; mm: built_in, own, openblas; bmm: built_in, own, \
+      openblas; mv: built_in, own, openblas; empty: built_in, at_once; clone: built_in, streaming, \
+      plain, memcpy; layer_norm: built_in, one_pass; var: built_in, one_pass)");
+  EXPECT_INLINE(choosing("softmax=nosuch"), R"(
+      [usage] --kernel: softmax has no kernel "nosuch"; expected one of built_in, online, three_pass)");
 }
 
 TEST_F(Columns, RulesThatAreRefused) {

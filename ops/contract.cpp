@@ -146,8 +146,8 @@ void matmul_composite(Frame& f) {
   LAMELLA_CHECK(a.size(-1) == inner, Shape,
                 "{}: a is {} and b is {}: inner sizes {} and {} differ; expected equal ones", op_name(f), a,
                 b, a.size(-1), inner);
-  if (a.rank() == 2 && b.rank() == 1) {
-    f.results[0] = mv(a, b);
+  if (a.rank() == 2 && b.rank() <= 2) {
+    f.results[0] = b.rank() == 1 ? mv(a, b) : mm(a, b);
     return;
   }
   const Tensor row = a.rank() == 1 ? unsqueeze(a, 0) : a, column = b.rank() == 1 ? unsqueeze(b, 1) : b;

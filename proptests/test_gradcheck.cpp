@@ -321,8 +321,8 @@ TEST(Gradcheck, RefusesInputsThatALevelWraps) {
     under_vmap = checked(a);
     return a;
   })(point23());
-  EXPECT_EQ(under_grad, "gradcheck: input 0 is wrapped by grad#1; expected a plain tensor");
-  EXPECT_EQ(under_vmap, "gradcheck: input 0 is wrapped by vmap#1; expected a plain tensor");
+  EXPECT_EQ(under_grad, "input 0 is wrapped by grad#1; expected a plain tensor");
+  EXPECT_EQ(under_vmap, "input 0 is wrapped by vmap#1; expected a plain tensor");
 }
 
 /// A program of a few smooth operators whose values stay of order one, drawn from a seed.
