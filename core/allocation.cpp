@@ -106,6 +106,28 @@ void* watched_block(size_t bytes, bool& refused) {
 }
 }  // namespace
 
+namespace {
+/// NOTE: [blocks of malloc] glibc's aligned allocation asks for more than it keeps and gives the rest back at
+/// once, so that a freed block is too small for the next one of the same size: loops over tensors of
+/// megabytes had fresh pages in each call, and a process that made and freed some grew without end. A block
+/// of malloc's own is found again. It begins up to 64 bytes before ours, where the eight bytes in front of us
+/// say.
+void* aligned_block(size_t bytes) {
+  const size_t whole = (bytes + 63) / 64 * 64 + 64;
+  auto* const base = whole > bytes ? static_cast<char*>(std::malloc(whole)) : nullptr;
+  if (!base) return nullptr;
+  char* const p = base + 64 - reinterpret_cast<uintptr_t>(base) % 64;  // malloc's are at multiples of 16
+  std::memcpy(p - sizeof base, &base, sizeof base);
+  return p;
+}
+void free_aligned(void* p) {
+  if (!p) return;
+  void* base;
+  std::memcpy(&base, static_cast<char*>(p) - sizeof base, sizeof base);
+  std::free(base);
+}
+}  // namespace
+
 void* allocate_raw(size_t bytes) noexcept {
   if (detail::memory_on_trial || detail::guard_side != GuardSide::None) [[unlikely]] {
     bool refused = false;
@@ -116,15 +138,14 @@ void* allocate_raw(size_t bytes) noexcept {
     void* block = nullptr;
     return ::posix_memalign(&block, 64, bytes ? bytes : 1) == 0 ? block : nullptr;
   }
-  const size_t rounded = (bytes + 63) / 64 * 64;
-  return rounded >= bytes ? std::aligned_alloc(64, rounded ? rounded : 64) : nullptr;
+  return aligned_block(bytes);
 }
 
 void free_raw(void* p) noexcept {
   if (detail::free_at_page(p)) return;
   if (guarded.load(std::memory_order_relaxed)) [[unlikely]]
     if (free_guarded(p)) return;
-  std::free(p);
+  kPoisons ? std::free(p) : free_aligned(p);
 }
 
 void* allocate_block(size_t bytes) {
