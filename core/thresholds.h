@@ -57,6 +57,8 @@ enum class CountedIn : uint8_t {
   T(random_block, 64, 4, Size, "rand_uniform rand_normal", "samples are drawn by blocks") \
   T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
+  T(own_product, 1 << 27, 27, Work, "matmul~", \
+    "BLAS multiplies real matrices where its registers are narrower, as far as it does at all") \
   T(gemm_rows, 512, 4, Size, "matmul~", \
     "a large product is computed in tiles of a quarter of its rows, at most so many and at least an eighth " \
     "of that") \

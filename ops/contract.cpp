@@ -85,7 +85,12 @@ Tensor lanes_of(const BatchCall& b, int i) {
 /// The lanes are one more batch dim, which matmul broadcasts: an operand without lanes is not copied.
 void batch_matrices(BatchCall& b) { b.results[0] = matmul(lanes_of(b, 0), lanes_of(b, 1)); }
 
+/// Where the matrix is that of all lanes, these are rows of one product.
 void batch_mv(BatchCall& b) {
+  if (!b.is_mapped(0)) {
+    b.results[0] = matmul(lanes_of(b, 1), transpose(b.frame.tensor(0), 0, 1));
+    return;
+  }
   const Tensor a = lanes_of(b, 0), v = lanes_of(b, 1);
   if (!b.is_mapped(1)) b.results[0] = matmul(a, v);
   else b.results[0] = reshape(matmul(a, unsqueeze(v, -1)), Dims{b.size, a.size(-2)});

@@ -77,6 +77,7 @@ const Isa& isa() {
   return usual;
 }
 
+InstructionSet widest_set() { return chosen().set; }
 const char* cpu_isa() { return isa().name; }
 
 std::array<Lines, kInstructionSets> lines_of(size_t row, Takes takes) {

@@ -70,6 +70,8 @@ LAMELLA_DECLARE_ISA(tiny)
 /// The instruction set in use: chosen at the first call. While this thread keeps the lowered thresholds,
 /// tiny: what has no thresholds there (elementary functions, conversions, matrix tiles) is the chosen one's.
 const Isa& isa();
+/// The chosen one, also where thresholds are lowered.
+InstructionSet widest_set();
 
 // Of the dtypes without a SIMD text: bool, integers other than i32 and i64, complex.
 namespace scalar {

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 extern "C" void openblas_set_num_threads(int threads);
 extern "C" int openblas_get_parallel(void);
+extern "C" char* openblas_get_corename(void);
 #endif
 
 namespace lamella::kernels {
@@ -131,12 +132,28 @@ class OneThread {
   int saved_ = 1;
 };
 
+/// NOTE: [whose registers are wider] An OpenBLAS that does not know a processor takes the kernels of an older
+/// one: 256 bits where ours has 512. Ours then is 1.6 to 2.1 times as fast in f32 up to some 800 rows, where
+/// BLAS's packing begins to pay (docs/performance.md).
+bool ours_is_wider() {
+  static const bool wider = [] {
+    const std::string_view theirs = openblas_get_corename();
+    const bool theirs_has_512 = theirs == "SkylakeX" || theirs == "Cooperlake" || theirs == "SapphireRapids";
+    return widest_set() == InstructionSet::Avx512 && !theirs_has_512;
+  }();
+  return wider;
+}
+bool own_wins(DType exec, const GemmCall& g) {
+  const bool real = exec == DType::F32 || exec == DType::F64;
+  return real && ours_is_wider() && g.n * g.m < thresholds().own_product / g.k;
+}
+
 // Where it wins over the own kernel. It has one thread: each of ours calls it for tiles of its own, whose
 // bits do not depend on how many there are, as those of its threads do.
 bool try_blas(DType exec, const GemmCall& g) {
   const bool supported =
       exec == DType::F32 || exec == DType::F64 || exec == DType::C64 || exec == DType::C128;
-  if (!supported || g.k == 0 || g.n * g.m < thresholds().blas / g.k) return false;
+  if (!supported || g.k == 0 || g.n * g.m < thresholds().blas / g.k || own_wins(exec, g)) return false;
   if (!fits_int(g.n) || !fits_int(g.m) || !fits_int(g.k) || !fits_int(g.c_row)) return false;
   BlasCall s{CblasNoTrans, CblasNoTrans, int(g.n), int(g.m), int(g.k), 0, int(g.b_row), int(g.c_row)};
   const Matrix a{nullptr, g.a_row, g.a_col};
