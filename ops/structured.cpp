@@ -320,6 +320,18 @@ void view_cell(Frame& f, int key) {
   view_generally(f, key);
 }
 
+/// Whether `target` is like the memory that a kernel gets for its result: gapless, of its dtype, apart from
+/// all that it reads. What may raise in its middle is left out: then `target` stays as it was. Kernels of
+/// indices look at all of them first.
+bool may_be_result(const Frame& f, const Tensor& target, const Shape& result) {
+  const bool raises = f.op->has(kValueErrors) && f.op->shape != ShapeClass::Index;
+  if (raises || target.dtype() != result.dtype || !target.is_contiguous()) return false;
+  return std::ranges::all_of(f.op->tensor_params, [&](uint8_t i) {
+    return f.none(i) || (f.op->schema.params[i].kind == ParamKind::Tensor &&
+                         (!f.tensor(i).defined() || overlap(target, f.tensor(i)) == Overlap::None));
+  });
+}
+
 /// As a kernel's results are allocated and launched, but on `target`.
 void launch_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
   check_args(base, key);
@@ -328,7 +340,7 @@ void launch_into(Frame& base, const Tensor& target, std::string_view arg, int ke
   check_written(base, arg, target, inferred.outs[0]);
   if (key == int(Device::Meta)) return;
   const bool straight = base.op->shape == ShapeClass::Broadcast || base.op->shape == ShapeClass::Factory;
-  if (straight) {
+  if (straight || may_be_result(base, target, inferred.outs[0])) {
     launch(base, inferred, {&target, 1}, Device(key));
   } else {  // other kernels may read an element after writing it
     const Tensor result = make_tensor(inferred.outs[0].sizes, inferred.outs[0].dtype, Device(key));

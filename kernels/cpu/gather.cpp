@@ -42,6 +42,13 @@ using AddFn = void (*)(char* to, int64_t to_step, const char* index, int64_t ind
 // Adds from[i] to the element index[i] steps of `to_along` away; to_step moves the other coordinates along.
 template <class A, class T> void add_row(char* to, int64_t to_step, const char* index, int64_t index_step,
                                          const char* from, int64_t from_step, int64_t to_along, int64_t n) {
+  if (to_step == 0 && to_along == int64_t(sizeof(A)) && index_step == int64_t(sizeof(int64_t)) &&
+      from_step == int64_t(sizeof(T))) {  // within one gapless row
+    const int64_t* const at = reinterpret_cast<const int64_t*>(index);
+    for (int64_t i = 0; i < n; ++i)
+      add_at<A, T>(to + at[i] * int64_t(sizeof(A)), from + i * int64_t(sizeof(T)));
+    return;
+  }
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = *reinterpret_cast<const int64_t*>(index + i * index_step);
     add_at<A, T>(to + i * to_step + at * to_along, from + i * from_step);
@@ -77,6 +84,16 @@ void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides
   }
 }
 
+/// Whether one of n neighbours is negative, or at least `size`: four at a time, with one comparison each.
+bool one_beyond(const int64_t* index, int64_t n, uint64_t size) {
+  bool beyond[4] = {};
+  int64_t i = 0;
+  for (; i + 4 <= n; i += 4)
+    for (int k = 0; k < 4; ++k) beyond[k] |= uint64_t(index[i + k]) >= size;
+  for (; i < n; ++i) beyond[0] |= uint64_t(index[i]) >= size;
+  return beyond[0] | beyond[1] | beyond[2] | beyond[3];
+}
+
 // In whatever order is fast; a message names the first offender in row-major order.
 void check_indices(const View& index, int64_t dim, int64_t size) {
   const auto good = [size](int64_t value) { return value >= 0 && value < size; };
@@ -88,7 +105,12 @@ void check_indices(const View& index, int64_t dim, int64_t size) {
   const IterPlan all = make_plan({&operand, 1}, index.rank, sizes);
   for_each_part(all, kCosts.line, of_elements(), [&](const IterPlan& plan) {
     bool all_good = true;
+    const bool dense = plan.stride(0, 0) == int64_t(sizeof(int64_t));
     for_each_outer(plan, 1, [&](char* const* at) {
+      if (dense) {
+        all_good &= !one_beyond(reinterpret_cast<const int64_t*>(at[0]), plan.size(0), uint64_t(size));
+        return;
+      }
       for (int64_t i = 0; i < plan.size(0); ++i) {
         all_good &= good(*reinterpret_cast<const int64_t*>(at[0] + i * plan.stride(0, 0)));
       }
@@ -119,6 +141,11 @@ template <class T> void gather_run(const Run& r) {
   if (r.to_step == int64_t(sizeof(T)) && r.index_step == int64_t(sizeof(int64_t)) && r.from_step == 0) {
     T* const to = reinterpret_cast<T*>(r.to);
     const int64_t* const index = reinterpret_cast<const int64_t*>(r.index);
+    if (r.along == int64_t(sizeof(T))) {  // within one gapless row
+      const T* const from = reinterpret_cast<const T*>(r.from);
+      for (int64_t i = 0; i < r.n; ++i) to[i] = from[index[i]];
+      return;
+    }
     for (int64_t i = 0; i < r.n; ++i) to[i] = *reinterpret_cast<const T*>(r.from + index[i] * r.along);
     return;
   }
