@@ -352,4 +352,11 @@ std::string_view name(ShapeClass c) {
   return kNames[int(c)];
 }
 
+namespace detail {
+/// A copy that can be called, for files that know this header's declaration alone: the definition is inline
+/// in call.h, where calls are.
+extern const OpTable& (*const current_table)();
+const OpTable& (*const current_table)() = &OpTable::current;
+}  // namespace detail
+
 }  // namespace lamella
