@@ -115,9 +115,10 @@ class Namer {
   void large() {
     if (drawn_.sizes.empty()) return;
     if (drawn_.sizes.size() < 2 || !below(2)) return one_of_sizes(1990 + below(20));
-    matrix();
+    const size_t rows = drawn_.sizes[0], columns = drawn_.sizes[1];
+    matrix(rows, columns);
     drawn_ = Drawn(law_, op_, choices_);  // values take another number of words: sizes behind them have moved
-    matrix();
+    matrix(rows, columns);
   }
 
   void medium(int64_t most) { one_of_sizes(7 + int64_t(below(uint64_t(most - 6)))); }
@@ -140,9 +141,9 @@ class Namer {
     bits_ = bits_ / n * 0x9E3779B97F4A7C15u >> 3;
     return r;
   }
-  void matrix() {
+  void matrix(size_t rows, size_t columns) {
     name(drawn_.sizes, 1);
-    choices_[drawn_.sizes[0]] = named_size(45), choices_[drawn_.sizes[1]] = named_size(44);
+    choices_[rows] = named_size(45), choices_[columns] = named_size(44);
   }
   void name(const std::vector<size_t>& words, int64_t n) {
     for (const size_t i : words) choices_[i] = named_size(n);
