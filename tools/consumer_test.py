@@ -27,6 +27,11 @@ def run(*words, **options):
     return subprocess.run(words, capture_output=True, text=True, timeout=500, **options)
 
 
+def generator():
+    """A bare machine has ninja and no make."""
+    return ["-G", "Ninja"] if shutil.which("ninja") else []
+
+
 class Route(unittest.TestCase):
     def done(self, *words, **options):
         done = run(*words, **options)
@@ -34,8 +39,7 @@ class Route(unittest.TestCase):
         return done.stdout
 
     def configured(self, folder, route, *options):
-        ninja = ["-G", "Ninja"] if shutil.which("ninja") else []
-        self.done("cmake", *ninja, "-S", CONSUMER, "-B", folder, f"-DCONSUMER_ROUTE={route}",
+        self.done("cmake", *generator(), "-S", CONSUMER, "-B", folder, f"-DCONSUMER_ROUTE={route}",
                   "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON", *options)
 
     def built(self, folder, *targets):
@@ -98,7 +102,8 @@ class Installed(Route):
             with open(os.path.join(project, "CMakeLists.txt"), "w", encoding="utf-8") as stream:
                 stream.write("cmake_minimum_required(VERSION 3.25)\nproject(asks LANGUAGES CXX)\n"
                              f"find_package(lamella REQUIRED {components})\n")
-            done = run("cmake", "-S", project, "-B", project + "/build", f"-DCMAKE_PREFIX_PATH={alone}")
+            done = run("cmake", *generator(), "-S", project, "-B", project + "/build",
+                       f"-DCMAKE_PREFIX_PATH={alone}")
             self.assertEqual(done.returncode == 0, found, components + done.stderr)
 
     def test_by_pkg_config(self):
