@@ -132,6 +132,11 @@ class Results:
         result = self.kept.get(mutant.id)
         return result if result and result["text"] == mutant.digest else None
 
+    def asked_before(self, mutant):
+        """The same, but what did not compile is compiled again."""
+        result = self.of(mutant)
+        return result if result and result["verdict"] != "broken" else None
+
     def put(self, mutant, **verdict):
         self.kept[mutant.id] = {"room": mutant.room, "breaks": mutant.breaks, "text": mutant.digest,
                                 "asked": self.asked, **verdict}
@@ -148,7 +153,7 @@ def is_settled(result, options):
 
 def judge(mutant, program, right, results, options):
     """Asks the laws unless they answered before, then the tests."""
-    result = results.of(mutant)
+    result = results.asked_before(mutant)
     noticed = None if result else noticed_by_laws(program, right, options)
     if noticed:
         return results.put(mutant, verdict="verify", **noticed)
@@ -170,7 +175,7 @@ def run_batch(batch, build, folder, results, options, say):
             return e
 
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        programs = list(pool.map(lambda m: None if results.of(m) else made(m), batch))
+        programs = list(pool.map(lambda m: None if results.asked_before(m) else made(m), batch))
     for mutant, program in zip(batch, programs):
         begin = time.monotonic()
         try:
