@@ -246,13 +246,13 @@ class Backward {
     const bool hooked = hooks_ && n.extra && hooks_->watches(n);
     if (hooked || kWatched) [[unlikely]]
       return step_whole(n, at, cts, hooked);
-    run_rules(n, at, cts, [&](uint32_t i, Given g) { deliver(n.edges()[i], std::move(g)); });
+    run_rules(n, at, cts, [&](uint32_t i, auto&& g) { deliver(n.edges()[i], std::move(g)); });
   }
 
   /// Delivers when all formulas have run, and been looked at.
   void step_whole(Node& n, uint32_t at, TensorSpan cts, bool hooked) {
     std::vector<Given> given(n.n_edges);
-    const auto run = [&] { run_rules(n, at, cts, [&](uint32_t i, Given g) { given[i] = std::move(g); }); };
+    const auto run = [&] { run_rules(n, at, cts, [&](uint32_t i, auto&& g) { given[i] = Given{std::move(g)}; }); };
     watch_ ? run_watched(n, given, run) : run();
     if (!hooked) {
       for (uint32_t i = 0; i < n.n_edges; ++i)
@@ -280,7 +280,8 @@ class Backward {
       if (given[i].cotangent.defined()) watch_->gave(n, n.edges()[i], given[i].cotangent);
   }
 
-  void deliver(const Edge& e, Given g) {
+  void deliver(const Edge& e, Tensor&& ct) { add(e.node, e.output, std::move(ct)); }
+  void deliver(const Edge& e, Given&& g) {
     if (!g.marks) return add(e.node, e.output, std::move(g.cotangent));
     const uint32_t to = place_of(e.node);
     note_hidden(to, g.hidden);
@@ -294,16 +295,15 @@ class Backward {
       const BoundFormula* formula = n.op->vjp_of(e.input);
       if (!formula) continue;
       LAMELLA_ASSERT(formula->saves.size() <= kMaxSaves);
-      Ints ints[kMaxSaves];
       const void* pointers[kMaxSaves];
       for (size_t k = 0; k < formula->saves.size(); ++k)
-        pointers[k] = saved(n, formula->saves[k], ints[k], k);
+        pointers[k] = saved(n, formula->saves[k], ints_[k], k);
       const RuleArgs args{cts, pointers};
       if (formula->many) {
         const Tensors all = formula->many(args);
         const int param = e.input;
         for (; i < n.n_edges && n.edges()[i].input == param; ++i)
-          if (const Tensor& ct = all[n.edges()[i].element]; ct.defined()) give(i, {ct, {}});
+          if (const Tensor& ct = all[n.edges()[i].element]; ct.defined()) give(i, Tensor(ct));
         --i;
         continue;
       }
@@ -314,7 +314,7 @@ class Backward {
         continue;
       }
       if (e.fix) ct = fit(n, e, ct);
-      give(i, {std::move(ct), {}});
+      give(i, std::move(ct));
     }
   }
 
@@ -380,7 +380,8 @@ class Backward {
   uint64_t count_ = 0;
   Tensors hidden_;  ///< by place in pending_; shorter, or empty, where nothing is left out
   NodeIndex index_;
-  TensorSpan lists_[kMaxSaves];  ///< saved lists, of the formula that runs
+  Ints ints_[kMaxSaves];         ///< saved sizes, of the formula that runs
+  TensorSpan lists_[kMaxSaves];  ///< likewise saved lists
   Tensors unpacked_[kMaxSaves];  ///< likewise what was packed
 };
 void add_roots(Backward& b, std::span<const NodeOutput> roots, const Tensors& cotangents) {
