@@ -55,6 +55,7 @@ int category(DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_floating(
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
+  if (is_floating(a) && is_floating(b)) return promote_floating(a, b);
   const int ca = category(a), cb = category(b);
   const DType high = ca >= cb ? a : b;
   const DType low = ca >= cb ? b : a;

@@ -140,6 +140,7 @@ DType with_lower(DType out, DType lower) {
 }
 
 DType type_of_two(const TensorImpl& a, const TensorImpl& b) {
+  if (a.rank && b.rank && !a.number && !b.number) return promote(a.dtype, b.dtype);
   const int of_a = group_of(a), of_b = group_of(b);
   const DType x = counted_as(a), y = counted_as(b);
   if (of_a == of_b) return promote(x, y);

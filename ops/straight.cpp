@@ -51,7 +51,7 @@ bool has_or_repeats(const TensorImpl& t, const TensorImpl& like) {
   return t.has_shape_of(like) || (t.numel == 1 && t.rank <= like.rank);
 }
 /// Whether the run may read `t` as it lies.
-bool lies_dense(const TensorImpl* t) {
+inline bool lies_dense(const TensorImpl* t) {
   return t && t->storage && t->contiguous && t->device == Device::CPU && !comes_late(*t);
 }
 }  // namespace

@@ -214,33 +214,49 @@ void fail_dtype(std::string_view kernel, DType dtype) {
 
 namespace {
 
+constexpr size_t kDTypes = size_t(DType::F128);
+using Movers = std::array<std::array<Mover, kDTypes>, kDTypes>;
+[[gnu::noinline, gnu::cold]] Movers make_movers() {
+  Movers all;
+  for (size_t f = 0; f < kDTypes; ++f)
+    for (size_t t = 0; t < kDTypes; ++t) all[f][t] = make_mover(DType(f), DType(t));
+  return all;
+}
 /// Between any two dtypes of the CPU, in a table: to find a mover takes as long as to move a few elements.
 const Mover& mover_of(DType from, DType to) {
-  static constexpr size_t kDTypes = size_t(DType::F128);
-  static const auto kAll = [] {
-    std::array<std::array<Mover, kDTypes>, kDTypes> all;
-    for (size_t f = 0; f < kDTypes; ++f)
-      for (size_t t = 0; t < kDTypes; ++t) all[f][t] = make_mover(DType(f), DType(t));
-    return all;
-  }();
+  static const Movers kAll = make_movers();
   return kAll[size_t(from)][size_t(to)];
+}
+
+/// The bits at `from`, n times.
+template <class Bits> void repeat(char* room, const char* from, int64_t n) {
+  Bits bits;
+  std::memcpy(&bits, from, sizeof(bits));
+  for (int64_t i = 0; i < n; ++i) std::memcpy(room + i * sizeof(bits), &bits, sizeof(bits));
+}
+void repeat(char* room, const char* from, int64_t n, int64_t item) {
+  switch (item) {
+    case 1: return repeat<uint8_t>(room, from, n);
+    case 2: return repeat<uint16_t>(room, from, n);
+    case 4: return repeat<uint32_t>(room, from, n);
+    case 8: return repeat<uint64_t>(room, from, n);
+    default: return repeat<std::array<uint64_t, 2>>(room, from, n);
+  }
 }
 
 /// The operand's n elements in `dtype`: where they lie, or in `room`, moved as TileReader moves them.
 const void* read_few(const LineOperand& in, DType dtype, int64_t n, char* room) {
   if (in.dtype == dtype && !in.repeated) return in.data;
   const char* from = static_cast<const char*>(in.data);
-  const Mover& mover = mover_of(in.dtype, dtype);
-  if (!in.repeated) {
-    if (mover.line) mover.line(room, from, n);
-    else mover.strided(room, mover.to_size, from, mover.from_size, n);
-    return room;
-  }
   if (in.dtype != dtype) {
-    mover.strided(room, mover.to_size, from, 0, 1);
+    const Mover& mover = mover_of(in.dtype, dtype);
+    const int64_t moved = in.repeated ? 1 : n;
+    if (mover.line) mover.line(room, from, moved);
+    else mover.strided(room, mover.to_size, from, mover.from_size, moved);
+    if (!in.repeated) return room;
     from = room;
   }
-  mover_of(dtype, dtype).strided(room, mover.to_size, from, 0, n);
+  repeat(room, from, n, itemsize(dtype));
   return room;
 }
 
