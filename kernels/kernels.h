@@ -38,7 +38,7 @@ namespace lamella::kernels {
 //   flip           ints: the dims to reverse
 //   matmul         outs[0] [B,n,m], ins [B,n,k], [B,k,m]; arbitrary strides, B may have stride 0
 //   gather         ins: x, index i64 (outs' sizes); ints[0] = dim; other dims: outs.size <= x.size
-//   scatter_add    ins: index i64, src; outs[0] holds self; ints[0] = dim; repeats add in index order
+//   scatter_add    ins: x, index i64, src; ints[0] = dim; x, and what repeats adds in index order
 //   index_select   ins: x, index i64 rank 1; ints[0] = dim
 //   nonzero        ins: x; outs[0] i64 [count, rank], row-major order; count is right already
 //   count_nonzero  ins: x; outs[0] i64 rank 0

@@ -84,12 +84,13 @@ void infer_scatter_add(const Frame& f, Inferred& out) {
 }
 
 void launch_scatter_add(const Launch& l) {
-  copy_view(l, l.outs[0].view_of(), l.frame.tensor(0).view_of());
-  if (l.frame.tensor(2).numel() == 0) return;
+  if (l.frame.tensor(2).numel() == 0)
+    return copy_view(l, l.outs[0].view_of(), l.frame.tensor(0).view_of());
   const Tensor index = as_i64(l, l.frame.tensor(2));
   const View out = at_least_1d(l.outs[0].view_of());
-  View ins[] = {at_least_1d(index.view_of()), at_least_1d(l.frame.tensor(3).view_of())};
-  ins[1].sizes = ins[0].sizes;  // src may be larger
+  View ins[] = {at_least_1d(l.frame.tensor(0).view_of()), at_least_1d(index.view_of()),
+                at_least_1d(l.frame.tensor(3).view_of())};
+  ins[2].sizes = ins[1].sizes;  // src may be larger
   run(l, {&out, 1}, ins, l.inferred.ints);
 }
 
@@ -156,16 +157,16 @@ Scalar conjugate(const Scalar& s) { return is_complex(s.kind()) ? Scalar(std::co
 /// scatter_add with the index repeated along all other dims.
 void launch_index_add(const Launch& l) {
   const Tensor src = scaled_to_add(l.frame.tensor(3), l.frame.arg<Scalar>(4));
-  copy_view(l, l.outs[0].view_of(), l.frame.tensor(0).view_of());
-  if (src.numel() == 0) return;
+  const Tensor& x = l.frame.tensor(0);
+  if (src.numel() == 0) return copy_view(l, l.outs[0].view_of(), x.view_of());
   const Tensor index = as_i64(l, l.frame.tensor(2));
   const View out = at_least_1d(l.outs[0].view_of());
-  View ins[] = {at_least_1d(index.view_of()), at_least_1d(src.view_of())};
-  Dims strides(ins[1].rank);
-  strides[int(l.inferred.ints[0])] = ins[0].strides[0];
-  ins[0].rank = ins[1].rank;
-  ins[0].sizes = ins[1].sizes;
-  ins[0].strides = strides.data();
+  View ins[] = {at_least_1d(x.view_of()), at_least_1d(index.view_of()), at_least_1d(src.view_of())};
+  Dims strides(ins[2].rank);
+  strides[int(l.inferred.ints[0])] = ins[1].strides[0];
+  ins[1].rank = ins[2].rank;
+  ins[1].sizes = ins[2].sizes;
+  ins[1].strides = strides.data();
   under_own_name(l.frame, "scatter_add", [&] { run(l, {&out, 1}, ins, l.inferred.ints); });
 }
 

@@ -28,26 +28,50 @@ void check_rank(const View& v) {
                 IterPlan::kMaxDims);
 }
 
-template <class A, class T> void add_at(char* to, const char* from) {
-  A& target = *reinterpret_cast<A*>(to);
-  const A value = A(*reinterpret_cast<const T*>(from));
+template <class T, class A> void add_to(A& target, A value) {
   if constexpr (std::is_same_v<T, bool>) target = target || value;
   else if constexpr (std::is_integral_v<T>) target = T(uint64_t(target) + uint64_t(value));
   else target = target + value;
 }
 
+template <class A, class T> void add_at(char* to, const char* from) {
+  add_to<T>(*reinterpret_cast<A*>(to), A(*reinterpret_cast<const T*>(from)));
+}
+
 using AddFn = void (*)(char* to, int64_t to_step, const char* index, int64_t index_step, const char* from,
                        int64_t from_step, int64_t to_along, int64_t n);
+
+// Rows mostly lie one behind the other. Addresses that come from an index keep the processor from seeing far
+// enough, so the next row is asked for while this one is worked on; what lies behind the last is not read.
+constexpr int64_t kAhead = 2048;
+inline void prefetch(const void* at) { __builtin_prefetch(at); }
+
+// Within one gapless row. Four are read before the first is added, and added in order: they may add to one
+// element.
+template <class A, class T> void add_gapless(A* to, const int64_t* index, const T* from, int64_t n) {
+  int64_t i = 0;
+  const int64_t ahead = std::min<int64_t>(n, kAhead);
+  for (; i + 4 <= n; i += 4, index += 4, from += 4) {
+    prefetch(index + ahead);
+    prefetch(from + ahead);
+    prefetch(to + i + ahead);
+    const A a = A(from[0]), b = A(from[1]), c = A(from[2]), d = A(from[3]);
+    const int64_t at_b = index[1], at_c = index[2], at_d = index[3];
+    add_to<T>(to[index[0]], a);
+    add_to<T>(to[at_b], b);
+    add_to<T>(to[at_c], c);
+    add_to<T>(to[at_d], d);
+  }
+  for (; i < n; ++i) add_to<T>(to[*index++], A(*from++));
+}
 
 // Adds from[i] to the element index[i] steps of `to_along` away; to_step moves the other coordinates along.
 template <class A, class T> void add_row(char* to, int64_t to_step, const char* index, int64_t index_step,
                                          const char* from, int64_t from_step, int64_t to_along, int64_t n) {
   if (to_step == 0 && to_along == int64_t(sizeof(A)) && index_step == int64_t(sizeof(int64_t)) &&
       from_step == int64_t(sizeof(T))) {  // within one gapless row
-    const int64_t* const at = reinterpret_cast<const int64_t*>(index);
-    for (int64_t i = 0; i < n; ++i)
-      add_at<A, T>(to + at[i] * int64_t(sizeof(A)), from + i * int64_t(sizeof(T)));
-    return;
+    return add_gapless(reinterpret_cast<A*>(to), reinterpret_cast<const int64_t*>(index),
+                       reinterpret_cast<const T*>(from), n);
   }
   for (int64_t i = 0; i < n; ++i) {
     const int64_t at = *reinterpret_cast<const int64_t*>(index + i * index_step);
@@ -84,14 +108,16 @@ void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides
   }
 }
 
-/// Whether one of n neighbours is negative, or at least `size`: four at a time, with one comparison each.
-bool one_beyond(const int64_t* index, int64_t n, uint64_t size) {
-  bool beyond[4] = {};
+/// Whether one of n neighbours is negative, or at least `size`. The sign of at | (size - 1 - at) says it, without
+/// a comparison, which vectors of 64-bit integers do not have everywhere.
+bool one_beyond(const int64_t* index, int64_t n, int64_t size) {
+  int64_t signs[4] = {};
+  const int64_t last = size - 1;
   int64_t i = 0;
   for (; i + 4 <= n; i += 4)
-    for (int k = 0; k < 4; ++k) beyond[k] |= uint64_t(index[i + k]) >= size;
-  for (; i < n; ++i) beyond[0] |= uint64_t(index[i]) >= size;
-  return beyond[0] | beyond[1] | beyond[2] | beyond[3];
+    for (int k = 0; k < 4; ++k) signs[k] |= index[i + k] | int64_t(uint64_t(last) - uint64_t(index[i + k]));
+  for (; i < n; ++i) signs[0] |= index[i] | int64_t(uint64_t(last) - uint64_t(index[i]));
+  return (signs[0] | signs[1] | signs[2] | signs[3]) < 0;
 }
 
 // In whatever order is fast; a message names the first offender in row-major order.
@@ -108,7 +134,7 @@ void check_indices(const View& index, int64_t dim, int64_t size) {
     const bool dense = plan.stride(0, 0) == int64_t(sizeof(int64_t));
     for_each_outer(plan, 1, [&](char* const* at) {
       if (dense) {
-        all_good &= !one_beyond(reinterpret_cast<const int64_t*>(at[0]), plan.size(0), uint64_t(size));
+        all_good &= !one_beyond(reinterpret_cast<const int64_t*>(at[0]), plan.size(0), size);
         return;
       }
       for (int64_t i = 0; i < plan.size(0); ++i) {
@@ -137,14 +163,28 @@ struct Run {
   int64_t to_step, from_step, index_step, along, n;
 };
 
+/// Eight loads before the first store: written as a loop they are half as fast.
+template <class T> void gather_gapless(T* to, const T* from, const int64_t* index, int64_t n) {
+  int64_t i = 0;
+  const int64_t ahead = std::min<int64_t>(n, kAhead);
+  for (; i + 8 <= n; i += 8, to += 8, index += 8) {
+    prefetch(index + ahead);
+    prefetch(from + i + ahead);
+    const T a = from[index[0]], b = from[index[1]], c = from[index[2]], d = from[index[3]];
+    const T e = from[index[4]], f = from[index[5]], g = from[index[6]], h = from[index[7]];
+    to[0] = a, to[1] = b, to[2] = c, to[3] = d;
+    to[4] = e, to[5] = f, to[6] = g, to[7] = h;
+  }
+  for (; i < n; ++i) *to++ = from[*index++];
+}
+
 template <class T> void gather_run(const Run& r) {
   if (r.to_step == int64_t(sizeof(T)) && r.index_step == int64_t(sizeof(int64_t)) && r.from_step == 0) {
     T* const to = reinterpret_cast<T*>(r.to);
     const int64_t* const index = reinterpret_cast<const int64_t*>(r.index);
     if (r.along == int64_t(sizeof(T))) {  // within one gapless row
       const T* const from = reinterpret_cast<const T*>(r.from);
-      for (int64_t i = 0; i < r.n; ++i) to[i] = from[index[i]];
-      return;
+      return gather_gapless(to, from, index, r.n);
     }
     for (int64_t i = 0; i < r.n; ++i) to[i] = *reinterpret_cast<const T*>(r.from + index[i] * r.along);
     return;
@@ -241,14 +281,15 @@ void gather(const KernelCall& call) {
 }
 
 void scatter_add(const KernelCall& call) {
-  const View &out = call.outs[0], &index = call.ins[0], &src = call.ins[1];
+  const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1], &src = call.ins[2];
   const int64_t dim = call.ints[0];
   const bool wide = is_half(out.dtype) && src.dtype == DType::F32;  // what halves were multiplied by
   const AddFn add = find_add(src.dtype);
   if (!add || (src.dtype != out.dtype && !wide)) fail_dtype("scatter_add", add ? src.dtype : out.dtype);
-  if (index.numel() == 0) return;
+  if (index.numel() == 0) return move_all(out, x);
   check_rank(out);
   check_indices(index, dim, line_size(out, dim));
+  move_all(out, x);
   (is_half(out.dtype) ? add_rows_in_f32 : add_rows)(add, out, index, src, dim);
 }
 

@@ -43,9 +43,10 @@ void gather(const KernelCall& call) {
 }
 
 void scatter_add(const KernelCall& call) {
-  const View &out = call.outs[0], &index = call.ins[0], &src = call.ins[1];
+  const View &out = call.outs[0], &x = call.ins[0], &index = call.ins[1], &src = call.ins[2];
   const int64_t dim = call.ints[0];
   check_indices(index, dim, length_along(out, dim));
+  for (Odometer at(sizes_of(out)); at.more(); at.next()) copy_element(out, at.offset(out), x, at.offset(x));
   visit_working(out.dtype, [&]<class W>(type_tag<W>) {
     using Acc = wider_t<W>;
     std::map<int64_t, Acc>
