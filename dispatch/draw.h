@@ -32,7 +32,7 @@ inline constexpr DTypeMask kInexact = kFloating | kComplex;
 
 /// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
 /// versions still decode as they did, so that a recorded failure keeps its case.
-inline constexpr int kDecoderVersion = 14;
+inline constexpr int kDecoderVersion = 15;
 
 /// What a law asks of a case.
 struct DrawOptions {

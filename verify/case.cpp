@@ -122,6 +122,22 @@ std::vector<Case::Slot> Case::subset(const std::vector<Slot>& slots) {
   return out;
 }
 
+Tensor to_meta(const Tensor& t) {
+  return make_view_unchecked(make_tensor({}, t.dtype(), Device::Meta), t.sizes(), t.strides(),
+                             t.impl()->offset);
+}
+
+Values to_meta(const Values& args) {
+  Values out = args;
+  for (Value& v : out) {
+    if (Tensor* t = std::get_if<Tensor>(&v); t && t->defined()) *t = to_meta(*t);
+    if (Tensors* ts = std::get_if<Tensors>(&v))
+      for (Tensor& t : *ts) t = to_meta(t);
+    if (Device* d = std::get_if<Device>(&v)) *d = Device::Meta;
+  }
+  return out;
+}
+
 Tensor plain_copy(const Tensor& t) {
   Tensor out = make_tensor(t.sizes(), t.dtype(), t.device());
   const size_t bytes = size_t(itemsize(t.dtype()));

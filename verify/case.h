@@ -82,6 +82,9 @@ std::string cpp_program(const std::string& body);
 
 /// An own contiguous copy on the same device; no operator is called.
 Tensor plain_copy(const Tensor& t);
+/// The same without elements, on Meta, where shape functions and checks are all that runs.
+Tensor to_meta(const Tensor& t);
+Values to_meta(const Values& args);
 /// An own copy with the same strides (repeated elements stay repeated) and nothing around it.
 Tensor strided_copy(const Tensor& t);
 /// Calls f(offset in elements) for the elements in row-major order.

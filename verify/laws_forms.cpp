@@ -45,22 +45,6 @@ bool has_out(const Op& op) { return form_of(op, OpForm::Out); }
 bool has_meta(const Op& op) { return stays_on_device(op) && op.shape != ShapeClass::Dynamic; }
 bool every(const Op&) { return true; }
 
-Tensor to_meta(const Tensor& t) {
-  return make_view_unchecked(make_tensor({}, t.dtype(), Device::Meta), t.sizes(), t.strides(),
-                             t.impl()->offset);
-}
-
-Values to_meta(const Values& args) {
-  Values out = args;
-  for (Value& v : out) {
-    if (Tensor* t = std::get_if<Tensor>(&v); t && t->defined()) *t = to_meta(*t);
-    if (Tensors* ts = std::get_if<Tensors>(&v))
-      for (Tensor& t : *ts) t = to_meta(t);
-    if (Device* d = std::get_if<Device>(&v)) *d = Device::Meta;
-  }
-  return out;
-}
-
 std::string type_differs(const Tensors& got, const Tensors& want, bool strides) {
   if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
   for (size_t k = 0; k < got.size(); ++k) {

@@ -91,13 +91,22 @@ std::optional<Way> in_place(Case& c, const Ruling& plain) {
   return way;
 }
 
+/// Of the size that the result would have if its elements alone are refused: a target that does not fit is
+/// refused for itself, and says nothing of when a kernel looks at elements.
+Tensor like_refused(const Case& c, const Ruling& plain) {
+  Tensors ys;
+  if (by_values(plain) && c.draw.options().version >= 15)
+    (void)status_of([&] { ys = call_boxed(c.op, to_meta(c.args)); });
+  return ys.size() == 1 ? zeros(ys[0].sizes(), ys[0].dtype()) : zeros({2}, DType::F64);
+}
+
 std::optional<Way> with_out(Case& c, const Ruling& plain) {
   const Op* const form = form_of(c, "_out");
   if (!form || !on_cpu(c)) return {};
   const Tensors want = plain.refuses() ? Tensors() : plain_result(c);
   const bool known = !want.empty() && want[0].device() == Device::CPU;
   if (!known && !plain.refuses()) return {};
-  const Tensor y = known ? plain_copy(want[0]) : zeros({2}, DType::F64);
+  const Tensor y = known ? plain_copy(want[0]) : like_refused(c, plain);
   Dims sizes(y.sizes());
   DType dtype = y.dtype();
   const uint32_t w = c.draw.word();
