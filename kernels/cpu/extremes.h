@@ -28,8 +28,7 @@ inline constexpr int64_t kExtremeWidth = kHere.fold_many / 2;
 template <class F, class T> Extreme<T> extreme_of(const T* a, int64_t n) {
   using Wide = SideBySide<T, kExtremeWidth>;
   using V = typename Wide::Register;
-  alignas(kRegisterBytes) T lanes[kExtremeWidth];
-  const bool has_nan = [&]<size_t... k>(std::index_sequence<k...>) {
+  return [&]<size_t... k>(std::index_sequence<k...>) {
     V most[] = {loaded<V>(a + int64_t(k) * Wide::kLanes)...};
     auto nans = most[0] != most[0];
     ((nans |= most[k] != most[k]), ...);
@@ -39,15 +38,13 @@ template <class F, class T> Extreme<T> extreme_of(const T* a, int64_t n) {
       ((most[k] = further<F>(most[k], x[k])), ...);
       if constexpr (Floating<T>) ((nans |= x[k] != x[k]), ...);
     }
-    (stored(lanes + int64_t(k) * Wide::kLanes, most[k]), ...);
     uint64_t words[sizeof nans / sizeof(uint64_t)], any = 0;
     std::memcpy(words, &nans, sizeof nans);
     for (const uint64_t word : words) any |= word;
-    return any != 0;
+    const T value = merged_registers<T>(most, [](auto a, auto b) { return further<F>(a, b); });
+    return Extreme<T>{value, any != 0};
   }
   (typename Wide::Indices{});
-  merge_halves<kExtremeWidth, F>(lanes);
-  return {lanes[0], has_nan};
 }
 
 /// The first of n elements for which `is` holds, in blocks whose search is a reduction; n if there is none.

@@ -17,60 +17,82 @@ inline constexpr bool kInRegisters = Floating<T> &&
                                      (std::is_same_v<F, Of<Add>> ||
                                       std::is_same_v<F, Of<Mul>>)&&SideBySide<T, kWidth>::kFits;
 
-/// acc[j] takes a[j], a[j + kWidth], ... of all whole rows of kWidth elements. Returns how many it took.
-template <int64_t kWidth, class F, class T> int64_t fold_rows(T* acc, const T* a, int64_t n) {
+/// What is folded: contiguous elements as they are.
+template <class T> struct Plain {
+  using Element = T;
+  const T* a;
+  T operator[](int64_t i) const { return a[i]; }
+  template <class V> V row(int64_t i) const { return loaded<V>(a + i); }
+  Plain from(int64_t i) const { return {a + i}; }
+};
+/// Squares of their distances from a number, each operation rounded.
+template <class T> struct SquaredDistance {
+  using Element = T;
+  const T* a;
+  T mean;
+  T operator[](int64_t i) const { return (a[i] - mean) * (a[i] - mean); }
+  template <class V> V row(int64_t i) const {
+    const V d = loaded<V>(a + i) - mean;
+    return d * d;
+  }
+  SquaredDistance from(int64_t i) const { return {a + i, mean}; }
+};
+
+/// Accumulator j takes a[j], a[j + kWidth], ... of all whole rows of kWidth elements, the first n % kWidth one
+/// more each.
+template <int64_t kWidth, class F, class A> auto fold_rows(const A& a, int64_t n) {
+  using T = typename A::Element;
   using Wide = SideBySide<T, kWidth>;
   using V = typename Wide::Register;
   return [&]<size_t... k>(std::index_sequence<k...>) {
-    V kept[] = {loaded<V>(a + int64_t(k) * Wide::kLanes)...};
+    V kept[] = {a.template row<V>(int64_t(k) * Wide::kLanes)...};
     int64_t i = kWidth;
     for (; i + kWidth <= n; i += kWidth)
-      ((kept[k] = F::step(kept[k], loaded<V>(a + i + int64_t(k) * Wide::kLanes))), ...);
+      ((kept[k] = F::step(kept[k], a.template row<V>(i + int64_t(k) * Wide::kLanes))), ...);
+    if (i == n) return merged_registers<T>(kept, [](auto x, auto y) { return F::merge(x, y); });
+    alignas(kRegisterBytes) T acc[kWidth];
     (stored(acc + int64_t(k) * Wide::kLanes, kept[k]), ...);
-    return i;
+    for (; i < n; ++i) acc[i % kWidth] = F::step(acc[i % kWidth], a[i]);
+    merge_halves<kWidth, F>(acc);
+    return acc[0];
   }
   (typename Wide::Indices{});
 }
 
 // kWidth accumulators side by side, whatever the registers' width: every instruction set adds in the same
 // order.
-template <int64_t kWidth, class F, class T> auto fold_side_by_side(const T* a, int64_t n) {
-  alignas(kRegisterBytes) decltype(F::first(*a)) acc[kWidth];
-  int64_t i = kWidth;
-  if constexpr (kInRegisters<F, T, kWidth>) {
-    i = fold_rows<kWidth, F>(acc, a, n);
-  } else {
+template <int64_t kWidth, class F, class A> auto fold_side_by_side(const A& a, int64_t n) {
+  if constexpr (kInRegisters<F, typename A::Element, kWidth>) return fold_rows<kWidth, F>(a, n);
+  else {
+    alignas(kRegisterBytes) decltype(F::first(a[0])) acc[kWidth];
+    int64_t i = kWidth;
     for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::first(a[j]);
     for (; i + kWidth <= n; i += kWidth) {
       for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::step(acc[j], a[i + j]);
     }
+    for (; i < n; ++i) acc[i % kWidth] = F::step(acc[i % kWidth], a[i]);
+    merge_halves<kWidth, F>(acc);
+    return acc[0];
   }
-  for (; i < n; ++i) acc[i % kWidth] = F::step(acc[i % kWidth], a[i]);
-  merge_halves<kWidth, F>(acc);
-  return acc[0];
 }
 
 // Few terms in a row even in short runs: many equal terms round the same way, half a roundoff a term.
-template <class F, class T> auto fold_block(const T* a, int64_t n) {
+template <class F, class A> auto fold_block(const A& a, int64_t n) {
   if (n >= kHere.fold_many) return fold_side_by_side<kHere.fold_many / 2, F>(a, n);
   if (n >= kHere.fold_some) return fold_side_by_side<kHere.fold_some / 2, F>(a, n);
-  return fold_in_a_row<F>(a, n);
+  auto state = F::first(a[0]);
+  for (int64_t i = 1; i < n; ++i) state = F::step(state, a[i]);
+  return state;
 }
 
 // Pairwise above blocks of 512 (16 terms an accumulator of the usual 32): the error grows with log n.
-// block(a, n) folds one.
-template <class F, class Block, class T> auto fold_pairwise(const Block& block, const T* a, int64_t n)
-    -> decltype(F::first(*a)) {
+template <class F, class A> auto fold_pairwise(const A& a, int64_t n) -> decltype(F::first(a[0])) {
   constexpr int64_t kBlock = kHere.fold_block;
-  if (n <= kBlock) return block(a, n);
+  if (n <= kBlock) return fold_block<F>(a, n);
   int64_t half = kBlock;
   while (half * 2 < n) half *= 2;
-  return F::merge(fold_pairwise<F>(block, a, half), fold_pairwise<F>(block, a + half, n - half));
+  return F::merge(fold_pairwise<F>(a, half), fold_pairwise<F>(a.from(half), n - half));
 }
-template <class F, class T> auto fold_pairwise(const T* a, int64_t n) {
-  return fold_pairwise<F>([](const T* b, int64_t count) { return fold_block<F>(b, count); }, a, n);
-}
-
 // The greatest or least is the same in any order; where there is a NaN, the body decides which.
 template <class F, class T> T fold_extreme(const T* a, int64_t n) {
   if (n >= kHere.fold_many) {
@@ -78,13 +100,13 @@ template <class F, class T> T fold_extreme(const T* a, int64_t n) {
     if (!e.has_nan) [[likely]]
       return e.value;
   }
-  return fold_pairwise<F>(a, n);
+  return fold_pairwise<F>(Plain<T>{a}, n);
 }
 
 struct SimdRun {
   template <class F, Order, class T> static auto fold(const T* a, int64_t n) {
     if constexpr (is_extreme<F>) return fold_extreme<F>(a, n);
-    else return fold_pairwise<F>(a, n);
+    else return fold_pairwise<F>(Plain<T>{a}, n);
   }
 };
 
@@ -111,16 +133,6 @@ template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n
   if (i < n) store_tail(out + i, lanes(Exp{}, loaded_tail(in + i, n - i) - most), n - i);
 }
 
-template <class T> T sum_of_squares(const T* a, int64_t n) {
-  const auto of_block = [](const T* b, int64_t count) {
-    Scratch<T, kHere.fold_block> room;
-    T* const squares = room;
-    for (int64_t i = 0; i < count; ++i) squares[i] = b[i] * b[i];
-    return fold_block<Of<Add>>(squares, count);
-  };
-  return fold_pairwise<Of<Add>>(of_block, a, n);
-}
-
 /// NOTE: [layer_norm in one pass] The composite's operations on a row that stays in the caches, in its order
 /// and each rounded as there: its bits, whatever the row holds. So plain calls may take this text while
 /// levels and base autograd take the composite apart.
@@ -130,18 +142,16 @@ void layer_norm_row(void* out, const void* in, const void* weight, const void* b
   const T* a = static_cast<const T*>(in);
   const T* w = static_cast<const T*>(weight);
   const T* b = static_cast<const T*>(bias);
-  const T mean = fold_pairwise<Of<Add>>(a, n) / T(n);
-#pragma GCC ivdep
-  for (int64_t i = 0; i < n; ++i) o[i] = a[i] - mean;
-  const T scale = T(1) / std::sqrt(sum_of_squares(o, n) / T(n) + T(eps));
+  const T mean = fold_pairwise<Of<Add>>(Plain<T>{a}, n) / T(n);
+  const T scale = T(1) / std::sqrt(fold_pairwise<Of<Add>>(SquaredDistance<T>{a, mean}, n) / T(n) + T(eps));
   const auto end = [o, n](auto&& of) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) o[i] = of(i);
   };
-  if (w && b) end([=](int64_t i) { return o[i] * scale * w[i] + b[i]; });
-  else if (w) end([=](int64_t i) { return o[i] * scale * w[i]; });
-  else if (b) end([=](int64_t i) { return o[i] * scale + b[i]; });
-  else end([=](int64_t i) { return o[i] * scale; });
+  if (w && b) end([=](int64_t i) { return (a[i] - mean) * scale * w[i] + b[i]; });
+  else if (w) end([=](int64_t i) { return (a[i] - mean) * scale * w[i]; });
+  else if (b) end([=](int64_t i) { return (a[i] - mean) * scale + b[i]; });
+  else end([=](int64_t i) { return (a[i] - mean) * scale; });
 }
 
 /// NOTE: [logarithm of softmax's sum] log sum exp(x - greatest) is log1p of the sum without one greatest
@@ -154,7 +164,7 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
   const T most = fold_extreme<Of<Maximum>>(a, n);
   if (!log) {
     exp_of_difference(o, a, most, n);
-    const T total = fold_pairwise<Of<Add>>(o, n);
+    const T total = fold_pairwise<Of<Add>>(Plain<T>{o}, n);
     for (int64_t i = 0; i < n; ++i) o[i] = o[i] / total;
     return;
   }
@@ -166,7 +176,7 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
     const int64_t count = n - i < kChunk ? n - i : kChunk;
     exp_of_difference(chunk, a + i, most, count);
     if (i <= greatest && greatest < i + count) chunk[greatest - i] = 0;
-    total += fold_block<Of<Add>>(chunk, count);
+    total += fold_block<Of<Add>>(Plain<T>{chunk}, count);
   }
   const T log_total = std::log1p(total) + (most - most);  // NaN where the greatest is infinite
 #pragma GCC ivdep

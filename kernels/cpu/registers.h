@@ -46,4 +46,32 @@ template <int64_t kWidth, class F, class S> void merge_halves(S* acc) {
   }
 }
 
+/// Likewise of one register, where no store stands between: merge(a, b) takes registers and elements.
+template <class T, class V, class Merge> [[gnu::always_inline]] inline T merged_lanes(const V& v, Merge merge) {
+  constexpr size_t kHalf = sizeof(V) / sizeof(T) / 2;
+  if constexpr (kHalf == 1) return merge(T(v[0]), T(v[1]));
+  else {
+    using Half = typename RegisterOf<T, int64_t(kHalf * sizeof(T))>::type;
+    return [&]<size_t... k>(std::index_sequence<k...>) {
+      const Half low = __builtin_shufflevector(v, v, int(k)...);
+      const Half high = __builtin_shufflevector(v, v, int(kHalf + k)...);
+      return merged_lanes<T>(merge(low, high), merge);
+    }
+    (std::make_index_sequence<kHalf>{});
+  }
+}
+
+/// Likewise of registers side by side, a power of two of them.
+template <class T, class V, size_t kCount, class Merge>
+[[gnu::always_inline]] inline T merged_registers(const V (&kept)[kCount], Merge merge) {
+  if constexpr (kCount == 1) return merged_lanes<T>(kept[0], merge);
+  else {
+    return [&]<size_t... k>(std::index_sequence<k...>) {
+      const V half[] = {merge(kept[k], kept[kCount / 2 + k])...};
+      return merged_registers<T>(half, merge);
+    }
+    (std::make_index_sequence<kCount / 2>{});
+  }
+}
+
 }  // namespace lamella::kernels::LAMELLA_BACKEND
