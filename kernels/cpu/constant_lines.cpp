@@ -16,7 +16,7 @@ size_t row_of(const Kernel& kernel) { return size_t(&kernel - all_kernels().data
 [[gnu::noinline]] void stream_row(ConstantLineFn line, char* out, const char* in, const char* number,
                                   int64_t n, int64_t item) {
   alignas(64) char buffer[kTile * sizeof(double)];
-  const int64_t tile = thresholds().tile;
+  const int64_t tile = stream_tile(item);
   for (int64_t i = 0; i < n; i += tile) {
     const int64_t count = std::min(tile, n - i);
     line(buffer, in + i * item, number, count);

@@ -68,7 +68,7 @@ void run_between(const KernelCall& call, const Execution& body, char* out, int64
 [[gnu::noinline]] void stream_between(const KernelCall& call, const Execution& body, int64_t from,
                                       int64_t to) {
   alignas(64) char buffer[kTile * kMaxItem];
-  const int64_t tile = thresholds().tile, item = itemsize(body.out);
+  const int64_t item = itemsize(body.out), tile = stream_tile(item);
   for (int64_t i = from; i < to; i += tile) {
     const int64_t end = std::min(i + tile, to);
     run_between(call, body, buffer, i, end);
@@ -117,7 +117,7 @@ void run_blocks(Run& run, const IterPlan& plan, bool streams) {
   BlockShape shape = choose_block(plan);
   bool direct = plan.rank <= 1 && !run.writer.converts() && plan.packed(0);
   for (int k = 0; k < ins; ++k) direct = direct && run.readers[k].direct(plan.stride(k + 1, 0));
-  if (direct && !streams) shape = {plan.size(0), 1};
+  if (direct) shape = {streams ? std::min(plan.size(0), stream_tile(run.writer.item())) : plan.size(0), 1};
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1, streams);
     const void* sources[3];

@@ -6,9 +6,10 @@
 #include <unistd.h>
 
 #include "lamella/core/thresholds.h"
+#include "lamella/kernels/cpu/isa.h"
 
 #if defined(__SSE2__)
-#include <emmintrin.h>
+#include <immintrin.h>
 #endif
 
 namespace lamella::kernels {
@@ -21,6 +22,21 @@ int64_t last_level_cache() {
 #endif
   return int64_t{32} << 20;  // where nobody says
 }
+
+#if defined(__SSE2__)
+// `to` begins at a line of 64 bytes. A line in one store, where there are such stores: each takes its own step
+// on the way to memory, four of them longer than the memory itself.
+[[gnu::target("avx512f")]] void stream_lines_512(char* to, const char* from, int64_t lines) {
+  for (; lines > 0; --lines, to += 64, from += 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+}
+void stream_lines_128(char* to, const char* from, int64_t lines) {
+  for (; lines > 0; --lines, to += 64, from += 64) {
+    __m128i part[4];
+    std::memcpy(part, from, sizeof part);
+    for (int k = 0; k < 4; ++k) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + k, part[k]);
+  }
+}
+#endif
 
 }  // namespace
 
@@ -44,17 +60,17 @@ int64_t bytes_of_plan(const IterPlan& plan) {
   return total;
 }
 
+int64_t stream_tile(int64_t item) { return std::min(thresholds().tile, 2048 / item); }
+
 // Lines of 64 bytes, each written whole; what does not fill one is copied.
 void stream(char* to, const char* from, int64_t bytes) {
 #if defined(__SSE2__)
   const int64_t head = std::min<int64_t>(-reinterpret_cast<intptr_t>(to) & 63, bytes);
   std::memcpy(to, from, size_t(head));
   to += head, from += head, bytes -= head;
-  for (int64_t lines = bytes / 64; lines > 0; --lines, to += 64, from += 64, bytes -= 64) {
-    __m128i part[4];
-    std::memcpy(part, from, sizeof part);
-    for (int k = 0; k < 4; ++k) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + k, part[k]);
-  }
+  const int64_t lines = bytes / 64;
+  (isa().set == InstructionSet::Avx512 ? stream_lines_512 : stream_lines_128)(to, from, lines);
+  to += lines * 64, from += lines * 64, bytes -= lines * 64;
 #endif
   std::memcpy(to, from, size_t(bytes));
 }
