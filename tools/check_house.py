@@ -36,6 +36,7 @@ APART = {"kernels/reference": ("kernels/cpu", "kernels/bodies"), "kernels/cpu": 
 # Constants of the fast kernels that core/thresholds.h does not list, by file and name: each with why no case
 # near it could show more than any other.
 OWN_SIZES = {
+    ("kernels/cpu/gather.cpp", "kAhead"): "how early an address is asked for: nothing is read or left out",
     ("kernels/cpu/isa_gemm.cpp", "kBytes"): "the width of a vector register: what is left over is asked",
     ("kernels/cpu/registers.h", "kRegisterBytes"): "likewise: sums are made in one order whatever it is",
     ("kernels/cpu/registers.h", "kFits"): "the width of the smallest register",

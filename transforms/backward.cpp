@@ -252,7 +252,9 @@ class Backward {
   /// Delivers when all formulas have run, and been looked at.
   void step_whole(Node& n, uint32_t at, TensorSpan cts, bool hooked) {
     std::vector<Given> given(n.n_edges);
-    const auto run = [&] { run_rules(n, at, cts, [&](uint32_t i, auto&& g) { given[i] = Given{std::move(g)}; }); };
+    const auto run = [&] {
+      run_rules(n, at, cts, [&](uint32_t i, auto&& g) { given[i] = Given{std::move(g)}; });
+    };
     watch_ ? run_watched(n, given, run) : run();
     if (!hooked) {
       for (uint32_t i = 0; i < n.n_edges; ++i)

@@ -108,8 +108,8 @@ void for_each_row(int rank, const int64_t* sizes, const int64_t* const (&strides
   }
 }
 
-/// Whether one of n neighbours is negative, or at least `size`. The sign of at | (size - 1 - at) says it, without
-/// a comparison, which vectors of 64-bit integers do not have everywhere.
+/// Whether one of n neighbours is negative, or at least `size`. The sign of at | (size - 1 - at) says it,
+/// without a comparison, which vectors of 64-bit integers do not have everywhere.
 bool one_beyond(const int64_t* index, int64_t n, int64_t size) {
   int64_t signs[4] = {};
   const int64_t last = size - 1;
@@ -163,17 +163,15 @@ struct Run {
   int64_t to_step, from_step, index_step, along, n;
 };
 
-/// Eight loads before the first store: written as a loop they are half as fast.
+/// Four loads before the first store: one after the other they take half as long again.
 template <class T> void gather_gapless(T* to, const T* from, const int64_t* index, int64_t n) {
   int64_t i = 0;
   const int64_t ahead = std::min<int64_t>(n, kAhead);
-  for (; i + 8 <= n; i += 8, to += 8, index += 8) {
+  for (; i + 4 <= n; i += 4, to += 4, index += 4) {
     prefetch(index + ahead);
     prefetch(from + i + ahead);
     const T a = from[index[0]], b = from[index[1]], c = from[index[2]], d = from[index[3]];
-    const T e = from[index[4]], f = from[index[5]], g = from[index[6]], h = from[index[7]];
     to[0] = a, to[1] = b, to[2] = c, to[3] = d;
-    to[4] = e, to[5] = f, to[6] = g, to[7] = h;
   }
   for (; i < n; ++i) *to++ = from[*index++];
 }

@@ -38,8 +38,8 @@ template <class T> struct SquaredDistance {
   SquaredDistance from(int64_t i) const { return {a + i, mean}; }
 };
 
-/// Accumulator j takes a[j], a[j + kWidth], ... of all whole rows of kWidth elements, the first n % kWidth one
-/// more each.
+/// Accumulator j takes a[j], a[j + kWidth], ... of all whole rows of kWidth elements, the first n % kWidth
+/// one more each.
 template <int64_t kWidth, class F, class A> auto fold_rows(const A& a, int64_t n) {
   using T = typename A::Element;
   using Wide = SideBySide<T, kWidth>;

@@ -47,7 +47,8 @@ template <int64_t kWidth, class F, class S> void merge_halves(S* acc) {
 }
 
 /// Likewise of one register, where no store stands between: merge(a, b) takes registers and elements.
-template <class T, class V, class Merge> [[gnu::always_inline]] inline T merged_lanes(const V& v, Merge merge) {
+template <class T, class V, class Merge>
+[[gnu::always_inline]] inline T merged_lanes(const V& v, Merge merge) {
   constexpr size_t kHalf = sizeof(V) / sizeof(T) / 2;
   if constexpr (kHalf == 1) return merge(T(v[0]), T(v[1]));
   else {

@@ -24,10 +24,11 @@ int64_t last_level_cache() {
 }
 
 #if defined(__SSE2__)
-// `to` begins at a line of 64 bytes. A line in one store, where there are such stores: each takes its own step
-// on the way to memory, four of them longer than the memory itself.
+// `to` begins at a line of 64 bytes. A line in one store, where there are such stores: each takes its own
+// step on the way to memory, four of them longer than the memory itself.
 [[gnu::target("avx512f")]] void stream_lines_512(char* to, const char* from, int64_t lines) {
-  for (; lines > 0; --lines, to += 64, from += 64) _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
+  for (; lines > 0; --lines, to += 64, from += 64)
+    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
 }
 void stream_lines_128(char* to, const char* from, int64_t lines) {
   for (; lines > 0; --lines, to += 64, from += 64) {
