@@ -216,6 +216,33 @@ static double beyond_halves(uint32_t w) {
   return kBeyond[w % std::size(kBeyond)];
 }
 
+namespace {
+/// No two alike, `step` apart, in an order of the seed.
+void put_distinct(Tensor& t, double step, uint64_t seed) {
+  const int64_t n = t.numel();
+  const bool below_zero = is_inexact(t.dtype()) || is_signed_integer(t.dtype());
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t at = shuffled(seed, i, n) - (below_zero ? n / 2 : 0);
+    if (is_inexact(t.dtype())) store(t, i, double(at) * step, bell(hash(seed, uint64_t(i))));
+    else store_integer(t, i, at);
+  }
+}
+
+constexpr int64_t kChunk = 32;
+/// Of a kind; `whole_range`: the ends of the dtype's instead.
+void put_integers(Tensor& t, Kind kind, uint64_t seed, Domain domain, bool narrow, bool whole_range) {
+  int64_t whole[kChunk];
+  const int64_t n = t.numel();
+  for (int64_t begin = 0; begin < n; begin += kChunk) {
+    const int64_t count = std::min(kChunk, n - begin);
+    integer_values(whole, begin, count, kind, seed, n, t.dtype(), domain, narrow);
+    for (int64_t i = 0; i < count && whole_range && !is_bool(t.dtype()); ++i)
+      whole[i] = end_integer(t.dtype(), hash(seed, uint64_t(begin + i)));
+    store_integers(t, begin, count, whole);
+  }
+}
+}  // namespace
+
 Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   Tensor t = make_tensor(sizes, dtype);
   const int64_t n = t.numel();
@@ -236,28 +263,16 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   if (at_ends && is_inexact(dtype) && w >> 23 & 1) domain = Domain::Any;
   if (domain == Domain::Distinct) {
     const double step = options_.exact ? 1 : options_.tame ? 0.125 : std::ldexp(1.0, int(w >> 8 & 7) - 4);
-    for (int64_t i = 0; i < n; ++i) {
-      const int64_t at = shuffled(seed, i, n) - (is_inexact(dtype) || is_signed_integer(dtype) ? n / 2 : 0);
-      if (is_inexact(dtype)) store(t, i, double(at) * step, bell(hash(seed, uint64_t(i))));
-      else store_integer(t, i, at);
-    }
-    return t;
+    return put_distinct(t, step, seed), t;
   }
   const bool beyond_signed = from(12) && dtype == DType::U64 && w >> 20 & 1;
   const bool whole_range =
       from(7) && (kind == Kind::Special || beyond_signed) && domain == Domain::Any && !narrow;
-  constexpr int64_t kChunk = 32;
+  if (!is_inexact(dtype)) put_integers(t, kind, seed, domain, narrow, whole_range);
   int64_t whole[kChunk];
   double re[kChunk], im[kChunk];
-  for (int64_t begin = 0; begin < n; begin += kChunk) {
+  for (int64_t begin = 0; begin < n && is_inexact(dtype); begin += kChunk) {
     const int64_t count = std::min(kChunk, n - begin);
-    if (!is_inexact(dtype)) {
-      integer_values(whole, begin, count, kind, seed, n, dtype, domain, narrow);
-      for (int64_t i = 0; i < count && whole_range && !is_bool(dtype); ++i)
-        whole[i] = end_integer(dtype, hash(seed, uint64_t(begin + i)));
-      store_integers(t, begin, count, whole);
-      continue;
-    }
     for (int k = 0; k <= int(is_complex(dtype)); ++k) {
       double* const parts = k ? im : re;
       const uint64_t s = k ? hash(seed, 1000) : seed;
@@ -270,8 +285,7 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
       if (mixed_ && sizes.empty()) parts[0] = fitting(parts[0]);
     }
     for (int64_t i = 0; i < count && domain != Domain::Any; ++i) {
-      const double drawn = re[i];
-      re[i] = into_domain(drawn, domain);
+      const double drawn = std::exchange(re[i], into_domain(re[i], domain));
       if (options_.exact && domain == Domain::Positive) re[i] = std::fabs(re[i]) < 1 ? 1 : std::fabs(re[i]);
       else if (options_.exact && domain == Domain::NonZero && drawn == 0) re[i] = 1;
     }
@@ -286,11 +300,17 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
   if (beside_half && is_floating(dtype) && !options_.exact && !options_.tame && domain == Domain::Any &&
       (w >> 24 & 7) == 7)
     return store(t, 0, beyond_halves(w >> 27), 0), t;
-  const uint32_t patches = w / 32 % 8;
+  put_specials(t, w / 32 % 8, domain);
+  return t;
+}
+
+/// Special numbers at `patches` places, at most four.
+void Draw::put_specials(Tensor& t, uint32_t patches, Domain domain) {
+  const int64_t n = t.numel();
   for (uint32_t p = 0; p < patches && p < 4 && n > 0; ++p) {
     const uint32_t v = word("values of");
     const int64_t at = int64_t(v / 8) % n;
-    if (is_inexact(dtype)) {
+    if (is_inexact(t.dtype())) {
       double re = into_domain(kSpecials[v % 8], domain);
       if (options_.exact)
         re = into_domain(std::trunc(kSpecials[v % 8]), domain == Domain::Any ? domain : Domain::Positive);
@@ -300,7 +320,6 @@ Tensor Draw::fill(const Dims& sizes, DType dtype, Domain domain) {
       store_integer(t, at, domain == Domain::Any ? v % 2 : 1);
     }
   }
-  return t;
 }
 
 /// One word: which dims are stored innermost, which are stepped, padded or repeated, and how far in the first

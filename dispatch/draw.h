@@ -181,6 +181,7 @@ class Draw {
 
  private:
   Tensor fill(const Dims& sizes, DType dtype, Domain domain);
+  void put_specials(Tensor& t, uint32_t patches, Domain domain);
   Tensor relayout(const Tensor& t, bool may_repeat);
   Tensor shared(const Dims& sizes, DType dtype, Domain domain);
   int rank(int least, int most);

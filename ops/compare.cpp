@@ -42,7 +42,8 @@ Values real_two(Draw& d) { return binary(d, kRealTypes | kBoolType); }
 Values any_one(Draw& d) { return unary(d, kAllTypes); }
 }  // namespace
 
-void define_compare() {
+namespace {
+void define_orders() {
   define({.schema = "eq(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,
@@ -87,6 +88,11 @@ void define_compare() {
           .properties = kDiscontinuous | kNoInPlace,
           .samples = real_two,
           .doc = "a >= b after promotion, as bool. Error dtype for complex numbers."});
+}
+}  // namespace
+
+void define_compare() {
+  define_orders();
   define({.schema = "logical_and(Tensor a, Tensor b) -> Tensor",
           .shape = ShapeClass::Broadcast,
           .infer = infer_compare,

@@ -112,7 +112,8 @@ void define_cuts() {
 }
 }  // namespace
 
-void define_copy() {
+namespace {
+void define_copies() {
   define_cuts();
   OpTable::add({.schema = "clone(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -153,6 +154,11 @@ void define_copy() {
        .doc =
            "value in x's shape and dtype, rounded once; the derivative is zero. fill_ overwrites x. Errors: "
            "dtype for a complex number in a real x, overflow for one that x's dtype does not hold."});
+}
+}  // namespace
+
+void define_copy() {
+  define_copies();
   OpTable::add({.schema = "to(Tensor x, DType dtype, *, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_to,

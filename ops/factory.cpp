@@ -295,7 +295,7 @@ Values eye_samples(Draw& d) {
   return d.with_device({n, m, t}, 3);
 }
 
-void define_sized() {
+void define_filled() {
   OpTable::add({.schema = "zeros(Size size, *, DType? dtype=None, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Factory,
                 .infer = infer_sized,
@@ -351,6 +351,10 @@ void define_sized() {
        .doc = "start, start + step, ... before end; a single number is the end. i64 when all are integers, "
               "else the "
               "default dtype. Errors value: step 0 or of the wrong sign, bounds that are not finite."});
+}
+
+void define_sized() {
+  define_filled();
   OpTable::add({.schema = "eye(int n, int? m=None, *, DType? dtype=None, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Factory,
                 .infer = infer_eye,

@@ -81,7 +81,8 @@ Values div_samples(Draw& d) {
 }
 }  // namespace
 
-void define_pointwise_binary() {
+namespace {
+void define_sums_of_two() {
   OpTable::add(
       {.schema = "add(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor",
        .shape = ShapeClass::Broadcast,
@@ -122,6 +123,11 @@ void define_pointwise_binary() {
        .samples = add_samples,
        .doc = "a - alpha * b, element by element. Correctly rounded when alpha = 1. Error dtype for two bool "
               "tensors."});
+}
+}  // namespace
+
+void define_pointwise_binary() {
+  define_sums_of_two();
   OpTable::add({.schema = "mul(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .kernel = kernel("mul"),

@@ -71,7 +71,8 @@ void define_smooth(const Smooth& s) {
 }
 }  // namespace
 
-void define_pointwise_unary() {
+namespace {
+void define_smooth_functions() {
   define_smooth(
       {.schema = "exp(Tensor x) -> Tensor",
        .kernel = "exp",
@@ -120,6 +121,11 @@ void define_pointwise_unary() {
                  .domain = Domain::Positive,
                  .promises = {.once = true, .odd = true},
                  .doc = "1 / x. Real: correctly rounded."});
+}
+}  // namespace
+
+void define_pointwise_unary() {
+  define_smooth_functions();
   OpTable::add({.schema = "neg(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_no_bool,

@@ -88,6 +88,32 @@ Values split_samples(Draw& d) {
 }
 }  // namespace
 
+namespace {
+void define_keys() {
+  OpTable::add({.schema = "fold_in(Tensor key, Tensor data) -> Tensor",
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_fold_in,
+                .kernel = kernel("fold_in", mask(DType::U64)),
+                .jvp = not_differentiable(kConstant),
+                .vjp = not_differentiable(kConstant),
+                .samples = fold_in_samples,
+                .doc = "A new u64 key from each key and number, broadcast against each other; different "
+                       "numbers give independent "
+                       "streams. Error dtype unless both are u64."});
+  OpTable::add({.schema = "split_key(Tensor key, int num) -> Tensor",
+                .shape = ShapeClass::Composite,
+                .infer = definition::shape_of_split_key,
+                .kernel = {.reference = kernels::reference::keys_of},
+                .composite = split_key_of,
+                .jvp = not_differentiable(kIntegers),
+                .vjp = not_differentiable(kIntegers),
+                .properties = kNoInPlace | kNoOut,
+                .samples = split_samples,
+                .doc = "num new keys from each key, along a new last dim: fold_in of 0, 1, ... Error value "
+                       "for num < 0."});
+}
+}  // namespace
+
 void define_random() {
   OpTable::add({.schema = "next_key(*, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Random,
@@ -136,27 +162,7 @@ void define_random() {
        .doc =
            "Standard normal, within 8.6, of shape key.sizes ++ size as rand; complex numbers have variance 1 "
            "over both parts."});
-  OpTable::add({.schema = "fold_in(Tensor key, Tensor data) -> Tensor",
-                .shape = ShapeClass::Broadcast,
-                .infer = infer_fold_in,
-                .kernel = kernel("fold_in", mask(DType::U64)),
-                .jvp = not_differentiable(kConstant),
-                .vjp = not_differentiable(kConstant),
-                .samples = fold_in_samples,
-                .doc = "A new u64 key from each key and number, broadcast against each other; different "
-                       "numbers give independent "
-                       "streams. Error dtype unless both are u64."});
-  OpTable::add({.schema = "split_key(Tensor key, int num) -> Tensor",
-                .shape = ShapeClass::Composite,
-                .infer = definition::shape_of_split_key,
-                .kernel = {.reference = kernels::reference::keys_of},
-                .composite = split_key_of,
-                .jvp = not_differentiable(kIntegers),
-                .vjp = not_differentiable(kIntegers),
-                .properties = kNoInPlace | kNoOut,
-                .samples = split_samples,
-                .doc = "num new keys from each key, along a new last dim: fold_in of 0, 1, ... Error value "
-                       "for num < 0."});
+  define_keys();
 }
 
 }  // namespace lamella::ops

@@ -299,6 +299,9 @@ void define_sums() {
            "Product over dims `dim` (all when None or empty), 1 over nothing; integers and bool multiply "
            "in i64 (wrapping) unless dtype is given: elements are converted to it first, and bool products "
            "are `and`. The derivative is right at zeros. Relative error at most n * 2^-p."});
+}
+
+void define_means() {
   OpTable::add(
       {.schema = "mean(Tensor x, Dim[]? dim=None, bool keepdim=False, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Composite,
@@ -356,6 +359,7 @@ void define_extreme(const Extreme& e) {
 
 void define_reduce() {
   define_sums();
+  define_means();
   define_extreme(
       {.schema = "amax(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
        .kernel = "amax",

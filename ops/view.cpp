@@ -414,17 +414,7 @@ void define_reshaping() {
        .doc = "x with a dim of size 1 at position `dim` of the result."});
 }
 
-void define_picking() {
-  OpTable::add(
-      {.schema = "permute(Tensor x, Dim[] dims) -> Tensor(a)",
-       .shape = ShapeClass::View,
-       .view = permute_of,
-       .jvp = linear_in({"x"}),
-       .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return permute_back(dy, dims); })},
-       .batch = batch_permute,
-       .properties = kLinear,
-       .samples = permute_samples,
-       .doc = "Dim i of the result is dim dims[i] of x. Error shape unless dims names every dim once."});
+void define_moving() {
   OpTable::add({.schema = "transpose(Tensor x, Dim dim0, Dim dim1) -> Tensor(a)",
                 .shape = ShapeClass::View,
                 .view = transpose_of,
@@ -470,6 +460,19 @@ void define_picking() {
        .doc = "Every step-th index from start up to end along a dim; bounds count from the end when negative "
               "and are "
               "clamped as in Python. Error value unless step > 0."});
+}
+
+void define_picking() {
+  OpTable::add(
+      {.schema = "permute(Tensor x, Dim[] dims) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view = permute_of,
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return permute_back(dy, dims); })},
+       .batch = batch_permute,
+       .properties = kLinear,
+       .samples = permute_samples,
+       .doc = "Dim i of the result is dim dims[i] of x. Error shape unless dims names every dim once."});
   OpTable::add({.schema = "diagonal(Tensor x, int offset=0, Dim dim1=0, Dim dim2=1) -> Tensor(a)",
                 .shape = ShapeClass::View,
                 .view =
@@ -491,7 +494,7 @@ void define_picking() {
 
 void define_view() {
   define_reshaping();
-  define_picking();
+  define_moving(), define_picking();
 }
 
 }  // namespace lamella::ops

@@ -31,9 +31,8 @@ UnaryFunction escaping() {
 /// What cases let out of a level.
 Tensor escaped;
 
-std::vector<Bad> cases() {
+std::vector<Bad> bad_sizes() {
   const Tensor x = x23();
-  const Tensor wide = expand(tensor_of({1}, {1}, DType::F64), {3});
   return {
       {"negative size", ErrorCode::Shape, "size", [] { zeros({-1}); }},
       {"-1 twice", ErrorCode::Shape, "view",
@@ -79,6 +78,13 @@ std::vector<Bad> cases() {
          scatter_add(x, 0, ints({1, 3}, {0, 2, 0}), ones({1, 3}, DType::F64));
        }},
       {"select index", ErrorCode::IndexOutOfRange, "select", [=] { select(x, 0, 2); }},
+  };
+}
+
+std::vector<Bad> bad_operands() {
+  const Tensor x = x23();
+  const Tensor wide = expand(tensor_of({1}, {1}, DType::F64), {3});
+  return {
       {"empty list", ErrorCode::Value, "cat", [] { cat(Tensors{}, 0); }},
       {"empty stack", ErrorCode::Value, "stack", [] { stack(Tensors{}, 0); }},
       {"slice step 0", ErrorCode::Value, "step", [=] { slice(x, 0, 0, 2, 0); }},
@@ -93,6 +99,12 @@ std::vector<Bad> cases() {
        }},
       {"in place on expanded", ErrorCode::Overlap, "clone it", [=] { cos_(wide); }},
       {"in place would grow", ErrorCode::Shape, "expected", [=] { add_(ones({3}, DType::F64), x); }},
+  };
+}
+
+std::vector<Bad> bad_arguments() {
+  const Tensor x = x23();
+  return {
       {"float into int", ErrorCode::DType, "can hold", [] { add_(ints({1}, {1}), ones({1}, DType::F64)); }},
       {"bool minus bool", ErrorCode::DType, "sub",
        [] { sub(ones({1}, DType::Bool), ones({1}, DType::Bool)); }},
@@ -126,6 +138,12 @@ std::vector<Bad> cases() {
          mul(b, a);
        }},
       {"not positive definite", ErrorCode::Value, "positive definite", [] { linalg_cholesky(neg(eye(2))); }},
+  };
+}
+
+std::vector<Bad> bad_levels() {
+  const Tensor x = x23();
+  return {
       {"batch sizes differ", ErrorCode::MappedSize, "lanes",
        [=] {
          vmap(Function([](const Tensors& v) { return Tensors{v[0] + v[1]}; }), InDims{0, 1})({x, x});
@@ -178,6 +196,11 @@ std::vector<Bad> cases() {
        }},
       {"argument of grad written", ErrorCode::Level, "argument of grad",
        [=] { grad([](const Tensor& t) { return sum(t.mul_(t)); })(x); }},
+  };
+}
+
+std::vector<Bad> bad_texts() {
+  return {
       {"boxed: too few", ErrorCode::Schema, "missing", [] { call("mul", {ones({1})}); }},
       {"boxed: too many", ErrorCode::Schema, "at most",
        [] {
@@ -196,6 +219,13 @@ std::vector<Bad> cases() {
       {"schema: unicode", ErrorCode::Schema, "position",
        [] { parse_schema("f(Tensor \xc3\xa9) -> Tensor"); }},
   };
+}
+
+std::vector<Bad> cases() {
+  std::vector<Bad> all;
+  for (const auto& some : {bad_sizes(), bad_operands(), bad_arguments(), bad_levels(), bad_texts()})
+    all.insert(all.end(), some.begin(), some.end());
+  return all;
 }
 
 class BadInput : public testing::TestWithParam<int> {};

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks the house rules of a source tree: lengths, includes, comments, words, sizes.
+"""Checks the house rules of a source tree: lengths of files and functions, includes, comments, words, sizes.
 
 usage: check_house.py [ROOT]
 
@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_bodies  # noqa: E402
+import check_functions  # noqa: E402
 import check_sizes  # noqa: E402
 
 MAX_LINES, MAX_MEDIAN, MAX_COLUMNS = 500, 150, 110
@@ -228,6 +229,7 @@ def violations(root):
             found += check_first_line(path, lines)
         if path.endswith(CPP):
             found += check_includes(root, path, lines)
+            found += check_functions.violations(lines)
         if path.startswith("kernels/bodies/"):
             found += check_bodies.said_in_body(lines)
         if path.startswith("kernels/cpu/"):

@@ -285,6 +285,21 @@ std::exception_ptr write_reports(const json& out, const VerifyOptions& o) {
   return nullptr;
 }
 
+/// The last two lines.
+void print_end(const Report& report, const verify::RunOptions& run_options, const VerifyOptions& o,
+               bool interrupted) {
+  const verify::Tally total = report.total();
+  std::printf(
+      "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "
+      "depth >= 2\n",
+      static_cast<unsigned long long>(total.cases), report.seconds, double(total.cases) / report.seconds,
+      o.processes, plain_rate(report),
+      100.0 * double(total.deep) / double(std::max<uint64_t>(total.cases, 1)));
+  std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
+              run_options.laws.size(), static_cast<unsigned long long>(o.seed),
+              interrupted ? ", interrupted" : "", report.failures.size());
+}
+
 int verify_all(const VerifyOptions& o) {
   install_operators();
   OpTable::current();
@@ -334,20 +349,11 @@ int verify_all(const VerifyOptions& o) {
   print_table(report);
   print_rates(report);
   lamella::tools::print_self_check(report, run_options.ops, o.depth, all_laws && shard.of == 1);
-  const verify::Tally total = report.total();
-  std::printf(
-      "%llu checks in %.1f s (%.0f/s in %d processes; %.0f/s a process without the f128 oracle), %.0f %% at "
-      "depth >= 2\n",
-      static_cast<unsigned long long>(total.cases), report.seconds, double(total.cases) / report.seconds,
-      o.processes, plain_rate(report),
-      100.0 * double(total.deep) / double(std::max<uint64_t>(total.cases, 1)));
-  std::printf("%zu operators, %zu laws, seed %llu%s: %zu failures\n", run_options.ops.size(),
-              run_options.laws.size(), static_cast<unsigned long long>(o.seed),
-              stop_requested ? ", interrupted" : "", report.failures.size());
+  print_end(report, run_options, o, stop_requested);
   if (unwritten) std::rethrow_exception(unwritten);
   const bool missed = tools::says_what_is_missed(out, "verify");
   if (!report.failures.empty() || known > 0 || missed) return 1;
-  if (total.cases > 0 || stop_requested || shard.of > 1) return 0;
+  if (report.total().cases > 0 || stop_requested || shard.of > 1) return 0;
   std::fprintf(stderr, "lamella verify: no law applies to what was chosen\n");
   return 2;
 }

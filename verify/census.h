@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,7 +59,7 @@ struct FeatureFloor {
   std::string what, of;
   double share;
 };
-const std::vector<FeatureFloor>& feature_floors();
+std::span<const FeatureFloor> feature_floors();
 /// "dim negative: 0 of 1200, at least 20 % required": one for each floor that a census of a thousand cases or
 /// more misses.
 std::vector<std::string> missed_floors(const Census& census);

@@ -70,6 +70,17 @@ class RuleCheck {
     });
   }
 
+  static Tensor lanes_of(const Tensor& x) {
+    Tensors lanes;
+    for (const double factor : kLanes) lanes.push_back(x * factor);
+    return stack(lanes, 0);
+  }
+  static Tensors stacked(const std::vector<Tensors>& parts) {
+    Tensors out;
+    for (const Tensors& p : parts) out.push_back(stack(p, 0));
+    return out;
+  }
+
   void batching(uint32_t mapped) {
     const Function self = [this](const Tensors& xs) { return at(xs); };
     const auto is_mapped = [mapped](size_t k) { return k < kMostMapped && mapped >> k & 1; };
@@ -80,12 +91,9 @@ class RuleCheck {
       dims.push_back(is_mapped(k) ? 0 : kNone);
       if (!is_mapped(k)) continue;
       subset += format("{}{}", subset.empty() ? "" : ", ", at_[k]);
-      Tensors lanes;
-      for (const double factor : kLanes) lanes.push_back(xs[k] * factor);
-      xs[k] = stack(lanes, 0);
+      xs[k] = lanes_of(xs[k]);
     }
-    const auto lane = [&](const Tensors& batch, size_t l, bool all) {
-      Tensors out = batch;
+    const auto lane = [&](Tensors out, size_t l, bool all) {
       for (size_t k = 0; k < out.size(); ++k)
         if (all || is_mapped(k)) out[k] = select(out[k], 0, int64_t(l));
       return out;
@@ -100,28 +108,24 @@ class RuleCheck {
           const Tensors g = vjp(self, lane(x, l, false)).pullback(lane(us, l, true));
           for (size_t k = 0; k < g.size(); ++k) parts[k].push_back(g[k]);
         }
-        Tensors out;
-        for (size_t k = 0; k < x.size(); ++k) {
-          const Tensor all = stack(parts[k], 0);
-          out.push_back(sums && !is_mapped(k) ? sum(all, Dims{0}) : all);
-        }
+        Tensors out = stacked(parts);
+        for (size_t k = 0; k < x.size(); ++k)
+          if (sums && !is_mapped(k)) out[k] = sum(out[k], Dims{0});
         return out;
       };
       compare(
           "vjp of vmap" + where, [&](const Tensors& x) { return vjp(whole, x).pullback(us); },
           [&](const Tensors& x) { return looped(x, true); }, xs);
-      InDims with_us = dims;
-      with_us.resize(dims.size() + us.size(), 0);
+      dims.resize(dims.size() + us.size(), 0);  // and the cotangents
       const Function pull = [&](const Tensors& all) {
         const auto middle = all.begin() + std::ptrdiff_t(xs.size());
         return vjp(self, Tensors(all.begin(), middle)).pullback(Tensors(middle, all.end()));
       };
       compare(
           "vmap of vjp" + where,
-          [&](const Tensors& x) {
-            Tensors all = x;
-            all.insert(all.end(), us.begin(), us.end());
-            return vmap(pull, with_us)(all);
+          [&](Tensors x) {
+            x.insert(x.end(), us.begin(), us.end());
+            return vmap(pull, dims)(x);
           },
           [&](const Tensors& x) { return looped(x, false); }, xs);
       compare(
@@ -132,9 +136,7 @@ class RuleCheck {
               const Tensors t = jvp(self, lane(x, l, false), lane(ts, l, false)).tangents;
               for (size_t k = 0; k < t.size(); ++k) parts[k].push_back(t[k]);
             }
-            Tensors out;
-            for (const Tensors& p : parts) out.push_back(stack(p, 0));
-            return out;
+            return stacked(parts);
           },
           xs);
     });

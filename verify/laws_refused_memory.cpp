@@ -178,6 +178,84 @@ Verdict views_stay_in_memory(Case& c) {
   return verdict_of(c, what, q.shown);
 }
 
+void ask(Question& q, const std::string& shown, const std::string& begins, std::function<void()> call) {
+  q.shown = shown, q.begins = begins, q.call = std::move(call);
+}
+
+/// Who may require a gradient and who may write. False: nothing to ask.
+bool ask_of_leaf(Question& q, uint32_t kind, const Tensor& x, const Tensor& leaf, const Tensor& y, DType d) {
+  const Tensor whole = to(ones({2}), d);
+  switch (kind) {
+    case 0:
+      ask(q, format("requires_grad({})", whole), "requires_grad: ", [=] { requires_grad(whole); });
+      q.object(ErrorCode::DType);
+      break;
+    case 1:
+      ask(q, "requires_grad(undefined)", "requires_grad: ", [] { requires_grad(Tensor()); });
+      q.object(ErrorCode::Undefined);
+      break;
+    case 2:
+      ask(q, "requires_grad under vmap", "requires_grad: ", [x] {
+        vmap(UnaryFunction([](const Tensor& t) { return requires_grad(t); }))(unsqueeze(x, 0));
+      });
+      q.object(ErrorCode::Level);
+      break;
+    case 3:
+      if (!is_grad_required(y) || y.is_same(leaf)) return false;
+      ask(q, "requires_grad_ of a result", "requires_grad_: ", [y] { requires_grad_(y); });
+      q.object(ErrorCode::Value);
+      break;
+    case 4: ask(q, "requires_grad_ of a leaf", "", [leaf] { requires_grad_(leaf); }); break;
+    case 5:
+      ask(q, "a leaf is written", "", [leaf] { lamella::fill_(leaf, 1); });
+      q.codes = {ErrorCode::Value, ErrorCode::Level, ErrorCode::Usage};
+      break;
+    case 6:
+      ask(q, "a view of a leaf is written", "", [leaf] { lamella::fill_(unsqueeze(leaf, 0), 1); });
+      q.codes = {ErrorCode::Value, ErrorCode::Level, ErrorCode::Usage};
+      break;
+    default: return false;
+  }
+  return true;
+}
+
+/// Who may be asked for a gradient. False: nothing to ask.
+bool ask_for_gradient(Question& q, uint32_t kind, const Tensor& x, const Tensor& y) {
+  switch (kind) {
+    case 7:
+      ask(q, "backward from a plain tensor", "backward: ", [x] { backward(sum(x)); });
+      q.object(ErrorCode::NotDifferentiable);
+      break;
+    case 8: {
+      if (!is_grad_required(y)) return false;
+      Dims sizes(y.sizes());
+      sizes.push_back(2);
+      ask(q, "backward with a cotangent of other sizes",
+          "backward: ", [y, sizes] { backward(y, ones(sizes, y.dtype())); });
+      q.object(ErrorCode::Shape);
+      break;
+    }
+    case 9: {
+      if (!is_grad_required(y)) return false;
+      const DType other = y.dtype() == DType::F64 ? DType::F32 : DType::F64;
+      ask(q, "backward with a cotangent of another dtype",
+          "backward: ", [y, other] { backward(y, ones(y.sizes(), other)); });
+      q.object(ErrorCode::DType);
+      break;
+    }
+    case 10:
+      ask(q, "the gradient of a plain tensor", "grad_of: ", [x] { grad_of(x); });
+      q.object(ErrorCode::Usage);
+      break;
+    default:
+      ask(q, "a hook of a plain tensor",
+          "add_hook: ", [x] { add_hook(x, [](const Tensor&) { return Tensor(); }); });
+      q.object(ErrorCode::NotDifferentiable);
+      break;
+  }
+  return true;
+}
+
 /// A leaf, a result, what was written: what requires a gradient, may be asked for one, or be written.
 Verdict leaves_are_judged(Case& c) {
   if (c.inexact().empty()) return Verdict::pass();
@@ -189,71 +267,11 @@ Verdict leaves_are_judged(Case& c) {
   const Tensor y = ys[0];
   const bool tracked = !c.op.composite && c.op.vjp_of(slot.param);
   const uint32_t w = c.draw.word();
-  const Tensor whole = to(ones({2}), DType(w / 16 % uint32_t(DType::F16)));
   Question q;
-  const auto ask = [&](const std::string& shown, const std::string& begins, std::function<void()> call) {
-    q.shown = shown, q.begins = begins, q.call = std::move(call);
-  };
-  switch (w % 12) {
-    case 0:
-      ask(format("requires_grad({})", whole), "requires_grad: ", [=] { requires_grad(whole); });
-      q.object(ErrorCode::DType);
-      break;
-    case 1:
-      ask("requires_grad(undefined)", "requires_grad: ", [] { requires_grad(Tensor()); });
-      q.object(ErrorCode::Undefined);
-      break;
-    case 2:
-      ask("requires_grad under vmap", "requires_grad: ", [x] {
-        vmap(UnaryFunction([](const Tensor& t) { return requires_grad(t); }))(unsqueeze(x, 0));
-      });
-      q.object(ErrorCode::Level);
-      break;
-    case 3:
-      if (!is_grad_required(y) || y.is_same(leaf)) return Verdict::pass();
-      ask("requires_grad_ of a result", "requires_grad_: ", [y] { requires_grad_(y); });
-      q.object(ErrorCode::Value);
-      break;
-    case 4: ask("requires_grad_ of a leaf", "", [leaf] { requires_grad_(leaf); }); break;
-    case 5:
-      ask("a leaf is written", "", [leaf] { lamella::fill_(leaf, 1); });
-      q.codes = {ErrorCode::Value, ErrorCode::Level, ErrorCode::Usage};
-      break;
-    case 6:
-      ask("a view of a leaf is written", "", [leaf] { lamella::fill_(unsqueeze(leaf, 0), 1); });
-      q.codes = {ErrorCode::Value, ErrorCode::Level, ErrorCode::Usage};
-      break;
-    case 7:
-      ask("backward from a plain tensor", "backward: ", [x] { backward(sum(x)); });
-      q.object(ErrorCode::NotDifferentiable);
-      break;
-    case 8: {
-      if (!is_grad_required(y)) return Verdict::pass();
-      Dims sizes(y.sizes());
-      sizes.push_back(2);
-      ask("backward with a cotangent of other sizes",
-          "backward: ", [y, sizes] { backward(y, ones(sizes, y.dtype())); });
-      q.object(ErrorCode::Shape);
-      break;
-    }
-    case 9: {
-      if (!is_grad_required(y)) return Verdict::pass();
-      const DType other = y.dtype() == DType::F64 ? DType::F32 : DType::F64;
-      ask("backward with a cotangent of another dtype",
-          "backward: ", [y, other] { backward(y, ones(y.sizes(), other)); });
-      q.object(ErrorCode::DType);
-      break;
-    }
-    case 10:
-      ask("the gradient of a plain tensor", "grad_of: ", [x] { grad_of(x); });
-      q.object(ErrorCode::Usage);
-      break;
-    default:
-      ask("a hook of a plain tensor",
-          "add_hook: ", [x] { add_hook(x, [](const Tensor&) { return Tensor(); }); });
-      q.object(ErrorCode::NotDifferentiable);
-      break;
-  }
+  const DType integral = DType(w / 16 % uint32_t(DType::F16));
+  const uint32_t kind = w % 12;
+  const bool asks = kind < 7 ? ask_of_leaf(q, kind, x, leaf, y, integral) : ask_for_gradient(q, kind, x, y);
+  if (!asks) return Verdict::pass();
   const Tensor before = plain_copy(leaf);
   std::string what = wrong(q);
   if (what.empty()) what = differs(x, before);

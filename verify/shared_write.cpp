@@ -109,6 +109,11 @@ SharedWrite::SharedWrite(Case& the_case) : c(the_case), form(nullptr) {
     part_of.push_back(parts.size());
     parts.push_back(p);
   }
+  end_layouts(d, depth);
+}
+
+/// Mapped dims last or first, and the levels that map nothing.
+void SharedWrite::end_layouts(Draw& d, int depth) {
   for (Part& p : parts) {
     p.last = p.mapped && p.path.model.rank() > 1 && d.flag();
     if (!p.last) continue;

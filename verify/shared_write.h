@@ -69,6 +69,7 @@ struct SharedWrite {
   Tensor start = {};
 
   explicit SharedWrite(Case& the_case);
+  void end_layouts(Draw& d, int depth);
   int depth() const { return sizes.size(); }
   bool is_argument(const Part& p) const { return engine >= Engine::ArgumentsOfJvp && p.argument; }
 
