@@ -49,7 +49,7 @@ def functions(lines):
         if not line.rstrip().endswith("{") or VALUE.search(line.rstrip()):
             continue
         first = head_of(lines, at)
-        if not is_function(" ".join(lines[first : at + 1]).strip()):
+        if not is_function(" ".join(" ".join(lines[first : at + 1]).split())):
             continue
         indent = re.match(r" *", lines[first]).group()
         for end in range(at + 1, len(lines)):
