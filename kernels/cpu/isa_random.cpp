@@ -83,6 +83,16 @@ inline double fraction(uint64_t x) {
 /// 53 bits of two words, as sample_normal joins them.
 inline uint64_t joined(uint64_t low, uint64_t high) { return ((low & 0xFFFFFFFFu) | high << 32) >> 11; }
 
+/// a * b + c, rounded once where there is an instruction for it: see NOTE: [normal samples], a sample does
+/// not depend on it.
+inline double mul_add(double a, double b, double c) {
+#if defined(__FMA__)
+  return __builtin_fma(a, b, c);
+#else
+  return a * b + c;
+#endif
+}
+
 // 2 artanh s = log((1 + s) / (1 - s)), abs(s) < 0.1716: what is left out is below s^18 / 19 = 2^-50 of it.
 inline double log_of(double u) {
   // u = m 2^e, sqrt(1/2) <= m < sqrt(2): the difference to the bits of sqrt(1/2) holds e.
@@ -93,9 +103,10 @@ inline double log_of(double u) {
       std::bit_cast<double>((((bits >> 52) + 64) & 0xFFFu) | 0x4330000000000000u) - (0x1p52 + 64);
   const double s = (m - 1) / (m + 1), z = s * s;
   double sum = 1.0 / 17;
-  sum = sum * z + 1.0 / 15, sum = sum * z + 1.0 / 13, sum = sum * z + 1.0 / 11, sum = sum * z + 1.0 / 9;
-  sum = sum * z + 1.0 / 7, sum = sum * z + 1.0 / 5, sum = sum * z + 1.0 / 3, sum = sum * z + 1;
-  return e * std::numbers::ln2 + 2 * s * sum;
+  sum = mul_add(sum, z, 1.0 / 15), sum = mul_add(sum, z, 1.0 / 13), sum = mul_add(sum, z, 1.0 / 11);
+  sum = mul_add(sum, z, 1.0 / 9), sum = mul_add(sum, z, 1.0 / 7), sum = mul_add(sum, z, 1.0 / 5);
+  sum = mul_add(sum, z, 1.0 / 3), sum = mul_add(sum, z, 1);
+  return mul_add(e, std::numbers::ln2, 2 * s * sum);
 }
 
 // cos t for 0 <= t < 2 pi + 2^-50: t = k pi/2 + r, abs(r) < pi/4 + 2^-50, pi/2 in two parts, of which the
@@ -104,15 +115,15 @@ inline double log_of(double u) {
 inline double cos_of(double t) {
   const double first = 0x1.921fb54442dp0, rest = 0x1.8469898cc5170p-48;
   const double k = (t * (2 / std::numbers::pi) + 0x1.8p52) - 0x1.8p52;
-  const double r = (t - k * first) - k * rest, z = r * r;
+  const double r = mul_add(-k, rest, t - k * first), z = r * r;
   double sine = -1.0 / 1307674368000, cosine = -1.0 / 87178291200;
-  sine = sine * z + 1.0 / 6227020800, cosine = cosine * z + 1.0 / 479001600;
-  sine = sine * z - 1.0 / 39916800, cosine = cosine * z - 1.0 / 3628800;
-  sine = sine * z + 1.0 / 362880, cosine = cosine * z + 1.0 / 40320;
-  sine = sine * z - 1.0 / 5040, cosine = cosine * z - 1.0 / 720;
-  sine = sine * z + 1.0 / 120, cosine = cosine * z + 1.0 / 24;
-  sine = sine * z - 1.0 / 6, cosine = cosine * z - 1.0 / 2;
-  sine = (sine * z) * r + r, cosine = cosine * z + 1;
+  sine = mul_add(sine, z, 1.0 / 6227020800), cosine = mul_add(cosine, z, 1.0 / 479001600);
+  sine = mul_add(sine, z, -1.0 / 39916800), cosine = mul_add(cosine, z, -1.0 / 3628800);
+  sine = mul_add(sine, z, 1.0 / 362880), cosine = mul_add(cosine, z, 1.0 / 40320);
+  sine = mul_add(sine, z, -1.0 / 5040), cosine = mul_add(cosine, z, -1.0 / 720);
+  sine = mul_add(sine, z, 1.0 / 120), cosine = mul_add(cosine, z, 1.0 / 24);
+  sine = mul_add(sine, z, -1.0 / 6), cosine = mul_add(cosine, z, -1.0 / 2), cosine = mul_add(cosine, z, 1);
+  sine = mul_add(sine * z, r, r);
   const double value = ((k == 1) | (k == 3)) ? sine : cosine;
   return ((k == 1) | (k == 2)) ? -value : value;
 }
@@ -129,13 +140,11 @@ void normal_run(void* out, uint64_t key, uint64_t first, int64_t n) {
   for (int64_t i = 0; i < n; i += kBlock) {
     const int64_t count = n - i < kBlock ? n - i : kBlock;
     draw(words, key, first + uint64_t(i), count);
+    int unsure = 0;
     for (int64_t j = 0; j < count; ++j) {
       const double u1 = 1 - fraction(joined(words.word[0][j], words.word[1][j]));
       const double u2 = fraction(joined(words.word[2][j], words.word[3][j]));
       value[j] = std::sqrt(-2 * log_of(u1)) * cos_of(2 * std::numbers::pi * u2);
-    }
-    int unsure = 0;
-    for (int64_t j = 0; j < count; ++j) {
       const float low = float(value[j] * (1 - 0x1p-40)), high = float(value[j] * (1 + 0x1p-40));
       o[i + j] = low;
       unsure |= (low != high) | (low == 0);
