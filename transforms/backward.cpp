@@ -240,6 +240,9 @@ class Backward {
     bool marks = false;
   };
 
+  static Given given_as(Tensor&& ct) { return {std::move(ct), {}}; }
+  static Given given_as(Given&& g) { return std::move(g); }
+
   template <bool kWatched> void step(Pending& p, uint32_t at) {
     Node& n = *p.node;
     const TensorSpan cts = cotangents_of(p);
@@ -253,7 +256,7 @@ class Backward {
   void step_whole(Node& n, uint32_t at, TensorSpan cts, bool hooked) {
     std::vector<Given> given(n.n_edges);
     const auto run = [&] {
-      run_rules(n, at, cts, [&](uint32_t i, auto&& g) { given[i] = Given{std::move(g)}; });
+      run_rules(n, at, cts, [&](uint32_t i, auto&& g) { given[i] = given_as(std::move(g)); });
     };
     watch_ ? run_watched(n, given, run) : run();
     if (!hooked) {

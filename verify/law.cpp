@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <map>
 #include <optional>
+#include <utility>
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/guard.h"
