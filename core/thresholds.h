@@ -31,7 +31,7 @@ enum class CountedIn : uint8_t {
     "sum~ prod~ amax amin nonzero count_nonzero index_select", \
     "what is strided, broadcast or converted goes through buffers of so many elements") \
   T(tile_across, 2048, 32, Size, "sum prod amax amin", "results side by side that a reduction keeps") \
-  T(square, 32, 4, Size, "pointwise copy flip", "a transpose goes in squares of this side") \
+  T(square, 64, 4, Size, "pointwise copy flip", "a transpose goes in squares of this side") \
   T(transposed, 16, 4, Size, "pointwise copy flip", "squares of this side go through registers") \
   T(long_run, 16, 2, Size, "pointwise copy flip", "rows are moved one by one, shorter ones as a block") \
   T(short_run, 16, 0, Size, "pointwise", "a line is a vector loop, a shorter one a loop of four") \

@@ -85,30 +85,39 @@ void run_line(const KernelCall& call, const Execution& body, int64_t n) {
   });
 }
 
-// A square of a transpose: operands that lie in rows are used there, row by row; only those that run across
-// are gathered.
-void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64_t n1, bool streams) {
-  const int ins = plan.operands - 1;
-  const char* base[3];
-  int64_t pitch[3];
-  for (int k = 0; k < ins; ++k) {
-    const int64_t s0 = plan.stride(k + 1, 0), s1 = plan.stride(k + 1, 1);
-    const bool direct = run.readers[k].direct(s0);
-    base[k] = direct ? at[k + 1] : run.readers[k].read(at[k + 1], s0, s1, n0, n1);
-    pitch[k] = direct ? s1 : n0 * run.readers[k].item();
+/// A row of what is read or written here: that of the next block is asked for, as no processor guesses it.
+struct Row {
+  char* at;
+  int64_t pitch, ahead;  ///< bytes from row to row, and to the same row of the next block; 0: a buffer's
+  char* row(int64_t j, bool writes) const {
+    char* const here = at + j * pitch;
+    for (int64_t line = 0; line < ahead; line += 64)
+      writes ? __builtin_prefetch(here + ahead + line, 1) : __builtin_prefetch(here + ahead + line);
+    return here;
   }
-  const int64_t s0 = plan.stride(0, 0), s1 = plan.stride(0, 1);
+};
+
+// A square of a transpose: operands that lie in rows are used there, row by row; only those that run across
+// are gathered. Stores do not pass the caches: rows are short, and each would be sent for itself.
+void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64_t n1) {
+  const int ins = plan.operands - 1;
+  Row sources_at[3];
+  for (int k = 0; k < ins; ++k) {
+    const int64_t s0 = plan.stride(k + 1, 0), s1 = plan.stride(k + 1, 1), item = run.readers[k].item();
+    const bool direct = run.readers[k].direct(s0);
+    const char* const base = direct ? at[k + 1] : run.readers[k].read(at[k + 1], s0, s1, n0, n1);
+    sources_at[k] = {const_cast<char*>(base), direct ? s1 : n0 * item, direct ? n0 * item : 0};
+  }
+  const int64_t s0 = plan.stride(0, 0), s1 = plan.stride(0, 1), item = run.writer.item();
   const bool in_place = run.writer.direct(s0, 0, n0, 1);
-  char* const target = in_place ? at[0] : run.writer.buffer();
-  const int64_t target_pitch = in_place ? s1 : n0 * run.writer.item();
+  char* const buffer = run.writer.buffer();
+  const Row target = in_place ? Row{at[0], s1, n0 * item} : Row{buffer, n0 * item, 0};
   for (int64_t j = 0; j < n1; ++j) {
     const void* sources[3];
-    for (int k = 0; k < ins; ++k) sources[k] = base[k] + j * pitch[k];
-    char* const row = in_place && streams ? run.writer.buffer() : target + j * target_pitch;
-    run.body.line(row, sources, n0);
-    if (in_place && streams) stream(target + j * target_pitch, row, n0 * run.writer.item());
+    for (int k = 0; k < ins; ++k) sources[k] = sources_at[k].row(j, false);
+    run.body.line(target.row(j, true), sources, n0);
   }
-  if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
+  if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, buffer);
 }
 
 /// `streams`: of the whole call, of which the plan may be a part, results pass the caches.
@@ -119,7 +128,7 @@ void run_blocks(Run& run, const IterPlan& plan, bool streams) {
   for (int k = 0; k < ins; ++k) direct = direct && run.readers[k].direct(plan.stride(k + 1, 0));
   if (direct) shape = {streams ? std::min(plan.size(0), stream_tile(run.writer.item())) : plan.size(0), 1};
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
-    if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1, streams);
+    if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1);
     const void* sources[3];
     for (int k = 0; k < ins; ++k) {
       sources[k] = run.readers[k].read(at[k + 1], plan.stride(k + 1, 0), plan.stride(k + 1, 1), n0, n1);

@@ -41,12 +41,18 @@ template <> inline constexpr int64_t kInRegister<uint64_t> = 2;
 
 // Rows of a matrix often lie a power of two apart, where a cache has room for few of their lines: a line that
 // is not used whole when it comes is gone when it is needed next. So each is read at once, and written at
-// once.
+// once. Steps so long are also no pattern that the processor asks ahead for: the square after the next is
+// asked for here, where the loops over blocks go on along `from`'s rows, and what it is written to.
+constexpr int64_t kSquaresAhead = 2;
 /// to[j][i] = from[i][j] for i, j < kSide; pitches in bytes.
 template <class T, int64_t kSide>
 void transpose_square(char* to, int64_t to_pitch, const char* from, int64_t from_pitch) {
   alignas(64) T rows[kSide][kSide];
-  for (int64_t i = 0; i < kSide; ++i) std::memcpy(rows[i], from + i * from_pitch, sizeof rows[i]);
+  for (int64_t i = 0; i < kSide; ++i) {
+    std::memcpy(rows[i], from + i * from_pitch, sizeof rows[i]);
+    __builtin_prefetch(from + (i + kSquaresAhead * kSide) * from_pitch);
+    __builtin_prefetch(to + i * to_pitch + kSquaresAhead * int64_t(sizeof rows[0]), 1);
+  }
   for (int64_t j = 0; j < kSide; j += kInRegister<T>) {
     for (int64_t i = 0; i < kSide; i += kInRegister<T>) {
       char* const at = to + j * to_pitch + i * int64_t(sizeof(T));
