@@ -251,7 +251,7 @@ namespace {
 // probability below 10^-6: no allowance is made for it. What some thirty draws or fewer give has less: rank 4
 // has one in the whole census, because only cases near a threshold of ranks are of it (4 to 21 of them with
 // 300 seeds).
-const FeatureFloor kFloors[] = {
+const FeatureFloor kFeatureFloors[] = {
     {"different cases", "cases", 0.75},
     {"below a threshold", "cases", 0.05},
     {"above a threshold", "cases", 0.035},
@@ -332,7 +332,7 @@ const FeatureFloor kFloors[] = {
 };
 }  // namespace
 
-std::span<const FeatureFloor> feature_floors() { return kFloors; }
+std::span<const FeatureFloor> feature_floors() { return kFeatureFloors; }
 
 std::vector<std::string> missed_floors(const Census& census) {
   std::vector<std::string> out;
