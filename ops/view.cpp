@@ -415,6 +415,16 @@ void define_reshaping() {
 }
 
 void define_moving() {
+  OpTable::add(
+      {.schema = "permute(Tensor x, Dim[] dims) -> Tensor(a)",
+       .shape = ShapeClass::View,
+       .view = permute_of,
+       .jvp = linear_in({"x"}),
+       .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return permute_back(dy, dims); })},
+       .batch = batch_permute,
+       .properties = kLinear,
+       .samples = permute_samples,
+       .doc = "Dim i of the result is dim dims[i] of x. Error shape unless dims names every dim once."});
   OpTable::add({.schema = "transpose(Tensor x, Dim dim0, Dim dim1) -> Tensor(a)",
                 .shape = ShapeClass::View,
                 .view = transpose_of,
@@ -463,16 +473,6 @@ void define_moving() {
 }
 
 void define_picking() {
-  OpTable::add(
-      {.schema = "permute(Tensor x, Dim[] dims) -> Tensor(a)",
-       .shape = ShapeClass::View,
-       .view = permute_of,
-       .jvp = linear_in({"x"}),
-       .vjp = {wrt("x", saves("dims"), [](Tensor dy, Ints dims) { return permute_back(dy, dims); })},
-       .batch = batch_permute,
-       .properties = kLinear,
-       .samples = permute_samples,
-       .doc = "Dim i of the result is dim dims[i] of x. Error shape unless dims names every dim once."});
   OpTable::add({.schema = "diagonal(Tensor x, int offset=0, Dim dim1=0, Dim dim2=1) -> Tensor(a)",
                 .shape = ShapeClass::View,
                 .view =
