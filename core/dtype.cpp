@@ -17,7 +17,7 @@ constexpr std::string_view kLongNames[] = {
     "bool",    "uint8",    "uint16",  "uint32",  "uint64",    "int8",       "int16",    "int32",     "int64",
     "float16", "bfloat16", "float32", "float64", "complex64", "complex128", "float128", "complex256"};
 
-DType promote_integers(DType a, DType b) {
+constexpr DType promote_integers(DType a, DType b) {
   if (is_signed_integer(a) == is_signed_integer(b)) return itemsize(a) >= itemsize(b) ? a : b;
   const DType s = is_signed_integer(a) ? a : b;
   const DType u = is_signed_integer(a) ? b : a;
@@ -29,18 +29,16 @@ DType promote_integers(DType a, DType b) {
   }
 }
 
-DType promote_floating(DType a, DType b) {
+constexpr DType promote_floating(DType a, DType b) {
   if (a == DType::F128 || b == DType::F128) return DType::F128;
   if (a == DType::F64 || b == DType::F64) return DType::F64;
   return a == b ? a : DType::F32;  // f16 with bf16 meets at f32
 }
 
-DType widest_complex(DType real) {
+constexpr DType widest_complex(DType real) {
   return real == DType::F128 ? DType::C256 : real == DType::F64 ? DType::C128 : DType::C64;
 }
-}  // namespace
-
-DType to_real(DType d) {
+constexpr DType real_of(DType d) {
   switch (d) {
     case DType::C64: return DType::F32;
     case DType::C128: return DType::F64;
@@ -48,22 +46,35 @@ DType to_real(DType d) {
     default: return d;
   }
 }
+constexpr int category_of(DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_floating(d) ? 2 : 3; }
+
+constexpr DType promoted(DType a, DType b) {
+  if (a == b) return a;
+  const int ca = category_of(a), cb = category_of(b);
+  const DType high = ca >= cb ? a : b;
+  const DType low = ca >= cb ? b : a;
+  if (category_of(high) <= 1) return ca == cb ? promote_integers(a, b) : high;
+  if (category_of(high) == 2) return ca == cb ? promote_floating(a, b) : high;
+  if (category_of(low) <= 1) return high;
+  return widest_complex(promote_floating(real_of(high), real_of(low)));
+}
+
+/// Promotion of all pairs: asked for by every call of two dtypes.
+constexpr auto kPromoted = [] {
+  std::array<std::array<DType, kDTypeCount>, kDTypeCount> all{};
+  for (int a = 0; a < kDTypeCount; ++a)
+    for (int b = 0; b < kDTypeCount; ++b) all[size_t(a)][size_t(b)] = promoted(DType(a), DType(b));
+  return all;
+}();
+}  // namespace
+
+DType to_real(DType d) { return real_of(d); }
 
 DType to_complex(DType d) { return is_complex(d) ? d : widest_complex(d); }
 
-int category(DType d) { return is_bool(d) ? 0 : is_integer(d) ? 1 : is_floating(d) ? 2 : 3; }
+int category(DType d) { return category_of(d); }
 
-DType promote(DType a, DType b) {
-  if (a == b) return a;
-  if (is_floating(a) && is_floating(b)) return promote_floating(a, b);
-  const int ca = category(a), cb = category(b);
-  const DType high = ca >= cb ? a : b;
-  const DType low = ca >= cb ? b : a;
-  if (category(high) <= 1) return ca == cb ? promote_integers(a, b) : high;
-  if (category(high) == 2) return ca == cb ? promote_floating(a, b) : high;
-  if (category(low) <= 1) return high;
-  return widest_complex(promote_floating(to_real(high), to_real(low)));
-}
+DType promote(DType a, DType b) { return kPromoted[size_t(a)][size_t(b)]; }
 
 bool can_store(DType from, DType to) { return category(from) <= category(to); }
 
