@@ -304,6 +304,17 @@ TEST(BaseHooks, SavedValuesMayBePacked) {
   EXPECT_EQ(grad_of(w).to_vector(), (Numbers{3, 12}));
 }
 
+/// A plain view made before its memory was written, and views of it, which copy a header only.
+TEST(BaseWrites, ViewsOfAnEarlierViewKnowOfTheWrite) {
+  const Tensor w = leaf({1, 2}), memory = f64({5, 7}), before = slice(memory, 0, 0, 2);
+  memory.mul_(w);
+  const std::vector<std::function<Tensor()>> views = {
+      [&] { return select(before, 0, 1); }, [&] { return slice(before, 0, 1, 2); },
+      [&] { return transpose(before, 0, 0); }, [&] { return unsqueeze(before, 0); }};
+  for (size_t k = 0; k < views.size(); ++k) EXPECT_TRUE(is_grad_required(views[k]())) << k;
+  EXPECT_EQ(autograd::grad({sum(views[0]() * 3.0)}, {w})[0].to_vector(), (Numbers{0, 21}));
+}
+
 TEST(AutogradGrad, InputsOnTheWay) {
   const Tensor w = leaf({1, 2}), u = leaf({3, 4}), y = w * u, z = y * y;
   const Tensors g = autograd::grad({z}, {w, y}, {f64({1, 1})});

@@ -90,6 +90,7 @@ void expect_bits_of_the_composite() {
     const Tensor block = normal({4, 1, 5, 40}, dtype), across = transpose(block, 0, 3);
     EXPECT_EQ(verify::differs(var(block, IntArg{-1, 2}, 0), composed(block, {2, 3}, 200)), "");
     EXPECT_EQ(verify::differs(var(block, IntArg{1, 3}), composed(block, {1, 3}, 39)), "");
+    EXPECT_EQ(verify::differs(var(block, IntArg{0, 3}), composed(block, {0, 3}, 159)), "");
     EXPECT_EQ(verify::differs(var(across, IntArg{2, 3}), composed(across, {2, 3}, 19)), "");
     const Tensor infinite = clone(block);
     fill_(select(select(infinite, 0, 1), -1, 7), INFINITY);

@@ -219,6 +219,15 @@ class Plugins(unittest.TestCase):
             self.assertEqual([row for row in found if row[1] == "cpu"], [])
         self.assertIn("--holes", run("ops", "--help").stdout)
 
+    def test_of_this_folder(self):
+        """A name without a folder is that of a file here, not of a library of the system."""
+        name = "libm.so.6"  # which the system has, too
+        shutil.copy(os.path.join(PLUGINS, "my_operator.so"), os.path.join(self.folder.name, name))
+        listed = subprocess.run([PROGRAM, "ops", "--json", "-", "--load", name], cwd=self.folder.name,
+                                capture_output=True, text=True, timeout=60)
+        self.assertEqual(listed.returncode, 0, listed.stderr)
+        self.assertIn("half_square", [op["name"] for op in json.loads(listed.stdout)])
+
     def test_one_line_builds_it(self):
         """Outside the tree, by one line of either compiler; what it registers is there."""
         for name in ("g++", "clang++"):
