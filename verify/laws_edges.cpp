@@ -120,7 +120,9 @@ Verdict independent_is_zero(Case& c) {
   const std::vector<Place> results = places_of(s.ys);
   if (free.size() != results.size() || std::ranges::find(free, true) == free.end()) return Verdict::discard();
   if (has_jvp(c.op)) {
-    const Tensors ts = directions(c, s.xs), dirty = with_element(ts, at, huge);
+    Tensors ts = directions(c, s.xs);
+    ts[at.tensor] = plain_copy(ts[at.tensor]);  // in the layout of those with an element of their own
+    const Tensors dirty = with_element(ts, at, huge);
     const Tensors got = jvp(s.f, s.xs, dirty).tangents, want = jvp(s.f, s.xs, ts).tangents;
     if (!finite(want)) return Verdict::discard();
     if (const std::string d = differs_where(got, want, free); !d.empty())
@@ -131,7 +133,8 @@ Verdict independent_is_zero(Case& c) {
           jvp_program(c, s, dirty, want), 1);
   }
   if (!has_vjp(c.op)) return Verdict::pass(1);
-  const Tensors us = directions(c, s.ys);
+  Tensors us = directions(c, s.ys);
+  for (Tensor& u : us) u = plain_copy(u);
   Tensors dirty = us;
   for (size_t i = 0; i < results.size(); ++i)
     if (free[i]) dirty = with_element(dirty, results[i], huge);
