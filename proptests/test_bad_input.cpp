@@ -286,4 +286,18 @@ TEST(Printing, WrappedTensorsPrintAtEveryDepth) {
   EXPECT_NE(text.find("f64[2,3]"), std::string::npos) << text;
   EXPECT_EQ(str(Tensor()), "undefined");
 }
+
+/// Indices are looked at before anything is written, x itself included.
+TEST(RefusedIndices, LeaveOutAlone) {
+  const Tensor x = ones({4}, DType::F64), src = ones({2}, DType::F64), wrong = ints({2}, {1, 7});
+  const Tensor out = full({4}, 9.0, DType::F64), two = full({2}, 9.0, DType::F64);
+  const std::function<void()> calls[] = {
+      [&] { scatter_add_out(out, x, 0, wrong, src); }, [&] { index_add_out(out, x, 0, wrong, src); },
+      [&] { gather_out(two, x, 0, wrong); }, [&] { index_select_out(two, x, 0, wrong); }};
+  for (const auto& call : calls) EXPECT_THROW(call(), Error);
+  EXPECT_EQ(out.to_vector(), std::vector<double>(4, 9));
+  EXPECT_EQ(two.to_vector(), std::vector<double>(2, 9));
+  EXPECT_THROW(x.scatter_add_(0, wrong, src), Error);
+  EXPECT_EQ(x.to_vector(), std::vector<double>(4, 1));
+}
 }  // namespace
