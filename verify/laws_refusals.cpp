@@ -242,9 +242,9 @@ class Untouched {
   std::vector<Watched> all_;
 };
 
-/// What is wrong with how `way` refuses.
-std::string wrong_refusal(const Case& c, const Way& way) {
-  const Untouched before(c, way.written);
+/// What is wrong with how `way` refuses. `before`: the first call; a write that each call repeats shows in it
+/// alone.
+std::string wrong_refusal(const Case& c, const Way& way, const Untouched& before) {
   const Status raised = status_of([&] { way.call(); });  // what is made once for the process is there now
   const Snapshot snapshot;
   const bool again = status_of([&] { way.call(); }).raised;
@@ -382,10 +382,11 @@ Verdict spoiled_calls_are_judged(Case& c) {
                                                      ";  // as " + way.name + "\n");
   };
   Tensors got;
+  const Untouched before(c, way.written);
   Status s = status_of([&] { got = way.call(); });
   if (s.raised || way.ruling.refuses()) {
     got.clear(), s = {};
-    const std::string wrong = wrong_refusal(c, way);
+    const std::string wrong = wrong_refusal(c, way, before);
     return wrong.empty() ? Verdict::pass(way.depth) : fail(wrong);
   }
   if (way.compare) {
