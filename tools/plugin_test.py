@@ -220,11 +220,12 @@ class Plugins(unittest.TestCase):
         self.assertIn("--holes", run("ops", "--help").stdout)
 
     def test_of_this_folder(self):
-        """A name without a folder is that of a file here, not of a library of the system."""
-        name = "libm.so.6"  # which the system has, too
-        shutil.copy(os.path.join(PLUGINS, "my_operator.so"), os.path.join(self.folder.name, name))
-        listed = subprocess.run([PROGRAM, "ops", "--json", "-", "--load", name], cwd=self.folder.name,
-                                capture_output=True, text=True, timeout=60)
+        """A name without a folder is that of a file here, whatever the system finds by that name."""
+        here, elsewhere = (tempfile.mkdtemp(dir=self.folder.name) for _ in range(2))
+        shutil.copy(os.path.join(PLUGINS, "my_operator.so"), os.path.join(here, "mine.so"))
+        shutil.copy(os.path.join(PLUGINS, "my_law.so"), os.path.join(elsewhere, "mine.so"))
+        listed = subprocess.run([PROGRAM, "ops", "--json", "-", "--load", "mine.so"], cwd=here, timeout=60,
+                                env=dict(os.environ, LD_LIBRARY_PATH=elsewhere), capture_output=True, text=True)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.assertIn("half_square", [op["name"] for op in json.loads(listed.stdout)])
 
