@@ -225,7 +225,8 @@ class Plugins(unittest.TestCase):
         shutil.copy(os.path.join(PLUGINS, "my_operator.so"), os.path.join(here, "mine.so"))
         shutil.copy(os.path.join(PLUGINS, "my_law.so"), os.path.join(elsewhere, "mine.so"))
         listed = subprocess.run([PROGRAM, "ops", "--json", "-", "--load", "mine.so"], cwd=here, timeout=60,
-                                env=dict(os.environ, LD_LIBRARY_PATH=elsewhere), capture_output=True, text=True)
+                                env=dict(os.environ, LD_LIBRARY_PATH=elsewhere),
+                                capture_output=True, text=True)
         self.assertEqual(listed.returncode, 0, listed.stderr)
         self.assertIn("half_square", [op["name"] for op in json.loads(listed.stdout)])
 
