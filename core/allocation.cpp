@@ -108,11 +108,6 @@ void* watched_block(size_t bytes, bool& refused) {
 }  // namespace
 
 namespace {
-/// NOTE: [blocks of malloc] glibc's aligned allocation asks for more than it keeps and gives the rest back at
-/// once, so that a freed block is too small for the next one of the same size: loops over tensors of
-/// megabytes had fresh pages in each call, and a process that made and freed some grew without end. A block
-/// of malloc's own is found again. It begins up to 64 bytes before ours, where the eight bytes in front of us
-/// say.
 /// Pages of 2 MB where the system gives them to those who ask: a fresh block is then mapped by a few faults
 /// instead of thousands, and rows that lie far apart find their addresses in the processor's table. A system
 /// that knows of none refuses; nothing depends on it.
@@ -125,6 +120,11 @@ void ask_for_large_pages(char* at, size_t bytes) {
 #endif
 }
 
+/// NOTE: [blocks of malloc] glibc's aligned allocation asks for more than it keeps and gives the rest back at
+/// once, so that a freed block is too small for the next one of the same size: loops over tensors of
+/// megabytes had fresh pages in each call, and a process that made and freed some grew without end. A block
+/// of malloc's own is found again. It begins up to 64 bytes before ours, where the eight bytes in front of us
+/// say.
 void* aligned_block(size_t bytes) {
   const size_t whole = (bytes + 63) / 64 * 64 + 64;
   auto* const base = whole > bytes ? static_cast<char*>(std::malloc(whole)) : nullptr;
