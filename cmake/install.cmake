@@ -49,7 +49,9 @@ install(FILES include/lamella/lamella.h include/lamella/plugin.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella COMPONENT core)
 install(FILES include/lamella/verify.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella COMPONENT verify)
 if(TARGET lamella_program)
-  set_target_properties(lamella_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)   # where OpenBLAS lies
+  # Where OpenBLAS lies. The built program gets the same path: CMake would pad it for the later change with
+  # colons, and an empty element means the current folder, whose libraries would then win over the system's.
+  set_target_properties(lamella_program PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON BUILD_WITH_INSTALL_RPATH ON)
   install(TARGETS lamella_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT core)
 endif()
 

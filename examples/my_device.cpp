@@ -1,10 +1,10 @@
 // A plug-in that adds a device: memory of its own that the host cannot touch, twelve kernels of its own, the
 // rest by the fallback, which runs on the CPU. A real device differs in what the hooks and kernels do inside.
-#include <array>
 #include <atomic>
 #include <cstring>
 #include <map>
 #include <mutex>
+#include <numeric>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -73,19 +73,17 @@ void store(const View& v, int64_t i, const Scalar& x) {
   });
 }
 
-/// f(places of an element in outs[0] and in each input), over the sizes of `over`.
+/// f(places of an element in outs[0] and in each input, its indices), over the sizes of `over`.
 template <class F> void each(const KernelCall& c, const View& over, F&& f) {
   ++launched;
   Dims at(over.rank);
   for (int64_t left = over.numel(); left > 0; --left) {
     const auto place = [&](const View& v) {
-      int64_t offset = 0;
-      for (int d = 0; d < v.rank; ++d) offset += at[d] * v.strides[d];
-      return offset;
+      return std::inner_product(v.strides, v.strides + v.rank, at.begin(), int64_t{0});
     };
-    std::array<int64_t, 3> in{};
+    int64_t in[3] = {};
     for (size_t k = 0; k < c.ins.size(); ++k) in[k] = place(c.ins[k]);
-    f(place(c.outs[0]), in);
+    f(place(c.outs[0]), in, at);
     for (int d = over.rank - 1; d >= 0 && ++at[d] == over.sizes[d]; --d) at[d] = 0;
   }
 }
@@ -101,7 +99,7 @@ template <class F> Scalar in_type(DType compute, const Scalar& a, const Scalar& 
   return Scalar(f(a.to<double>(), b.to<double>()));
 }
 template <auto f> void pointwise(const KernelCall& c) {
-  each(c, c.outs[0], [&](int64_t out, const std::array<int64_t, 3>& in) {
+  each(c, c.outs[0], [&](int64_t out, const int64_t* in, auto&&) {
     const DType read = is_half(c.compute) ? DType::F32 : c.compute;  // halves compute in f32
     const Scalar a = load(c.ins[0], in[0]).stored(read);
     const Scalar b = c.ins.size() > 1 ? load(c.ins[1], in[1]).stored(read) : a;
@@ -112,13 +110,28 @@ template <auto f> void pointwise(const KernelCall& c) {
 template <class T> bool less(T a, T b) { return a < b; }
 template <class R> bool less(std::complex<R>, std::complex<R>) { return false; }
 void choose(const KernelCall& c) {
-  each(c, c.outs[0], [&](int64_t out, const std::array<int64_t, 3>& in) {
+  each(c, c.outs[0], [&](int64_t out, const int64_t* in, auto&&) {
     const size_t k = load(c.ins[0], in[0]).to<bool>() ? 1 : 2;
     store(c.outs[0], out, load(c.ins[k], in[k]).stored(c.compute));
   });
 }
 void fill(const KernelCall& c) {
-  each(c, c.outs[0], [&](int64_t out, auto&&) { store(c.outs[0], out, c.scalars[0]); });
+  each(c, c.outs[0], [&](int64_t out, auto&&...) { store(c.outs[0], out, c.scalars[0]); });
+}
+/// In the order of the index, or in one that differs with each launch, as where a device's threads race.
+template <bool races> void scatter_add(const KernelCall& c) {
+  const int64_t dim = c.ints[0], size = c.outs[0].sizes[dim], step = c.outs[0].strides[dim];
+  std::vector<std::pair<int64_t, Scalar>> terms;  // with their places in outs[0]
+  each(c, c.ins[1], [&](int64_t out, const int64_t* in, auto&& at) {
+    const int64_t i = load(c.ins[1], in[1]).to_int();
+    LAMELLA_CHECK(i >= 0 && i < size, IndexOutOfRange, "index: got {}, expected [0, {})", i, size);
+    terms.emplace_back(out + (i - at[dim]) * step, load(c.ins[2], in[2]));
+  });
+  if (races) std::rotate(terms.begin(), terms.begin() + launched % std::ssize(terms), terms.end());
+  std::map<int64_t, Scalar> sums;
+  each(c, c.outs[0], [&](int64_t out, const int64_t* in, auto&&) { sums[out] = load(c.ins[0], in[0]); });
+  for (const auto& [to, x] : terms) sums[to] = in_type(c.outs[0].dtype, sums[to], x, std::plus<>{});
+  for (const auto& [to, sum] : sums) store(c.outs[0], to, sum.stored(c.outs[0].dtype));
 }
 constexpr DeviceHooks kHooks{
     .allocate = [](size_t n) { return memory.allocate(n); },
@@ -132,8 +145,10 @@ constexpr DeviceHooks kHooks{
 
 // Tests: laws of its own, for `lamella verify --load`.
 #include <csignal>
+#include <set>
 #include <sys/wait.h>
 
+#include "lamella/dispatch/determinism.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"
@@ -265,6 +280,21 @@ Verdict meets_the_host(Case& c) {
   return verdict(d);
 }
 
+/// Three terms whose sum depends on their order: it changes from call to call, but not where that is refused.
+Verdict repeats_if_asked(Case& c) {
+  const Tensor zero = moved(zeros({1}, DType::F64), false), index = moved(zeros({3}, DType::I64), false);
+  const Tensor terms = moved(tensor_of({3}, {1, 1e16, -1e16}, DType::F64), c.draw.flag());
+  const auto calls = [&] {
+    std::set<double> seen;
+    for (int n = 0; n < 3; ++n)
+      seen.insert(to_device(scatter_add(zero, 0, index, terms), Device::CPU).to_vector()[0]);
+    return seen.size();
+  };
+  if (calls() == 1) return verdict("three orders have one sum");
+  const Deterministic on(true);
+  return verdict(calls() == 1 ? "" : "sums vary where determinism is required");
+}
+
 bool is_judged(const Op& op) { return !op.has(kTestOnly) && !op.has(kUnspecified) && !op.takes_functions; }
 
 void add_laws() {
@@ -304,6 +334,14 @@ void add_laws() {
                    false,
                    [](const Op& op) { return op.name == "copy"; },
                    meets_the_host});
+  verify::add_law({1008,
+                   "device_repeats",
+                   "devices",
+                   "Sums whose order the device chooses repeat where determinism is required.",
+                   {},
+                   false,
+                   [](const Op& op) { return op.name == "scatter_add"; },
+                   repeats_if_asked});
 }
 }  // namespace
 
@@ -311,18 +349,20 @@ LAMELLA_PLUGIN() {
   OpTable::add_device(kMine, kHooks);
   OpTable::set_fallback(int(kMine), cpu_fallback);
   const std::pair<const char*, KernelFn> kKernels[] = {
-      {"add", pointwise<[](auto a, auto b) { return a + b; }>},
-      {"sub", pointwise<[](auto a, auto b) { return a - b; }>},
-      {"mul", pointwise<[](auto a, auto b) { return a * b; }>},
+      {"add", pointwise<std::plus<>{}>},
+      {"sub", pointwise<std::minus<>{}>},
+      {"mul", pointwise<std::multiplies<>{}>},
+      {"eq", pointwise<std::equal_to<>{}>},
+      {"ne", pointwise<std::not_equal_to<>{}>},
       {"neg", pointwise<[](auto a, auto) { return -a; }>},
-      {"eq", pointwise<[](auto a, auto b) { return a == b; }>},
       {"lt", pointwise<[](auto a, auto b) { return less(a, b); }>},
-      {"ne", pointwise<[](auto a, auto b) { return a != b; }>},
       {"gt", pointwise<[](auto a, auto b) { return less(b, a); }>},
       {"clone", pointwise<[](auto a, auto) { return a; }>},
       {"where", choose},
-      {"le", pointwise<[](auto a, auto b) { return less(a, b) || a == b; }>},
-      {"full", fill}};
+      {"full", fill},
+      {"scatter_add", scatter_add<false>}};
   for (const auto& [op, kernel] : kKernels) OpTable::set(op, int(kMine), {"mine", nullptr, kernel});
+  const Alternative racing{.name = "racing", .kernel = scatter_add<true>, .varies = true, .instead = "mine"};
+  OpTable::set("scatter_add", int(kMine), racing);
   add_laws();
 }

@@ -141,7 +141,7 @@ class Plugins(unittest.TestCase):
     def test_a_device_outside_the_tree(self):
         """One line of the compiler."""
         device = self.compiled("device", text_of("my_device"), *headers())
-        for law in ("device_as_cpu", "host_dies"):
+        for law in ("device_as_cpu", "host_dies", "device_repeats"):
             done = run("verify", "--load", device, "--law", law, "--seed", "1", "--time", "2")
             self.assertEqual(done.returncode, 0, done.stdout)
 

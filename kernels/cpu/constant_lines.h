@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lamella/core/plan.h"
-#include "lamella/kernels/cpu/isa_constants.h"
+#include "lamella/kernels/cpu/isa_streams.h"
 #include "lamella/kernels/cpu/pointwise.h"
 
 namespace lamella::kernels {
@@ -15,6 +15,9 @@ ConstantLines constant_lines(size_t row, DType dtype);
 template <class B> ConstantLines constant_lines(DType dtype) {
   return constant_lines(scalar::row_of<B>(), dtype);
 }
+
+/// What `kernel` has of lines that pass the caches.
+StreamLines stream_lines(const Kernel& kernel, DType dtype);
 
 /// Runs `plan`, of `call` or a part of it, where one operand stays the same along each row, the other one and
 /// the result lie gapless there, all are `exec`, and the kernel has such lines: without a buffer that repeats

@@ -77,11 +77,14 @@ void run_between(const KernelCall& call, const Execution& body, char* out, int64
   end_streams();
 }
 
-void run_line(const KernelCall& call, const Execution& body, int64_t n) {
+void run_line(const Kernel& kernel, const KernelCall& call, Execution body, int64_t n) {
   const bool past = n > thresholds().tile && passes_caches(bytes_of_call(call, n));
+  const LineFn straight = past ? stream_lines(kernel, body.in).two : nullptr;
+  if (straight) body.line = straight;
   for_each_range(n, body.each, [&](int64_t from, int64_t to) {
-    if (past) return stream_between(call, body, from, to);
+    if (past && !straight) return stream_between(call, body, from, to);
     run_between(call, body, call.outs[0].as<char>() + from * itemsize(body.out), from, to);
+    if (straight) end_streams();  // of this thread
   });
 }
 
@@ -120,8 +123,9 @@ void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64
   if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, buffer);
 }
 
-/// `streams`: of the whole call, of which the plan may be a part, results pass the caches.
-void run_blocks(Run& run, const IterPlan& plan, bool streams) {
+/// `streams`: of the whole call, of which the plan may be a part, results pass the caches; by `straight`
+/// without a buffer, if there is such a line.
+void run_blocks(Run& run, const IterPlan& plan, bool streams, LineFn straight) {
   const int ins = plan.operands - 1;
   BlockShape shape = choose_block(plan);
   bool direct = plan.rank <= 1 && !run.writer.converts() && plan.packed(0);
@@ -135,8 +139,10 @@ void run_blocks(Run& run, const IterPlan& plan, bool streams) {
     }
     const int64_t s0 = plan.stride(0, 0), s1 = plan.stride(0, 1);
     const bool in_place = run.writer.direct(s0, s1, n0, n1);
-    char* target = in_place && !streams ? at[0] : run.writer.buffer();
-    run.body.line(target, sources, n0 * n1);
+    const bool goes_straight = in_place && streams && straight;
+    char* target = in_place && (!streams || straight) ? at[0] : run.writer.buffer();
+    (goes_straight ? straight : run.body.line)(target, sources, n0 * n1);
+    if (goes_straight) return;
     if (in_place && streams) stream(at[0], target, n0 * n1 * run.writer.item());
     else if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
   });
@@ -200,10 +206,11 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
       find_execution(kernel, call.compute, moves ? call.compute : exec_dtype(call.compute));
   if (kernel.also == Also::ChecksDivisor && is_integer(call.compute))
     check_divisor(call.ins[1], call.compute);
-  if (is_one_line(call, body, chooses)) return run_line(call, body, out.numel());
+  if (is_one_line(call, body, chooses)) return run_line(kernel, call, body, out.numel());
   const int64_t each = std::max(body.each, kCosts.strided);
   const IterPlan all = make_plan(call.outs, call.ins);
   const bool streams = all.numel > thresholds().tile && passes_caches(bytes_of_plan(all));
+  const LineFn straight = streams ? stream_lines(kernel, body.in).two : nullptr;
   for_each_part(all, each, of_elements(), [&](const IterPlan& plan) {
     if (run_beside_number(kernel, call, body.in, plan, streams)) return;
     Run run;
@@ -211,7 +218,7 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
     for (size_t k = 0; k < call.ins.size(); ++k)
       run.readers[k].open(call.ins[k].dtype, chooses && k == 0 ? DType::Bool : body.in);
     run.writer.open(body.out, out.dtype);
-    run_blocks(run, plan, streams);
+    run_blocks(run, plan, streams, straight);
   });
 }
 

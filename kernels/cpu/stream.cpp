@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fstream>
 #include <unistd.h>
 
 #include "lamella/core/thresholds.h"
@@ -15,7 +16,17 @@
 namespace lamella::kernels {
 namespace {
 
+/// What the kernel says of the cache that one core can use: "32768K".
+int64_t cache_of_a_core() {
+  std::ifstream file("/sys/devices/system/cpu/cpu0/cache/index3/size");
+  int64_t kilobytes = 0;
+  char unit = 0;
+  return file >> kilobytes >> unit && unit == 'K' && kilobytes > 0 ? kilobytes << 10 : 0;
+}
+
+// The C library adds up all caches of a package on some processors: 384 MB where a core reaches 32.
 int64_t last_level_cache() {
+  if (const int64_t bytes = cache_of_a_core(); bytes > 0) return bytes;
 #if defined(_SC_LEVEL3_CACHE_SIZE)
   const int64_t bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   if (bytes > 0) return bytes;

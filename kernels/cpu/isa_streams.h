@@ -1,0 +1,25 @@
+// Lines of arithmetic that store past the caches: what an instruction set has of them, see isa.h and stream.h.
+#pragma once
+
+#include "lamella/kernels/cpu/isa_constants.h"
+#include "lamella/kernels/kernels.h"
+
+namespace lamella::kernels {
+
+/// As a body's LineFn and its ConstantLines, of which `out` may be no operand; null where there is none. Who
+/// calls them calls end_streams() before anybody else may look.
+struct StreamLines {
+  LineFn two = nullptr;
+  ConstantLines beside;
+};
+
+#define LAMELLA_DECLARE_STREAM_LINES(isa)                 \
+  namespace isa {                                         \
+  StreamLines find_stream_lines(size_t row, DType dtype); \
+  }
+LAMELLA_DECLARE_STREAM_LINES(scalar)
+LAMELLA_DECLARE_STREAM_LINES(avx2)
+LAMELLA_DECLARE_STREAM_LINES(avx512)
+#undef LAMELLA_DECLARE_STREAM_LINES
+
+}  // namespace lamella::kernels
