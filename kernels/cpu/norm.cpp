@@ -1,6 +1,7 @@
 // layer_norm of gapless rows: the row text of the instruction set.
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
+#include "lamella/kernels/cpu/stream.h"
 
 namespace lamella::kernels::cpu {
 namespace {
@@ -18,8 +19,13 @@ void layer_norm(const KernelCall& call) {
   const double eps = call.scalars[0].to<double>();
   const int64_t bytes = n * itemsize(x.dtype);
   for_each_range(rows, cost::of(n, kCosts.softmax), [&](int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i)
-      row(out.as<char>() + i * bytes, x.as<char>() + i * bytes, weight, bias, eps, n);
+    StreamedRows rooms(bytes, 2 * rows * bytes);
+    for (int64_t i = first; i < last; ++i) {
+      char* const to = out.as<char>() + i * bytes;
+      const char* const from = x.as<char>() + i * bytes;
+      row(rooms.room(to), from, weight, bias, eps, n);
+      rooms.done(to, from + bytes);
+    }
   });
 }
 }  // namespace

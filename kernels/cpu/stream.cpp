@@ -55,7 +55,7 @@ void stream_lines_128(char* to, const char* from, int64_t lines) {
 bool passes_caches(int64_t bytes) {
 #if defined(__SSE2__)
   static const int64_t cache = last_level_cache();
-  return bytes > cache || (bytes > 0 && thresholds().lowered);
+  return bytes >= cache || (bytes > 0 && thresholds().lowered);
 #else
   return bytes < 0;
 #endif
@@ -85,6 +85,17 @@ void stream(char* to, const char* from, int64_t bytes) {
   to += lines * 64, from += lines * 64, bytes -= lines * 64;
 #endif
   std::memcpy(to, from, size_t(bytes));
+}
+
+StreamedRows::StreamedRows(int64_t row_bytes, int64_t call_bytes) {
+  constexpr int64_t kLongest = 1 << 16;  // buffer and next row stay in the second-level cache
+  if (row_bytes >= thresholds().tile && row_bytes <= kLongest && passes_caches(call_bytes))
+    buffer_.resize(size_t(row_bytes));
+}
+void StreamedRows::done(char* to, const char* next) {
+  if (buffer_.empty()) return;
+  for (size_t line = 0; line < buffer_.size(); line += 64) __builtin_prefetch(next + line);
+  stream(to, buffer_.data(), std::ssize(buffer_));
 }
 
 void end_streams() {

@@ -3,13 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "lamella/core/plan.h"
 
 namespace lamella::kernels {
 
-/// Whether a call's operands, of so many bytes together, pass through no cache of this machine. Under lowered
-/// thresholds always, so that small cases go this way, too.
+/// Whether a call's operands, of so many bytes together, fill the last-level cache and so pass through no
+/// cache of this machine. Under lowered thresholds always, so that small cases go this way, too.
 bool passes_caches(int64_t bytes);
 /// Bytes of the plan's operands, broadcast ones once; 0 where an input lies where the result does: its lines
 /// are fetched as it is.
@@ -21,5 +22,26 @@ int64_t stream_tile(int64_t item);
 /// Copies `bytes` of a buffer; call end_streams before anybody else may look.
 void stream(char* to, const char* from, int64_t bytes);
 void end_streams();
+
+/// Gapless rows that are computed one by one from rows of as many bytes, in calls of so many: where those
+/// pass the caches, a row is computed in a buffer; before it goes to memory the next row to read is asked
+/// for, so that memory works while the processor does. Elsewhere, and for rows too short or too long for it,
+/// nothing stands between. Of one thread.
+class StreamedRows {
+ public:
+  StreamedRows(int64_t row_bytes, int64_t call_bytes);
+  ~StreamedRows() {
+    if (!buffer_.empty()) end_streams();
+  }
+  StreamedRows(const StreamedRows&) = delete;
+  StreamedRows& operator=(const StreamedRows&) = delete;
+  /// Where to compute the row that belongs at `to`.
+  char* room(char* to) { return buffer_.empty() ? to : buffer_.data(); }
+  /// It is computed; `next` need not be a row.
+  void done(char* to, const char* next);
+
+ private:
+  std::vector<char> buffer_;
+};
 
 }  // namespace lamella::kernels
