@@ -69,7 +69,8 @@ if(TARGET lamella_program)
     set_tests_properties(plugin.${CMAKE_MATCH_1} PROPERTIES
       PASS_REGULAR_EXPRESSION "${CMAKE_MATCH_2}" PROCESSORS 2)
   endforeach()
-  foreach(law IN ITEMS device_as_cpu device_under_transforms host_dies device_meets_host)
+  foreach(law IN ITEMS device_as_cpu device_under_transforms host_dies device_meets_host
+    device_repeats)
     add_test(NAME plugin.my_device.${law}
       COMMAND lamella_program verify --load $<TARGET_FILE:plugin_my_device> --law ${law} --seed 1 --time 5)
     set_tests_properties(plugin.my_device.${law} PROPERTIES

@@ -88,6 +88,8 @@ void run(const Launch& launch, std::span<const View> outs, std::span<const View>
 void run(const Launch& launch, const Kernels& kernel, std::span<const View> outs, std::span<const View> ins,
          Ints ints = {}, std::span<const Scalar> scalars = {});
 void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call);
+/// What a device of a plug-in brings for `clone`: what launches of the library copy by there; null: nothing.
+KernelFn clone_on(Device device);
 /// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the
 /// view. Error schema where it does not: then the operator's shape function is wrong.
 View broadcast_view(const Frame& frame, const Tensor& t, Ints sizes, Dims& strides);

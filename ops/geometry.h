@@ -58,7 +58,8 @@ inline View at_least_1d(View v) {
 /// to = from, converted; both have the same sizes.
 inline void copy_view(const Launch& l, const View& to, const View& from) {
   static const kernels::Kernel& copy = kernels::named("copy");
-  run_kernel(l.frame, copy.on(l.device), {{&to, 1}, {&from, 1}, to.dtype});
+  const KernelFn own = copy.on(l.device);
+  run_kernel(l.frame, own ? own : clone_on(l.device), {{&to, 1}, {&from, 1}, to.dtype});
 }
 
 }  // namespace lamella::ops

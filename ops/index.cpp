@@ -84,12 +84,11 @@ void infer_scatter_add(const Frame& f, Inferred& out) {
 }
 
 void launch_scatter_add(const Launch& l) {
-  if (l.frame.tensor(2).numel() == 0) return copy_view(l, l.outs[0].view_of(), l.frame.tensor(0).view_of());
   const Tensor index = as_i64(l, l.frame.tensor(2));
   const View out = at_least_1d(l.outs[0].view_of());
   View ins[] = {at_least_1d(l.frame.tensor(0).view_of()), at_least_1d(index.view_of()),
                 at_least_1d(l.frame.tensor(3).view_of())};
-  ins[2].sizes = ins[1].sizes;  // src may be larger
+  if (index.numel() > 0) ins[2].sizes = ins[1].sizes;  // src may be larger; an empty index, of another rank
   run(l, {&out, 1}, ins, l.inferred.ints);
 }
 

@@ -53,6 +53,11 @@ void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call) {
   } catch (const Error& e) { throw e.within(op_name(frame)); }
 }
 
+KernelFn clone_on(Device device) {
+  static constinit const OpHandle handle("clone");
+  return (*handle).kernel.on(device);
+}
+
 void run(const Launch& l, std::span<const View> outs, std::span<const View> ins, Ints ints,
          std::span<const Scalar> scalars) {
   run(l, l.frame.op->kernel, outs, ins, ints, scalars);

@@ -1,4 +1,4 @@
-// Lines of arithmetic that store past the caches: what an instruction set has of them, see isa.h and stream.h.
+// Lines of arithmetic that store past the caches: what an instruction set has of them. See isa.h, stream.h.
 #pragma once
 
 #include "lamella/kernels/cpu/isa_constants.h"

@@ -87,15 +87,9 @@ void stream(char* to, const char* from, int64_t bytes) {
   std::memcpy(to, from, size_t(bytes));
 }
 
-StreamedRows::StreamedRows(int64_t row_bytes, int64_t call_bytes) {
-  constexpr int64_t kLongest = 1 << 16;  // buffer and next row stay in the second-level cache
-  if (row_bytes >= thresholds().tile && row_bytes <= kLongest && passes_caches(call_bytes))
-    buffer_.resize(size_t(row_bytes));
-}
-void StreamedRows::done(char* to, const char* next) {
-  if (buffer_.empty()) return;
-  for (size_t line = 0; line < buffer_.size(); line += 64) __builtin_prefetch(next + line);
-  stream(to, buffer_.data(), std::ssize(buffer_));
+void ask_for(const char* next, int64_t bytes) {
+  constexpr int64_t kAhead = 1 << 14;  // what the first-level cache keeps beside the row at hand
+  for (int64_t line = 0; line < std::min(bytes, kAhead); line += 64) __builtin_prefetch(next + line);
 }
 
 void end_streams() {

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "lamella/core/plan.h"
 
@@ -23,25 +22,7 @@ int64_t stream_tile(int64_t item);
 void stream(char* to, const char* from, int64_t bytes);
 void end_streams();
 
-/// Gapless rows that are computed one by one from rows of as many bytes, in calls of so many: where those
-/// pass the caches, a row is computed in a buffer; before it goes to memory the next row to read is asked
-/// for, so that memory works while the processor does. Elsewhere, and for rows too short or too long for it,
-/// nothing stands between. Of one thread.
-class StreamedRows {
- public:
-  StreamedRows(int64_t row_bytes, int64_t call_bytes);
-  ~StreamedRows() {
-    if (!buffer_.empty()) end_streams();
-  }
-  StreamedRows(const StreamedRows&) = delete;
-  StreamedRows& operator=(const StreamedRows&) = delete;
-  /// Where to compute the row that belongs at `to`.
-  char* room(char* to) { return buffer_.empty() ? to : buffer_.data(); }
-  /// It is computed; `next` need not be a row.
-  void done(char* to, const char* next);
-
- private:
-  std::vector<char> buffer_;
-};
+/// Asks for so many bytes while something else is computed: memory works meanwhile. Of many, for the first.
+void ask_for(const char* next, int64_t bytes);
 
 }  // namespace lamella::kernels
