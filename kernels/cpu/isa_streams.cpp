@@ -1,4 +1,4 @@
-// Sums, differences, products, quotients, maxima and minima that pass the caches. Compiled once per
+// What memory bounds, stored past the caches: arithmetic, absolute values, choices. Compiled once per
 // LAMELLA_BACKEND.
 #include "lamella/kernels/cpu/isa_streams.h"
 
@@ -29,24 +29,35 @@ constexpr int64_t kLine = 64;  // bytes that are sent to memory as one
 #endif
 }
 
-/// o[i] = f(i). What is computed goes straight to memory, a line at a time: through a longer buffer what is
-/// read would wait while it is stored (docs/performance.md).
-template <class T, class F> [[gnu::always_inline]] inline void stream_line(T* o, int64_t n, F f) {
-  constexpr int64_t kCount = kLine / int64_t(sizeof(T));
+/// o[i] = f(i). What is computed goes straight to memory, `kLines` lines at a time: through a longer buffer
+/// what is read would wait while it is stored (docs/performance.md).
+template <class T, int64_t kLines = 1, class F>
+[[gnu::always_inline]] inline void stream_line(T* o, int64_t n, F f) {
+  constexpr int64_t kCount = kLines * kLine / int64_t(sizeof(T));
   int64_t i = 0;
   for (; i < n && reinterpret_cast<uintptr_t>(o + i) % kLine != 0; ++i) o[i] = f(i);
   for (; i + kCount <= n; i += kCount) {
     alignas(kLine) T line[kCount];
 #pragma GCC unroll 1  // else the compiler gathers unrolled elements one by one
     for (int64_t k = 0; k < kCount; ++k) line[k] = f(i + k);
-    store_past(o + i, line);
+    for (int64_t k = 0; k < kLines; ++k) store_past(o + i + k * kCount / kLines, line + k * kCount / kLines);
   }
   for (; i < n; ++i) o[i] = f(i);
 }
 
+template <class B, class T> void stream_one(void* out, const void* const* ins, int64_t n) {
+  const T* a = static_cast<const T*>(ins[0]);
+  stream_line(static_cast<T*>(out), n, [a](int64_t i) { return B{}(a[i]); });
+}
 template <class B, class T> void stream_two(void* out, const void* const* ins, int64_t n) {
   const T *a = static_cast<const T*>(ins[0]), *b = static_cast<const T*>(ins[1]);
   stream_line(static_cast<T*>(out), n, [a, b](int64_t i) { return B{}(a[i], b[i]); });
+}
+/// The first operand is a condition, of which a register holds four lines' worth.
+template <class B, class T> void stream_three(void* out, const void* const* ins, int64_t n) {
+  const uint8_t* c = static_cast<const uint8_t*>(ins[0]);
+  const T *a = static_cast<const T*>(ins[1]), *b = static_cast<const T*>(ins[2]);
+  stream_line<T, 4>(static_cast<T*>(out), n, [c, a, b](int64_t i) { return B{}(c[i], a[i], b[i]); });
 }
 template <class B, class T> void stream_left(void* out, const void* in, const void* number, int64_t n) {
   const T* b = static_cast<const T*>(in);
@@ -59,16 +70,20 @@ template <class B, class T> void stream_right(void* out, const void* in, const v
   stream_line(static_cast<T*>(out), n, [a, b](int64_t i) { return B{}(a[i], b); });
 }
 
+template <class B, class T> constexpr StreamLines lines_of() {
+  if constexpr (requires(T x) { B{}(x); }) return {stream_one<B, T>};
+  else if constexpr (requires(T x) { B{}(x, x); })
+    return {stream_two<B, T>, {stream_left<B, T>, stream_right<B, T>}};
+  else return {stream_three<B, T>};
+}
 /// Of these bodies, the one in that row.
 template <class T, class... B> StreamLines lines_among(size_t row) {
   StreamLines found;
-  (void)((row == row_of<B>() ? (found = {stream_two<B, T>, {stream_left<B, T>, stream_right<B, T>}}, true)
-                             : false) ||
-         ...);
+  (void)((row == row_of<B>() ? (found = lines_of<B, T>(), true) : false) || ...);
   return found;
 }
 template <class T> StreamLines lines_in_row(size_t row) {
-  return lines_among<T, Add, Sub, Mul, Div, Maximum, Minimum>(row);
+  return lines_among<T, Add, Sub, Mul, Div, Maximum, Minimum, Neg, Abs, Where>(row);
 }
 
 }  // namespace

@@ -6,11 +6,11 @@
 
 namespace lamella::kernels {
 
-/// As a body's LineFn and its ConstantLines, of which `out` may be no operand; null where there is none. Who
-/// calls them calls end_streams() before anybody else may look.
+/// As a body's LineFn and its ConstantLines, of which `out` may be no operand; null where there is none: f32
+/// and f64 have what memory bounds. Who calls them calls end_streams() before anybody else may look.
 struct StreamLines {
-  LineFn two = nullptr;
-  ConstantLines beside;
+  LineFn line = nullptr;
+  ConstantLines beside = {};
 };
 
 #define LAMELLA_DECLARE_STREAM_LINES(isa)                 \

@@ -64,27 +64,13 @@ void run_between(const KernelCall& call, const Execution& body, char* out, int64
   body.line(out, ins, to - from);
 }
 
-// A tile at a time into a buffer that stays in the first-level cache, and from there past all caches.
-[[gnu::noinline]] void stream_between(const KernelCall& call, const Execution& body, int64_t from,
-                                      int64_t to) {
-  alignas(64) char buffer[kTile * kMaxItem];
-  const int64_t item = itemsize(body.out), tile = stream_tile(item);
-  for (int64_t i = from; i < to; i += tile) {
-    const int64_t end = std::min(i + tile, to);
-    run_between(call, body, buffer, i, end);
-    stream(call.outs[0].as<char>() + i * item, buffer, (end - i) * item);
-  }
-  end_streams();
-}
-
 void run_line(const Kernel& kernel, const KernelCall& call, Execution body, int64_t n) {
   const bool past = n > thresholds().tile && passes_caches(bytes_of_call(call, n));
-  const LineFn straight = past ? stream_lines(kernel, body.in).two : nullptr;
-  if (straight) body.line = straight;
+  const LineFn stream = past ? stream_lines(kernel, body.in).line : nullptr;
+  if (stream) body.line = stream;
   for_each_range(n, body.each, [&](int64_t from, int64_t to) {
-    if (past && !straight) return stream_between(call, body, from, to);
     run_between(call, body, call.outs[0].as<char>() + from * itemsize(body.out), from, to);
-    if (straight) end_streams();  // of this thread
+    if (stream) end_streams();  // of this thread
   });
 }
 
@@ -123,14 +109,14 @@ void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64
   if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, buffer);
 }
 
-/// `streams`: of the whole call, of which the plan may be a part, results pass the caches; by `straight`
-/// without a buffer, if there is such a line.
-void run_blocks(Run& run, const IterPlan& plan, bool streams, LineFn straight) {
+/// `stream`: where results of the whole call, of which the plan may be a part, pass the caches, the line that
+/// stores what need not be moved once more.
+void run_blocks(Run& run, const IterPlan& plan, LineFn stream) {
   const int ins = plan.operands - 1;
   BlockShape shape = choose_block(plan);
   bool direct = plan.rank <= 1 && !run.writer.converts() && plan.packed(0);
   for (int k = 0; k < ins; ++k) direct = direct && run.readers[k].direct(plan.stride(k + 1, 0));
-  if (direct) shape = {streams ? std::min(plan.size(0), stream_tile(run.writer.item())) : plan.size(0), 1};
+  if (direct) shape = {plan.size(0), 1};
   for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     if (n1 > 1 && n0 >= thresholds().square) return run_rows(run, plan, at, n0, n1);
     const void* sources[3];
@@ -139,14 +125,11 @@ void run_blocks(Run& run, const IterPlan& plan, bool streams, LineFn straight) {
     }
     const int64_t s0 = plan.stride(0, 0), s1 = plan.stride(0, 1);
     const bool in_place = run.writer.direct(s0, s1, n0, n1);
-    const bool goes_straight = in_place && streams && straight;
-    char* target = in_place && (!streams || straight) ? at[0] : run.writer.buffer();
-    (goes_straight ? straight : run.body.line)(target, sources, n0 * n1);
-    if (goes_straight) return;
-    if (in_place && streams) stream(at[0], target, n0 * n1 * run.writer.item());
-    else if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
+    char* const target = in_place ? at[0] : run.writer.buffer();
+    (in_place && stream ? stream : run.body.line)(target, sources, n0 * n1);
+    if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, target);
   });
-  if (streams) end_streams();  // of this thread
+  if (stream) end_streams();  // of this thread
 }
 
 // Before anything is written: an integer divisor of 0 is an error, not a trap.
@@ -210,7 +193,7 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
   const int64_t each = std::max(body.each, kCosts.strided);
   const IterPlan all = make_plan(call.outs, call.ins);
   const bool streams = all.numel > thresholds().tile && passes_caches(bytes_of_plan(all));
-  const LineFn straight = streams ? stream_lines(kernel, body.in).two : nullptr;
+  const LineFn stream = streams ? stream_lines(kernel, body.in).line : nullptr;
   for_each_part(all, each, of_elements(), [&](const IterPlan& plan) {
     if (run_beside_number(kernel, call, body.in, plan, streams)) return;
     Run run;
@@ -218,7 +201,7 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
     for (size_t k = 0; k < call.ins.size(); ++k)
       run.readers[k].open(call.ins[k].dtype, chooses && k == 0 ? DType::Bool : body.in);
     run.writer.open(body.out, out.dtype);
-    run_blocks(run, plan, streams, straight);
+    run_blocks(run, plan, stream);
   });
 }
 

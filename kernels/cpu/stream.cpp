@@ -72,8 +72,6 @@ int64_t bytes_of_plan(const IterPlan& plan) {
   return total;
 }
 
-int64_t stream_tile(int64_t item) { return std::min(thresholds().tile, 2048 / item); }
-
 // Lines of 64 bytes, each written whole; what does not fill one is copied.
 void stream(char* to, const char* from, int64_t bytes) {
 #if defined(__SSE2__)

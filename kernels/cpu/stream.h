@@ -15,9 +15,6 @@ bool passes_caches(int64_t bytes);
 /// are fetched as it is.
 int64_t bytes_of_plan(const IterPlan& plan);
 
-/// Elements of so many bytes each that a buffer holds before it is streamed: two kilobytes. Longer ones let
-/// what is read wait while what was computed is stored (docs/performance.md).
-int64_t stream_tile(int64_t item);
 /// Copies `bytes` of a buffer; call end_streams before anybody else may look.
 void stream(char* to, const char* from, int64_t bytes);
 void end_streams();
