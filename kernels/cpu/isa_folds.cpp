@@ -52,7 +52,7 @@ template <int64_t kWidth, class F, class A> auto fold_rows(const A& a, int64_t n
     if (i == n) return merged_registers<T>(kept, [](auto x, auto y) { return F::merge(x, y); });
     alignas(kRegisterBytes) T acc[kWidth];
     (stored(acc + int64_t(k) * Wide::kLanes, kept[k]), ...);
-    for (; i < n; ++i) acc[i % kWidth] = F::step(acc[i % kWidth], a[i]);
+    for (int64_t j = 0; j < n % kWidth; ++j) acc[j] = F::step(acc[j], a[i + j]);
     merge_halves<kWidth, F>(acc);
     return acc[0];
   }
@@ -70,7 +70,7 @@ template <int64_t kWidth, class F, class A> auto fold_side_by_side(const A& a, i
     for (; i + kWidth <= n; i += kWidth) {
       for (int64_t j = 0; j < kWidth; ++j) acc[j] = F::step(acc[j], a[i + j]);
     }
-    for (; i < n; ++i) acc[i % kWidth] = F::step(acc[i % kWidth], a[i]);
+    for (int64_t j = 0; j < n % kWidth; ++j) acc[j] = F::step(acc[j], a[i + j]);
     merge_halves<kWidth, F>(acc);
     return acc[0];
   }
@@ -85,13 +85,35 @@ template <class F, class A> auto fold_block(const A& a, int64_t n) {
   return state;
 }
 
-// Pairwise above blocks of 512 (16 terms an accumulator of the usual 32): the error grows with log n.
-template <class F, class A> auto fold_pairwise(const A& a, int64_t n) -> decltype(F::first(a[0])) {
+// So many whole blocks, a power of two of them, pairwise.
+template <int64_t kCount, class F, class A> auto fold_blocks(const A& a) {
   constexpr int64_t kBlock = kHere.fold_block;
+  decltype(F::first(a[0])) of[kCount];
+  for (int64_t k = 0; k < kCount; ++k) of[k] = fold_block<F>(a.from(k * kBlock), kBlock);
+  for (int64_t step = 1; step < kCount; step *= 2)
+    for (int64_t k = 0; k < kCount; k += 2 * step) of[k] = F::merge(of[k], of[k + step]);
+  return of[0];
+}
+// Pairwise above blocks of 512 (16 terms an accumulator of the usual 32): the error grows with log n. The
+// tree splits at the greatest power of two of blocks that leaves something. It is not walked from its root,
+// whose branches no processor guesses, but from its leaves: there is a state for each binary digit of how
+// many blocks were folded so far.
+template <class F, class A> auto fold_pairwise(const A& a, int64_t n) -> decltype(F::first(a[0])) {
+  constexpr int64_t kBlock = kHere.fold_block, kEight = kHere.fold_block * 8;
   if (n <= kBlock) return fold_block<F>(a, n);
-  int64_t half = kBlock;
-  while (half * 2 < n) half *= 2;
-  return F::merge(fold_pairwise<F>(a, half), fold_pairwise<F>(a.from(half), n - half));
+  decltype(F::first(a[0])) kept[64];
+  int64_t i = 0, depth = 0;
+  for (uint64_t count = 1; n - i >= kEight; ++count, i += kEight) {
+    kept[depth++] = fold_blocks<8, F>(a.from(i));
+    for (uint64_t digit = count; digit % 2 == 0; digit /= 2, --depth)
+      kept[depth - 2] = F::merge(kept[depth - 2], kept[depth - 1]);
+  }
+  if (n - i >= kEight / 2) kept[depth++] = fold_blocks<4, F>(a.from(i)), i += kEight / 2;
+  if (n - i >= 2 * kBlock) kept[depth++] = fold_blocks<2, F>(a.from(i)), i += 2 * kBlock;
+  if (n - i >= kBlock) kept[depth++] = fold_blocks<1, F>(a.from(i)), i += kBlock;
+  if (i < n) kept[depth++] = fold_block<F>(a.from(i), n - i);
+  for (; depth > 1; --depth) kept[depth - 2] = F::merge(kept[depth - 2], kept[depth - 1]);
+  return kept[0];
 }
 // The greatest or least is the same in any order; where there is a NaN, the body decides which.
 template <class F, class T> T fold_extreme(const T* a, int64_t n) {
