@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cfenv>
 #include <charconv>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <dlfcn.h>
@@ -42,7 +43,7 @@ struct Job {
   std::mutex of_error = {};
   std::exception_ptr error = {};
   bool by_caller = false;
-  int running = 0;  ///< workers in it, under the pool's mutex
+  std::atomic<int> running{0};  ///< workers in it, written under the pool's mutex
 };
 
 void note_error(Job& job, int64_t first, bool caller) {
@@ -69,36 +70,75 @@ void run_ranges(Job& job, bool caller) {
 struct Condition {
   pthread_cond_t of_system = PTHREAD_COND_INITIALIZER;
   void notify_one() { pthread_cond_signal(&of_system); }
-  template <class Ready> void wait(std::unique_lock<std::mutex>& lock, Ready&& ready) {
-    while (!ready()) pthread_cond_wait(&of_system, lock.mutex()->native_handle());
+  /// Until it is told, or for no reason.
+  void wait(std::unique_lock<std::mutex>& lock) {
+    pthread_cond_wait(&of_system, lock.mutex()->native_handle());
   }
 };
+
+using Clock = std::chrono::steady_clock;
+constexpr Clock::duration kAwake = std::chrono::microseconds(100), kClose = 2 * kAwake;
+
+inline void rest() {
+#if defined(__SSE2__)
+  __builtin_ia32_pause();
+#endif
+}
+
+/// Held for moments alone: who finds it taken looks again for a while before it sleeps.
+std::unique_lock<std::mutex> locked(std::mutex& mutex) {
+  std::unique_lock lock(mutex, std::try_to_lock);
+  for (int tries = 0; tries < 1000 && !lock.owns_lock(); ++tries) {
+    rest();
+    (void)lock.try_lock();
+  }
+  if (!lock.owns_lock()) lock.lock();
+  return lock;
+}
+
+/// Waits for what comes soon or not at all.
+template <class Ready> void look_for(Ready&& ready) {
+  for (const Clock::time_point until = Clock::now() + kAwake; !ready() && Clock::now() < until;) rest();
+}
 
 struct Pool {
   std::mutex one_caller;  ///< held by the thread for which the pool works
   std::mutex mutex;       ///< of what follows, and of Job::running
   Condition work, done;
   Job* job = nullptr;
-  int seats = 0;  ///< workers that may still join the job
+  std::atomic<int> seats{0};  ///< workers that may still join the job, written under the mutex
+  std::atomic<int> awake{0};  ///< workers that look for a job, likewise
   int workers = 0;
 
   void serve() {
     inside = true;
     std::unique_lock lock(mutex);
     for (;;) {
-      work.wait(lock, [this] { return seats > 0; });
-      --seats;
-      Job& mine = *job;
-      ++mine.running;
+      if (seats == 0) work.wait(lock);
+      if (seats > 0) help(lock);
+      // Also who comes too late for a short loop stays: another one follows closely, or nobody were woken.
+      // No more than may work: the others would take the processors of those.
+      if (awake >= threads() - 1) continue;
+      ++awake;
       lock.unlock();
-      {
-        const ScopedThresholds limits(*mine.limits);
-        std::fesetenv(&mine.arithmetic);
-        run_ranges(mine, false);
-      }
-      lock.lock();
-      if (--mine.running == 0) done.notify_one();
+      look_for([this] { return seats.load(std::memory_order_relaxed) > 0; });
+      lock = locked(mutex);
+      --awake;
     }
+  }
+  /// REQUIRES: the mutex, and a seat.
+  void help(std::unique_lock<std::mutex>& lock) {
+    --seats;
+    Job& mine = *job;
+    ++mine.running;
+    lock.unlock();
+    {
+      const ScopedThresholds limits(*mine.limits);
+      std::fesetenv(&mine.arithmetic);
+      run_ranges(mine, false);
+    }
+    lock = locked(mutex);
+    if (--mine.running == 0) done.notify_one();
   }
 
   /// To so many workers, or as many as the system has threads for. REQUIRES: the mutex.
@@ -106,16 +146,20 @@ struct Pool {
 
   void run(Job& mine, int helpers) {
     {
-      const std::lock_guard lock(mutex);
+      const std::unique_lock lock = locked(mutex);
       grow(helpers);
       helpers = std::min(helpers, workers);
       job = &mine, seats = helpers;
+      helpers -= awake;
     }
     for (int k = 0; k < helpers; ++k) work.notify_one();
     run_ranges(mine, true);
-    std::unique_lock lock(mutex);
+    std::unique_lock lock = locked(mutex);
     job = nullptr, seats = 0;
-    done.wait(lock, [&mine] { return mine.running == 0; });
+    lock.unlock();
+    look_for([&mine] { return mine.running.load(std::memory_order_relaxed) == 0; });
+    lock = locked(mutex);
+    while (mine.running > 0) done.wait(lock);
   }
 };
 
@@ -209,6 +253,14 @@ void set_threads(int n) {
 }
 
 bool in_parallel() { return inside; }
+
+bool helpers_near() {
+  static constinit std::atomic<Clock::rep> last{0};
+  if (inside || threads() == 1) return false;
+  if (pool.awake.load(std::memory_order_relaxed) > 0) return true;
+  const Clock::rep now = Clock::now().time_since_epoch().count();
+  return now - last.exchange(now, std::memory_order_relaxed) < kClose.count();
+}
 
 void detail::run_tiles(int64_t tiles, TilesFn run, void* body) {
   if (tiles <= 0) return;

@@ -14,11 +14,13 @@ namespace lamella {
 /// order of tiles. So results are the same bits for every number of threads, one among them (law 173).
 ///
 /// The pool starts with the first loop that is worth it, grows to threads() - 1, and never ends; its threads
-/// sleep between loops. Who calls while it works for another thread, who calls out of a tile, and who calls
-/// inside a parallel region of OpenMP, has the loop to itself: there are never more busy threads than
-/// threads(). A child of fork() has no pool and starts one of its own. Tiles may allocate, but nothing of
-/// tensors: storages, plans, calls of operators and the state that docs/thread_state.md lists belong to the
-/// caller. Thresholds, rounding mode and the treatment of subnormals are the caller's in every tile.
+/// look for the next loop for a tenth of a millisecond and then sleep. To wake one takes as long as a small
+/// loop, which is therefore shared only while loops follow each other closely (helpers_near). Who calls while
+/// it works for another thread, who calls out of a tile, and who calls inside a parallel region of OpenMP,
+/// has the loop to itself: there are never more busy threads than threads(). A child of fork() has no pool
+/// and starts one of its own. Tiles may allocate, but nothing of tensors: storages, plans, calls of operators
+/// and the state that docs/thread_state.md lists belong to the caller. Thresholds, rounding mode and the
+/// treatment of subnormals are the caller's in every tile.
 ///
 /// Everything that two threads share is a mutex's or atomic; a loop ends under the mutex that its last tile
 /// took, so what tiles wrote happens before what the caller does next.
@@ -45,6 +47,10 @@ class ScopedThreads {
 
 /// Whether the calling thread runs a tile, or is a thread of the pool.
 bool in_parallel();
+
+/// Whether a loop that is too short to wake anybody for should be shared: a thread of the pool is awake, or
+/// the last who asked did so within the last 0.2 ms, so that it pays to wake one. Only time depends on it.
+bool helpers_near();
 
 namespace detail {
 /// What LAMELLA_THREADS asks for. Error usage: see threads().

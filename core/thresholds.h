@@ -66,6 +66,7 @@ enum class CountedIn : uint8_t {
   T(convert_width, 8, 8, Size, "pointwise copy", "halves are converted so many at a time") \
   T(dot_width, 8, 8, Size, "cholesky", "a dot product keeps so many results") \
   T(parallel, 400'000'000, 8'000, Work, "all", "several threads work") \
+  T(parallel_near, 40'000'000, 8'000, Work, "all", "several threads work while others are awake") \
   T(parallel_tile, 20'000'000, 4'000, Work, "all", "work is cut into tiles, of half as much at least") \
   T(inline_dims, 5, 5, Rank, "all", "sizes and strides lie on the heap above it") \
   T(inline_bytes, 64, 64, Bytes, "all", "elements lie in a block of their own above it") \

@@ -225,6 +225,41 @@ TEST(Parallel, BitsAreThoseOfOneThread) {
   }
 }
 
+/// Products and others too short to wake a thread for, while one is awake: loops follow each other closely.
+TEST(Parallel, BitsOfShortLoopsAreThoseOfOneThread) {
+  const auto key = full({}, Scalar(int64_t{5}), DType::U64);
+  for (const DType dtype : {DType::F32, DType::F64}) {
+    const Tensor a = to(randn({100, 200}, key), dtype), b = to(randn({200, 330}, key), dtype);
+    const Tensor many = to(randn({300, 7, 8}, key), dtype), m = matmul(many, transpose(many, 1, 2));
+    const auto all = [&] {
+      return Tensors{matmul(a, b), matmul(m, m), exp(b), sum(b, IntArg({1})), cumsum(b, 0)};
+    };
+    const auto of = [&](int n) {
+      const ScopedThreads on(n);
+      return all();
+    };
+    const Tensors want = of(1);
+    for (const int n : kNumbers)
+      for (int round = 0; round < 20; ++round) expect_same(of(n), want, n);
+  }
+}
+
+/// A thread that is awake takes the loop that comes next, and none is lost or taken twice.
+TEST(Parallel, LoopsThatFollowCloselyRunOnce) {
+  const ScopedThreads on(3);
+  std::vector<int64_t> sums(64);
+  for (int64_t round = 0; round < 20'000; ++round)
+    parallel_for(8, [&](int64_t first, int64_t last) {
+      for (int64_t t = first; t < last; ++t) sums[size_t(t * 8)] += round;
+    });
+  for (int64_t t = 0; t < 8; ++t) EXPECT_EQ(sums[size_t(t * 8)], int64_t{20'000} * 19'999 / 2);
+}
+
+TEST(Parallel, OneThreadHasNoHelpers) {
+  const ScopedThreads on(1);
+  for (int n = 0; n < 3; ++n) EXPECT_FALSE(helpers_near());
+}
+
 /// Sums among them: their tiles are branches of the tree that a sum is.
 TEST(Parallel, BitsAreThoseOfOneTile) {
   const auto under = [](const Thresholds& t) {

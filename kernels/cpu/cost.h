@@ -6,6 +6,7 @@
 #include <bit>
 #include <cstdint>
 
+#include "lamella/core/parallel.h"
 #include "lamella/core/thresholds.h"
 
 namespace lamella::kernels::cost {
@@ -18,6 +19,14 @@ inline int64_t of(int64_t n, int64_t each) {
 /// Whether `n` elements are worth several threads.
 inline bool in_parts(int64_t n, int64_t each) {
   return double(n) * double(each) >= double(thresholds().parallel);
+}
+
+/// Whether to share them out just now: as above, or fewer while others are awake to help. Nothing may depend
+/// on it but time.
+inline bool in_parts_now(int64_t n, int64_t each) {
+  if (double(n) * double(each) < double(thresholds().parallel_near)) [[likely]]
+    return false;
+  return in_parts(n, each) || helpers_near();
 }
 
 /// Elements of a tile: a power of two, so that what runs in vectors, squares and pairs is cut between them.

@@ -1,4 +1,5 @@
 // cholesky and solve_triangular: plain kernels on gapless copies, in f32 (f16 and bf16 too), f64, c64, c128.
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -109,11 +110,11 @@ template <class T> void cholesky_of(const View& out, const View& in, bool upper)
   const int64_t n = out.sizes[out.rank - 1], area = n * n;
   const Mover get = make_mover(in.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
   const Matrices from(in), to(out);
-  std::vector<T> factors(size_t(out.numel()));  // all of them before any is written
+  const auto factors = std::make_unique_for_overwrite<T[]>(size_t(out.numel()));  // all before any is written
   const int64_t count = out.numel() / area, each = cost::of(area, cost::of(n, kCosts.solved));
   // The upper triangle, read as a conjugate transpose, is a lower one: A = U^H U with U = L^H.
   const auto factor_one = [&](int64_t number, int64_t offset) {
-    T* l = factors.data() + number * area;
+    T* l = factors.get() + number * area;
     const int64_t row = upper ? from.col : from.row, col = upper ? from.row : from.col;
     move_block(get, reinterpret_cast<char*>(l), sizeof(T), n * int64_t(sizeof(T)), in.as<char>() + offset,
                col, row, n, n);
@@ -131,11 +132,12 @@ template <class T> void cholesky_of(const View& out, const View& in, bool upper)
   const auto write_one = [&](int64_t number, int64_t offset) {
     const int64_t row = upper ? to.col : to.row, col = upper ? to.row : to.col;
     move_block(put, out.as<char>() + offset, col, row,
-               reinterpret_cast<const char*>(factors.data() + number * area), sizeof(T),
+               reinterpret_cast<const char*>(factors.get() + number * area), sizeof(T),
                n * int64_t(sizeof(T)), n, n);
   };
   for_each_range(count, each, [&](int64_t a, int64_t b) { for_each_matrix(in, a, b, factor_one); });
-  for_each_range(count, each, [&](int64_t a, int64_t b) { for_each_matrix(out, a, b, write_one); });
+  const int64_t moved = cost::of(area, kCosts.moved_across);
+  for_each_range(count, moved, [&](int64_t a, int64_t b) { for_each_matrix(out, a, b, write_one); });
 }
 
 // Row by row, from the end that has one unknown; `x` holds B and becomes X.

@@ -187,8 +187,25 @@ int64_t rows_of_tile(int64_t rows) {
   return std::clamp(int64_t(std::bit_ceil(uint64_t(rows / 4))), least, most);
 }
 
+/// Columns of a product in as many parts as there are threads: an element of the own kernel is the same sum
+/// whichever are computed beside it, and each part packs its own columns of the right operand alone.
+void share_columns(GemmFn own, const GemmCall& g, int64_t item) {
+  const int64_t even = (g.m + threads() - 1) / threads(), step = (even + 15) / 16 * 16;  // whole registers
+  parallel_for((g.m + step - 1) / step, [&](int64_t first, int64_t last) {
+    GemmCall part = g;
+    part.m = std::min(last * step, g.m) - first * step;
+    part.b = static_cast<const char*>(g.b) + first * step * item;
+    part.c = static_cast<char*>(g.c) + first * step * item;
+    own(part);
+  });
+}
+
 void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
-  if (!cost::in_parts(g.n * g.m, cost::of(g.k, kCosts.product))) return run_tile(exec, own, g);
+  const int64_t each = cost::of(g.k, kCosts.product);
+  if (!cost::in_parts(g.n * g.m, each)) {
+    if (try_blas(exec, g)) return;
+    return cost::in_parts_now(g.n * g.m, each) ? share_columns(own, g, itemsize(exec)) : own(g);
+  }
   const Pieces down(g.n, rows_of_tile(g.n)), across(g.m, thresholds().gemm_columns);
   const int64_t item = itemsize(exec);
   parallel_for(down.count * across.count, [&](int64_t first, int64_t last) {
@@ -230,7 +247,7 @@ void matmul(const KernelCall& call) {
   }
   const Operand a = describe(x, exec), b = describe(y, exec), c = describe(out, exec);
   const bool c_direct = !c.converts && (c.col == 1 || m == 1);
-  const bool cut = cost::in_parts(out.numel(), cost::of(k, kCosts.small_product));
+  const bool cut = cost::in_parts_now(out.numel(), cost::of(k, kCosts.small_product));
   std::vector<char> shared_buffer;
   Matrix shared{};
   if (b.batch == 0) shared = with_rows({y.as<char>(), b.row, b.col}, y.dtype, exec, k, m, shared_buffer);

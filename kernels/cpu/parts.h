@@ -44,7 +44,7 @@ void each_part(const IterPlan& plan, int64_t each, Units units, PartFn run, void
 /// of them taking `each` picoseconds; else for all of it. REQUIRES: what a part computes is the same wherever
 /// the plan is cut, and no other part touches it.
 template <class Body> void for_each_part(const IterPlan& plan, int64_t each, Units units, Body&& body) {
-  if (!cost::in_parts(plan.numel, each)) [[likely]]
+  if (!cost::in_parts_now(plan.numel, each)) [[likely]]
     return body(plan);
   using B = std::remove_reference_t<Body>;
   const auto run = [](void* b, const IterPlan& part) { (*static_cast<B*>(b))(part); };
@@ -55,7 +55,7 @@ template <class Body> void for_each_part(const IterPlan& plan, int64_t each, Uni
 /// Likewise body(part, room), with one make() for the parts that a thread takes in a row.
 template <class Make, class Body>
 void for_each_part_in(const IterPlan& plan, int64_t each, Units units, Make&& make, Body&& body) {
-  if (!cost::in_parts(plan.numel, each)) [[likely]] {
+  if (!cost::in_parts_now(plan.numel, each)) [[likely]] {
     auto room = make();
     return body(plan, room);
   }
@@ -73,7 +73,7 @@ void for_each_part_in(const IterPlan& plan, int64_t each, Units units, Make&& ma
 /// body(from, to) for ranges of [0, n), tile by tile where elements are worth it, else once. REQUIRES:
 /// likewise.
 template <class Body> void for_each_range(int64_t n, int64_t each, Body&& body) {
-  if (!cost::in_parts(n, each)) [[likely]]
+  if (!cost::in_parts_now(n, each)) [[likely]]
     return body(int64_t{0}, n);
   const int64_t tile = cost::tile_of(each);
   parallel_for((n + tile - 1) / tile, [&](int64_t first, int64_t last) {
