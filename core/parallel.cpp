@@ -101,6 +101,16 @@ template <class Ready> void look_for(Ready&& ready) {
   for (const Clock::time_point until = Clock::now() + kAwake; !ready() && Clock::now() < until;) rest();
 }
 
+int processors() {
+  cpu_set_t allowed;
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
+  return std::max(int(std::thread::hardware_concurrency()), 1);
+}
+int processors_at_first() {
+  static const int first = processors();
+  return first;
+}
+
 struct Pool {
   std::mutex one_caller;  ///< held by the thread for which the pool works
   std::mutex mutex;       ///< of what follows, and of Job::running
@@ -109,6 +119,8 @@ struct Pool {
   std::atomic<int> seats{0};  ///< workers that may still join the job, written under the mutex
   std::atomic<int> awake{0};  ///< workers that look for a job, likewise
   int workers = 0;
+  bool stays =
+      true;  ///< whether the last loop was worth looking for the next: not those of lowered thresholds
 
   void serve() {
     inside = true;
@@ -117,8 +129,8 @@ struct Pool {
       if (seats == 0) work.wait(lock);
       if (seats > 0) help(lock);
       // Also who comes too late for a short loop stays: another one follows closely, or nobody were woken.
-      // No more than may work: the others would take the processors of those.
-      if (awake >= threads() - 1) continue;
+      // No more than may work, nor than there are processors: others would take them from those.
+      if (!stays || awake >= std::min(threads(), processors_at_first()) - 1) continue;
       ++awake;
       lock.unlock();
       look_for([this] { return seats.load(std::memory_order_relaxed) > 0; });
@@ -149,16 +161,18 @@ struct Pool {
       const std::unique_lock lock = locked(mutex);
       grow(helpers);
       helpers = std::min(helpers, workers);
-      job = &mine, seats = helpers;
+      job = &mine, seats = helpers, stays = !mine.limits->lowered;
       helpers -= awake;
     }
     for (int k = 0; k < helpers; ++k) work.notify_one();
     run_ranges(mine, true);
     std::unique_lock lock = locked(mutex);
     job = nullptr, seats = 0;
-    lock.unlock();
-    look_for([&mine] { return mine.running.load(std::memory_order_relaxed) == 0; });
-    lock = locked(mutex);
+    if (stays) {
+      lock.unlock();
+      look_for([&mine] { return mine.running.load(std::memory_order_relaxed) == 0; });
+      lock = locked(mutex);
+    }
     while (mine.running > 0) done.wait(lock);
   }
 };
@@ -211,12 +225,6 @@ bool in_parallel_of_openmp() {
   try {
     std::rethrow_exception(job.error);
   } catch (const Error& e) { detail::raise(e.code(), {e.op(), e.argument(), e.text(), {}}); }
-}
-
-int processors() {
-  cpu_set_t allowed;
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) == 0) return CPU_COUNT(&allowed);
-  return std::max(int(std::thread::hardware_concurrency()), 1);
 }
 
 int threads_at_first() {
