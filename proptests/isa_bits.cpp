@@ -47,7 +47,8 @@ struct Pair {
 using Digests = std::map<std::pair<std::string, std::string>, Pair>;
 
 void add_case(Digests& all, const verify::Law& law, const Op& op, uint64_t index) {
-  verify::Case c(op, verify::choices_of(kSeed, law, op, index), law.options);
+  const verify::Choices choices = verify::choices_of(kSeed, law, op, index);
+  const verify::Case c(op, choices, law.options);
   manual_seed(index);  // who is given no key draws the same all the same
   Tensors ys;
   const verify::Status s = verify::status_of([&] { ys = call_boxed(op, c.args); });

@@ -246,7 +246,8 @@ TEST(Anomaly, ChangesNothingElse) {
   for (const Op* op : verify::all_operators()) {
     if (op->has(kRandom) || op->has(kUnspecified)) continue;
     for (uint64_t i = 0; i < 10; ++i) {
-      const verify::Case c(*op, verify::choices_of(11, law, *op, i), law.options);
+      const verify::Choices choices = verify::choices_of(11, law, *op, i);
+      const verify::Case c(*op, choices, law.options);
       const auto slots = c.inexact();
       const Function f = c.smooth_function(slots);
       const auto run = [&]() -> Tensors {

@@ -45,7 +45,8 @@ TEST(Census, SeesWhatIsNotDrawn) {
   const Law& law = *find_law("matches_reference");
   for (const Op* o : all_operators())
     for (int k = 0; k < 60; ++k) {
-      Case c(*o, {}, law.options);
+      const Choices no_choices;
+      Case c(*o, no_choices, law.options);
       none.add(c);
     }
   const std::vector<std::string> missed = missed_floors(none);

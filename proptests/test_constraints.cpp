@@ -27,7 +27,8 @@ TEST(Constraints, EveryOperatorHasSome) {
 TEST(Constraints, DrawnArgumentsAreAccepted) {
   for (const Op* op : library())
     for (uint64_t i = 0; i < 100; ++i) {
-      const Case c(*op, choices_of(5, laws().front(), *op, i), {.max_numel = 16});
+      const Choices choices = choices_of(5, laws().front(), *op, i);
+      const Case c(*op, choices, {.max_numel = 16});
       const Ruling r = ruling(*op, c.args);
       ASSERT_FALSE(r.refuses()) << op->name << ": " << r.str() << "\n" << cpp_declarations(c.args);
     }

@@ -25,7 +25,8 @@ TEST(Inference, GivesThePlainValuesOfEveryOperator) {
   for (const Op* op : verify::all_operators()) {
     if (op->has(kRandom) || op->has(kUnspecified)) continue;
     for (uint64_t i = 0; i < 20; ++i) {
-      const verify::Case c(*op, verify::choices_of(7, law, *op, i), law.options);
+      const verify::Choices choices = verify::choices_of(7, law, *op, i);
+      const verify::Case c(*op, choices, law.options);
       Tensors plain, inside;
       try {
         plain = c.function(c.tensors())(c.values(c.tensors()));

@@ -64,7 +64,8 @@ class OutOfMemoryTest : public testing::Test {
   void TestBody() override {
     const Law& law = *find_law("out_of_memory");
     for (int i = 0; i < kSweepCases && !HasFailure(); ++i) {
-      Case c(op_, choices_of(kSweepSeed, law, op_, uint64_t(i)), law.options);
+      const Choices choices = choices_of(kSweepSeed, law, op_, uint64_t(i));
+      Case c(op_, choices, law.options);
       const std::optional<DrawnFunction> s = draw_function(c);
       Tensors want;
       int64_t asked = 0;

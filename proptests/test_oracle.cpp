@@ -93,7 +93,8 @@ Deviation second_error(const Known& k, double x, int exponent) {
 }
 
 Oracle oracle_of(const char* name, double x) {
-  Case c(*OpTable::current().find(name), {}, {.layouts = false});
+  const Choices none;
+  Case c(*OpTable::current().find(name), none, {.layouts = false});
   c.args[0] = full({}, x, DType::F64);
   return Oracle(c, c.inexact());
 }
@@ -167,7 +168,8 @@ TEST(Oracle, ElementsMayShareMemory) {
   for (const Op* op : all_operators()) {
     if (!law.applies(*op)) continue;
     for (uint64_t i = 0; i < 12; ++i) {
-      const Case c(*op, choices_of(5, law, *op, i), law.options);
+      const Choices choices = choices_of(5, law, *op, i);
+      const Case c(*op, choices, law.options);
       Values apart = to_reference(c.args), shared = apart;
       for (const Case::Slot& slot : c.tensors()) {
         const Tensor& t = entry(apart, slot);

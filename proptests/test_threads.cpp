@@ -43,6 +43,7 @@ void keep_registering(std::atomic<int>& registered, const std::atomic<bool>& sto
 
 /// Functions of drawn operators under drawn stacks, and what they return.
 struct Work {
+  std::vector<std::vector<uint32_t>> words;  // that the cases draw from
   std::vector<Case> cases;
   std::vector<DrawnFunction> functions;
   std::vector<Tensors> want;
@@ -50,10 +51,11 @@ struct Work {
   explicit Work(int thread) {
     const Law& law = *find_law("threads_are_apart");
     const std::vector<const Op*> ops = all_operators();
-    cases.reserve(ops.size());
+    cases.reserve(ops.size()), words.reserve(ops.size());
     for (size_t i = size_t(thread); i < ops.size() && functions.size() < 8; i += 11) {
       if (!law.applies(*ops[i])) continue;
-      cases.emplace_back(*ops[i], choices_of(kSeed, law, *ops[i], uint64_t(thread) + 1), law.options);
+      words.push_back(choices_of(kSeed, law, *ops[i], uint64_t(thread) + 1));
+      cases.emplace_back(*ops[i], words.back(), law.options);
       std::optional<DrawnFunction> s = draw_function(cases.back());
       Tensors ys;
       if (!s || status_of([&] { ys = s->f(s->xs); }).raised) continue;

@@ -198,8 +198,8 @@ TEST(Thresholds, CasesStayBounded) {
       if (!law.applies(*o)) continue;
       const int64_t named = largest_named(law.options);
       if (named > 0 && (draws_large(law) || !law.options.one_large)) {
-        EXPECT_LE(most_elements({*o, choices_of(3, law, *o, 1), law.options}), 2 * named)
-            << law.id << " " << o->name;
+        const Choices choices = choices_of(3, law, *o, 1);
+        EXPECT_LE(most_elements({*o, choices, law.options}), 2 * named) << law.id << " " << o->name;
       }
       for (uint64_t i = 8; i < 11 && draws_near(law); ++i) {
         Choices choices = choices_of(3, law, *o, i);
@@ -230,7 +230,8 @@ TEST(Thresholds, SmallLawsHaveALargeCase) {
     int64_t most = 0;
     for (const Op* o : all_operators()) {
       if (!law.applies(*o)) continue;
-      const Case c(*o, choices_of(3, law, *o, kLargeOfSmall), law.options);
+      const Choices choices = choices_of(3, law, *o, kLargeOfSmall);
+      const Case c(*o, choices, law.options);
       for (const Case::Slot& s : c.tensors()) most = std::max(most, c.at(s).numel());
     }
     EXPECT_GE(most, 1900) << law.id;

@@ -83,7 +83,8 @@ TEST(Witnesses, DefinitionsCallNothing) {
     ++definitions;
     for (uint64_t i = 0; i < 20; ++i) {
       const Law& law = *find_law("equals_where_exact");
-      const Case c(*op, choices_of(1, law, *op, i), law.options);
+      const Choices choices = choices_of(1, law, *op, i);
+      const Case c(*op, choices, law.options);
       Values args = c.args;
       for (const Case::Slot& s : c.tensors()) entry(args, s) = to_device(c.at(s), Device::Reference);
       Calls calls;

@@ -49,7 +49,8 @@ Law law_that(Verdict (*check)(Case&), std::string_view id) {
 }
 
 Case case_with(const Op& op, const Tensors& xs) {
-  Case c(op, {}, {});
+  const Choices none;
+  Case c(op, none, {});
   c.args = c.with(c.tensors(), xs);
   c.find_tensors();
   return c;

@@ -17,7 +17,8 @@ std::string cases_vary() {
     std::set<std::string> texts;
     int empty = 0, scalars = 0, large = 0;
     for (uint64_t i = 0; i < 200; ++i) {
-      const Case c(*op, choices_of(3, law, *op, i), law.options);
+      const Choices choices = choices_of(3, law, *op, i);
+      const Case c(*op, choices, law.options);
       texts.insert(cpp_declarations(c.args));
       const Tensor x = c.at(c.tensors()[0]);
       empty += x.numel() == 0, scalars += x.rank() == 0, large += x.numel() > 8;

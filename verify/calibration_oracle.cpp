@@ -17,7 +17,8 @@ std::string conditions_are_own() {
     const bool moves = is_view(*op) && op->tensor_params.size() == 1 && has_vjp(*op);
     if (!moves && op->name != "neg" && op->name != "clone") continue;
     for (uint64_t i = 0; i < 3; ++i) {
-      const Case c(*op, choices_of(4, laws().front(), *op, i), {.dtypes = mask(DType::F64), .max_numel = 12});
+      const Choices choices = choices_of(4, laws().front(), *op, i);
+      const Case c(*op, choices, {.dtypes = mask(DType::F64), .max_numel = 12});
       if (c.inexact().empty()) continue;
       Oracle oracle(c, c.inexact());
       const Reals y = flatten(oracle.values());
@@ -36,7 +37,8 @@ std::string conditions_are_own() {
 /// Rows are summed apart, so one row's bound says nothing of the other's.
 std::string conditions_of_sums() {
   const Op& sum = operator_named("sum");
-  Case c(sum, {}, {});
+  const Choices none;
+  Case c(sum, none, {});
   c.args[0] = tensor_of({2, 2}, {1, 3, 0x1p20, 0x1p21}, DType::F64);
   c.args[1] = Dims{1};
   c.find_tensors();
@@ -102,7 +104,8 @@ std::string reference_is_wide() {
 std::string values_stay() {
   for (const Op* op : all_operators()) {
     if (op->tensor_params.size() != 1 || !has_vjp(*op) || op->has(kRandom) || op->has(kUnspecified)) continue;
-    const Case c(*op, {}, {.dtypes = mask(DType::F64), .max_numel = 6});
+    const Choices none;
+    const Case c(*op, none, {.dtypes = mask(DType::F64), .max_numel = 6});
     if (c.inexact().empty()) continue;
     Oracle oracle(c, c.inexact());
     Tensors before;

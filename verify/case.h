@@ -19,7 +19,9 @@ using Choices = std::vector<uint32_t>;
 /// the arguments.
 class Case {
  public:
+  /// REQUIRES: the choices live as long: whoever draws on reads them.
   Case(const Op& op, const Choices& choices, const DrawOptions& options);
+  Case(const Op& op, Choices&& gone, const DrawOptions& options) = delete;
 
   const Op& op;
   Draw draw;

@@ -358,7 +358,8 @@ Verdict::Kind lanes_as_defined(const Case& c, const std::vector<Case::Slot>& slo
   if (!has_types_of(ys, out_dims, lanes)) return Verdict::Fail;
   Verdict::Kind all = Verdict::Pass;
   for (int64_t i = 0; i < b.size && all != Verdict::Fail; ++i) {
-    Case one(c.op, {}, {});
+    const Choices none;
+    Case one(c.op, none, {});
     one.args = c.with(slots, lane(b, i));
     one.find_tensors();
     Tensors got;

@@ -131,7 +131,8 @@ Verdict table_is_a_map(Case& c) {
   const Op& other = c.partner(all);
   watched[0].op = &c.op, watched[1].op = &other;
   watched[0].args = c.args;
-  watched[1].args = Case(other, {}, {.tame = true}).args;
+  const Choices none;
+  watched[1].args = Case(other, none, {.tame = true}).args;
   for (Watched& w : watched) {
     const Op& row = *OpTable::current().find(w.op->name);
     std::copy(std::begin(row.cells), std::end(row.cells), w.cells);

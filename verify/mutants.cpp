@@ -56,7 +56,8 @@ bool takes_type_alone(const Op& op) {
 namespace {
 /// Whether one drawn case tells `p` from the right call.
 bool tells(const Perturbation& p, const Op& op, uint64_t i) {
-  Case c(op, choices_of(i, laws().front(), op, i), {});
+  const Choices choices = choices_of(i, laws().front(), op, i);
+  const Case c(op, choices, {});
   Tensors right, wrong;
   if (status_of([&] { right = call_boxed(op, c.args); }).raised) return false;
   if (status_of([&] { wrong = p.call(op, c.args); }).raised) return true;

@@ -27,7 +27,8 @@ bool has_finite_arguments(const Case& c) {
 
 /// Law 1 or 14 of these results.
 Verdict as_defined(const Frame& f, const Tensors& got) {
-  Case c(*f.op, {}, {});
+  const Choices none;
+  Case c(*f.op, none, {});
   c.args = own(f);
   c.find_tensors();
   return has_finite_arguments(c) ? within_reference(c, got) : classes_as_reference(c, got);
