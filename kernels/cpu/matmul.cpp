@@ -248,6 +248,9 @@ void matmul(const KernelCall& call) {
   const Operand a = describe(x, exec), b = describe(y, exec), c = describe(out, exec);
   const bool c_direct = !c.converts && (c.col == 1 || m == 1);
   const bool cut = cost::in_parts_now(out.numel(), cost::of(k, kCosts.small_product));
+  const int64_t product = n * m < thresholds().blas / k ? kCosts.small_product : kCosts.product;
+  const int64_t each = cost::of(n * m, cost::of(k, product));
+  const bool alone = each < thresholds().parallel_near;  // one of them is never cut
   std::vector<char> shared_buffer;
   Matrix shared{};
   if (b.batch == 0) shared = with_rows({y.as<char>(), b.row, b.col}, y.dtype, exec, k, m, shared_buffer);
@@ -265,7 +268,7 @@ void matmul(const KernelCall& call) {
       char* result = c_direct ? target : c_buffer.data();
       const GemmCall g{n,        k,          m,         left.data, left.row,
                        left.col, right.data, right.row, result,    c_direct ? c.row : m};
-      cut ? run_gemm(exec, own, g) : run_tile(exec, own, g);
+      cut && !alone ? run_gemm(exec, own, g) : run_tile(exec, own, g);
       if (c_direct) continue;
       const Mover back = make_mover(exec, out.dtype);
       move_block(back, target, c.col * back.to_size, c.row * back.to_size, result, back.from_size,
@@ -273,8 +276,6 @@ void matmul(const KernelCall& call) {
     }
   };
   if (!cut) return multiply(0, out.sizes[0]);
-  const int64_t product = n * m < thresholds().blas / k ? kCosts.small_product : kCosts.product;
-  const int64_t each = cost::of(n * m, cost::of(k, product));
   if (!cost::in_parts(1, each)) return for_each_range(out.sizes[0], each, multiply);
   // Each of them is cut; many are shared out, and a thread takes the tiles of its own one by one.
   if (out.sizes[0] < thresholds().square / 2) return multiply(0, out.sizes[0]);
