@@ -18,6 +18,10 @@
 #include <string_view>
 #include <thread>
 
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
+
 #include "lamella/core/check.h"
 #include "lamella/core/limits.h"
 #include "lamella/core/thresholds.h"
@@ -31,13 +35,41 @@ constexpr int64_t kChunksOfAThread = 4;  ///< so that one that is slow leaves it
 
 thread_local constinit bool inside = false;
 
+#if defined(__SSE2__)
+/// Rounding mode, treatment of subnormals and traps of both units: the whole environment takes ten times as
+/// long, as long as a small tile.
+class Arithmetic {
+ public:
+  Arithmetic() : vectors_(_mm_getcsr() & kControl) { asm volatile("fnstcw %0" : "=m"(stack_)); }
+  void apply() const {
+    const Arithmetic here;
+    if (here.vectors_ != vectors_) _mm_setcsr(vectors_);
+    if (here.stack_ != stack_) asm volatile("fldcw %0" : : "m"(stack_));
+  }
+
+ private:
+  static constexpr unsigned kControl = 0xffc0;  // without what was seen so far
+  unsigned vectors_;
+  uint16_t stack_;
+};
+#else
+class Arithmetic {
+ public:
+  Arithmetic() { std::fegetenv(&all_); }
+  void apply() const { std::fesetenv(&all_); }
+
+ private:
+  std::fenv_t all_;
+};
+#endif
+
 /// One loop. Its fields are written before workers are let in, under the pool's mutex.
 struct Job {
   detail::TilesFn run;
   void* body;
   int64_t tiles, chunk;
   const Thresholds* limits;
-  std::fenv_t arithmetic;
+  Arithmetic arithmetic = {};
   std::atomic<int64_t> next{0};
   std::atomic<int64_t> failed{kNone};  ///< where the first range begins that has raised
   std::mutex of_error = {};
@@ -98,7 +130,11 @@ std::unique_lock<std::mutex> locked(std::mutex& mutex) {
 
 /// Waits for what comes soon or not at all.
 template <class Ready> void look_for(Ready&& ready) {
-  for (const Clock::time_point until = Clock::now() + kAwake; !ready() && Clock::now() < until;) rest();
+  for (const Clock::time_point until = Clock::now() + kAwake; Clock::now() < until;)
+    for (int looks = 0; looks < 32; ++looks) {
+      if (ready()) return;
+      rest();
+    }
 }
 
 int processors() {
@@ -146,7 +182,7 @@ struct Pool {
     lock.unlock();
     {
       const ScopedThresholds limits(*mine.limits);
-      std::fesetenv(&mine.arithmetic);
+      mine.arithmetic.apply();
       run_ranges(mine, false);
     }
     lock = locked(mutex);
@@ -276,9 +312,8 @@ void detail::run_tiles(int64_t tiles, TilesFn run, void* body) {
   if (tiles == 1 || n == 1 || in_parallel_of_openmp()) return run(body, 0, tiles);
   const std::unique_lock owner(pool.one_caller, std::try_to_lock);
   if (!owner.owns_lock()) return run(body, 0, tiles);
-  Job job{.run = run, .body = body, .tiles = tiles, .chunk = 1, .limits = &thresholds(), .arithmetic = {}};
+  Job job{.run = run, .body = body, .tiles = tiles, .chunk = 1, .limits = &thresholds()};
   job.chunk = std::max<int64_t>(1, tiles / (kChunksOfAThread * n));
-  std::fegetenv(&job.arithmetic);
   inside = true;
   pool.run(job, int(std::min<int64_t>(n - 1, (tiles - 1) / job.chunk)));
   inside = false;
