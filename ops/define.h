@@ -88,6 +88,8 @@ void run(const Launch& launch, std::span<const View> outs, std::span<const View>
 void run(const Launch& launch, const Kernels& kernel, std::span<const View> outs, std::span<const View> ins,
          Ints ints = {}, std::span<const Scalar> scalars = {});
 void run_kernel(const Frame& frame, KernelFn kernel, const KernelCall& call);
+/// Whether `sum` runs the library's own kernel on the CPU: what promises its bits asks.
+bool sums_as_built_in();
 /// What a device of a plug-in brings for `clone`: what launches of the library copy by there; null: nothing.
 KernelFn clone_on(Device device);
 /// `t` seen with `sizes` it broadcasts to; strides are written to `strides`, which must live as long as the

@@ -76,7 +76,7 @@ bool takes_one_pass(const Frame& f) {
 
 /// see NOTE: [layer_norm in one pass]
 void in_one_pass(Frame& f, int key) {
-  if (!takes_one_pass(f)) return call_built_in(f, key);
+  if (!takes_one_pass(f) || !sums_as_built_in()) return call_built_in(f, key);
   check_arguments(f);
   static const kernels::Kernel& kernel = kernels::named("layer_norm");
   const Tensor &x = f.tensor(0), &weight = f.tensor(2), &bias = f.tensor(3);

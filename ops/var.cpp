@@ -73,7 +73,7 @@ bool may_take_one_pass(const Frame& f) {
 
 /// see NOTE: [var in one pass]
 void in_one_pass(Frame& f, int key) {
-  if (!may_take_one_pass(f)) return call_built_in(f, key);
+  if (!may_take_one_pass(f) || !sums_as_built_in()) return call_built_in(f, key);
   const Tensor& x = f.tensor(0);
   Inferred defined;  // what that refuses, the composite refuses in words of its own
   definition::shape_of_var(f, defined);

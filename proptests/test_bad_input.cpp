@@ -121,6 +121,16 @@ std::vector<Bad> bad_arguments() {
        [=] {
          stack(Tensors{x, Tensor()}, 0);
        }},
+      {"undefined target", ErrorCode::Undefined, "add: argument \"a\"", [=] { add_(Tensor(), x); }},
+      {"undefined out", ErrorCode::Undefined, "add: argument \"out\"", [=] { add_out(Tensor(), x, x); }},
+      {"undefined target beside lanes", ErrorCode::Undefined, "add: argument \"a\"",
+       [=] { vmap(UnaryFunction([](const Tensor& t) { return add_(Tensor(), t); }))(x); }},
+      {"undefined out beside lanes", ErrorCode::Undefined, "add: argument \"out\"",
+       [=] { vmap(UnaryFunction([](const Tensor& t) { return add_out(Tensor(), t, t); }))(x); }},
+      {"undefined target of what is tracked", ErrorCode::Undefined, "add: argument \"a\"",
+       [=] { add_(Tensor(), requires_grad(x)); }},
+      {"undefined out of what is tracked", ErrorCode::Undefined, "exp: argument \"out\"",
+       [=] { exp_out(Tensor(), requires_grad(x)); }},
       {"undefined tensor beside lanes", ErrorCode::Undefined, "gather: argument \"index\"",
        [=] { vmap(UnaryFunction([](const Tensor& t) { return gather(t, 0, Tensor()); }))(x); }},
       {"devices in a composite", ErrorCode::Device, "matmul: b is on reference, and a is on cpu",

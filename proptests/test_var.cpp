@@ -6,6 +6,8 @@
 
 #include "lamella/core/parallel.h"
 #include "lamella/core/thresholds.h"
+#include "lamella/dispatch/table.h"
+#include "lamella/ops/alternatives.h"
 #include "lamella/verify/compare.h"
 
 #include "support.h"
@@ -103,6 +105,15 @@ TEST(Var, RowsInOnePassHaveTheBitsOfTheComposite) { expect_bits_of_the_composite
 TEST(Var, LikewiseUnderLoweredThresholds) {
   const ScopedThresholds lowered(kLoweredThresholds);
   expect_bits_of_the_composite();
+}
+
+/// The composite adds as that says, so one pass stands back.
+TEST(Var, FollowsAnotherKernelOfSum) {
+  const OpTable* const before = &OpTable::current();
+  add_alternatives();
+  OpTable::choose("sum", int(Device::CPU), "plain");
+  expect_bits_of_the_composite();
+  OpTable::take_back(before);
 }
 
 /// Many rows, a few long ones, and one: shared out, cut, and cut.

@@ -99,6 +99,8 @@ void functional(Frame& f) {
 /// A write: the functional call gives value and history, memory is written below, and the target's family
 /// follows. What the call saves of the target is copied before.
 void written(Frame& f) {
+  if (!f.tensor(0).defined()) [[unlikely]]
+    check_defined(f);
   const Tensor target = f.tensor(0);
   const std::string& arg = f.op->schema.params[0].name;
   Frame base{f.op->base, f.args + (f.op->form == OpForm::Out ? 1 : 0), nullptr};

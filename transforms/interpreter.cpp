@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "lamella/core/family.h"
+#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 #include "lamella/ops/structured.h"
@@ -25,6 +26,8 @@ void Interpreter::call(Frame& frame, int key) {
 
 /// name_ and name_out: the functional call at this level, then the write.
 void Interpreter::written(Frame& frame) {
+  if (!frame.tensor(0).defined()) [[unlikely]]
+    check_defined(frame);
   const Tensor target = frame.tensor(0);
   const std::string& arg = frame.op->schema.params[0].name;
   Tensor result;
