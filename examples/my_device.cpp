@@ -11,6 +11,7 @@
 #include "lamella/core/device_hooks.h"
 #include "lamella/dispatch/plugin.h"
 #include "lamella/ops/devices.h"
+#include "lamella/ops/functions.h"
 
 namespace {
 using namespace lamella;

@@ -6,7 +6,7 @@
 #include <iomanip>
 #include <limits>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
 
 namespace lamella::tools {
 

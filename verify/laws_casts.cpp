@@ -4,7 +4,8 @@
 #include <cstring>
 
 #include "lamella/dispatch/draw_values.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {

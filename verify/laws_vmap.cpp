@@ -1,15 +1,17 @@
 // Laws of vmap: it is the loop over lanes, in values, strides and status, wherever the mapped dim lies.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/lanes.h"
 
 namespace lamella::verify {
 
 namespace {
-
 using Slots = std::vector<Case::Slot>;
-
 bool batchable(const Op& op) { return !op.has(kRandom) && !op.tensor_params.empty(); }
 bool not_random(const Op& op) { return !op.has(kRandom); }
 bool has_fallback(const Op& op) {
@@ -96,8 +98,7 @@ double largest_partial(const Case& c, const Slots& slots, Batch b) {
   (void)status_of([&] {
     for (Tensor& x : b.xs) {
       if (!is_inexact(x.dtype())) continue;
-      const Tensor size = is_complex(x.dtype()) ? abs(real(x)) + abs(imag(x)) : abs(x);
-      x = to(size, x.dtype());
+      x = to(is_complex(x.dtype()) ? abs(real(x)) + abs(imag(x)) : abs(x), x.dtype());
     }
     for (const Tensors& ys : loop_over(c, slots, b)) largest = std::max(largest, largest_part(ys));
   });
@@ -338,7 +339,7 @@ Verdict identity(Case& c) {
 
 Tensor after(const Tensor& y, uint32_t which) {
   if (is_bool(y.dtype())) return logical_not(y);
-  return which == 0 ? neg(y) : which == 1 ? mul(y, y) : clone(y);
+  return which == 0 ? neg(y) : which == 1 ? y * y : clone(y);
 }
 
 Verdict composition(Case& c) {
@@ -461,7 +462,6 @@ Verdict status_is_loops(Case& c) {
                               uneven ? "lanes of different shapes" : str(loop), str(got)),
                        vmap_program(c, slots, b, b.in_dims, {0}), 1);
 }
-
 }  // namespace
 
 void add_vmap_laws(std::vector<Law>& laws) {

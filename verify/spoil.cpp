@@ -2,7 +2,9 @@
 #include <cmath>
 #include <limits>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/devices.h"
+#include "lamella/ops/functions/strided.h"
 #include "lamella/verify/laws_more.h"
 
 namespace lamella::verify {
