@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "lamella/core/device_hooks.h"
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/plugin.h"
 #include "lamella/ops/devices.h"
 #include "lamella/ops/functions.h"

@@ -1,6 +1,7 @@
 // One tensor in, one result per element.
 #include "lamella/ops/functions/pointwise_unary.h"
 
+#include "lamella/core/visit.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/functions/compare.h"
 #include "lamella/ops/functions/complex.h"

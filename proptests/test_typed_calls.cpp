@@ -46,7 +46,7 @@ TEST(TypedCalls, AListWithoutNamesIsDims) {
   const std::vector<int64_t> dims = {1};
   for (const Tensor& y : {sum(x, {}), sum(x, {{}}), sum(x, std::nullopt), sum(x, IntArg({})), sum(x, Dims{})})
     EXPECT_EQ(differs(y, all), "");
-  for (const Tensor& y : {sum(x, {1}), sum(x, {{1}}), sum(x, {IntArg({1})}), sum(x, Dims{1}), sum(x, dims),
+  for (const Tensor& y : {sum(x, {1}), sum(x, {1}), sum(x, {IntArg({1})}), sum(x, Dims{1}), sum(x, dims),
                           sum(x, Ints(dims)), sum(x, {-1}, false)})
     EXPECT_EQ(differs(y, rows), "");
   EXPECT_EQ(differs(sum(x, {0, 1}), all), "");

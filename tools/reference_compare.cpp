@@ -6,6 +6,7 @@
 #include <iomanip>
 #include <limits>
 
+#include "lamella/core/visit.h"
 #include "lamella/ops/functions/copy.h"
 
 namespace lamella::tools {

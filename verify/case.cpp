@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/devices.h"

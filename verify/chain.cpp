@@ -5,6 +5,7 @@
 #include <cctype>
 #include <cmath>
 
+#include "lamella/core/visit.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/join.h"

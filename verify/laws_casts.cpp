@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/draw_values.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"

@@ -1,6 +1,7 @@
 // Laws of vmap: it is the loop over lanes, in values, strides and status, wherever the mapped dim lies.
 #include <algorithm>
 
+#include "lamella/core/visit.h"
 #include "lamella/ops/functions/compare.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/copy.h"
@@ -418,10 +419,9 @@ void spoil_value(Draw& d, const Batch& b) {
   if (one.numel() == 0) return;
   int64_t offset = 0;
   for (int r = 0; r < one.rank(); ++r) offset += one.stride(r) * int64_t(d.below(uint32_t(one.size(r))));
-  const int64_t number = d.range(-9, 9);
   visit_dtype(one.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    static_cast<T*>(one.raw_data())[offset] = Scalar(number).to<T>();
+    static_cast<T*>(one.raw_data())[offset] = Scalar(d.range(-9, 9)).to<T>();
   });
 }
 

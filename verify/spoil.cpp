@@ -2,6 +2,7 @@
 #include <cmath>
 #include <limits>
 
+#include "lamella/core/visit.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/devices.h"
 #include "lamella/ops/functions/strided.h"
