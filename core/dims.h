@@ -1,12 +1,14 @@
 // A list of int64 with room for 5 inline: sizes, strides, dims.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
 #include <optional>
 #include <ostream>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 namespace lamella {
@@ -135,16 +137,31 @@ class IntArg : public Ints {
   IntArg(std::initializer_list<int64_t> v) : Ints(v.begin(), v.size()) {}
 };
 
+/// An integer of a braced list, made of integers alone: an int64_t would be made of {}, too, so that {{}}, a
+/// list of none, became {0}.
+class ListedInt {
+ public:
+  template <std::integral T>
+  requires(!std::is_same_v<T, bool>) ListedInt(T v) : value_(int64_t(v)) {}
+  static Ints all(std::initializer_list<ListedInt> v) {
+    return {v.size() ? &v.begin()->value_ : nullptr, v.size()};
+  }
+
+ private:
+  int64_t value_;
+};
+static_assert(sizeof(ListedInt) == sizeof(int64_t));
+
 /// One that may be left out: nullopt, {}, or what makes an IntArg. Borrows.
 class OptionalInts {
  public:
   OptionalInts() = default;
-  OptionalInts(std::nullopt_t) {}
+  template <std::same_as<std::nullopt_t> T> OptionalInts(T) {}  ///< not of {}: then {{}} could be it
   OptionalInts(IntArg v) : value_(v), given_(true) {}
-  OptionalInts(Ints v) : OptionalInts(IntArg(v)) {}
-  OptionalInts(const Dims& v) : OptionalInts(IntArg(v)) {}
-  OptionalInts(const std::vector<int64_t>& v) : OptionalInts(IntArg(v)) {}
-  OptionalInts(std::initializer_list<int64_t> v) : OptionalInts(IntArg(v)) {}
+  template <class T>
+  requires(std::is_convertible_v<const T&, IntArg> && !std::is_same_v<T, IntArg>) OptionalInts(const T& v)
+      : OptionalInts(IntArg(v)) {}
+  OptionalInts(std::initializer_list<ListedInt> v) : OptionalInts(IntArg(ListedInt::all(v))) {}
   const Ints* given() const { return given_ ? &value_ : nullptr; }
 
  private:

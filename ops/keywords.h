@@ -20,11 +20,10 @@ struct Keywords {
 class IntsOption {
  public:
   IntsOption() = default;
-  IntsOption(std::nullopt_t) {}
-  IntsOption(Ints v) : value_(Dims(v)) {}
-  IntsOption(const Dims& v) : value_(v) {}
-  IntsOption(const std::vector<int64_t>& v) : value_(Dims(Ints(v))) {}
-  IntsOption(std::initializer_list<int64_t> v) : value_(Dims(v)) {}
+  template <std::same_as<std::nullopt_t> T> IntsOption(T) {}  ///< not of {}: then {{}} could be it
+  template <class T>
+  requires std::is_convertible_v<const T&, IntArg> IntsOption(const T& v) : value_(Dims(IntArg(v))) {}
+  IntsOption(std::initializer_list<ListedInt> v) : value_(Dims(ListedInt::all(v))) {}
   operator OptionalInts() const { return value_ ? OptionalInts(*value_) : OptionalInts(); }
   operator IntArg() const { return value_ ? IntArg(*value_) : IntArg({}); }
 

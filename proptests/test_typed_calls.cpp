@@ -46,13 +46,16 @@ TEST(TypedCalls, AListWithoutNamesIsDims) {
   const std::vector<int64_t> dims = {1};
   for (const Tensor& y : {sum(x, {}), sum(x, {{}}), sum(x, std::nullopt), sum(x, IntArg({})), sum(x, Dims{})})
     EXPECT_EQ(differs(y, all), "");
-  for (const Tensor& y : {sum(x, {1}), sum(x, {1}), sum(x, {IntArg({1})}), sum(x, Dims{1}), sum(x, dims),
-                          sum(x, Ints(dims)), sum(x, {-1}, false)})
+  for (const Tensor& y : {sum(x, {1}), sum(x, {1}), sum(x, {{1}}), sum(x, {IntArg({1})}), sum(x, Dims{1}),
+                          sum(x, dims), sum(x, Ints(dims)), sum(x, {-1}, false)})
     EXPECT_EQ(differs(y, rows), "");
   EXPECT_EQ(differs(sum(x, {0, 1}), all), "");
   EXPECT_EQ(differs(sum(x, {{0, 1}}), all), "");
+  EXPECT_EQ(differs(sum(x, {.dim = {}}), all), "");
+  EXPECT_EQ(differs(sum(x, {.dim = {0, 1}}), all), "");
+  EXPECT_EQ(differs(sum(x, {.dim = x.sizes().first(0)}), all), "");
   EXPECT_EQ(differs(amax(x, {1}), amax(x, IntArg({1}))), "");
-  EXPECT_EQ(differs(clamp(x, {}, {}), x), "");
+  EXPECT_EQ(differs(clamp(x, {}, x), x), "");
   EXPECT_EQ(differs(add(x, x, {}), x), "") << "a Scalar without a value is 0";
 }
 
@@ -61,7 +64,8 @@ concept IsDims = requires(const Tensor& x, T t) {
   sum(x, t);
 };
 static_assert(IsDims<Dims> && IsDims<std::nullopt_t> && IsDims<SumOptions> && !IsDims<Keywords>);
-static_assert(!IsDims<int> && !IsDims<bool> && !IsDims<MeanOptions>, "a dim is a list of one");
+static_assert(!IsDims<int> && !IsDims<bool> && !IsDims<double> && !IsDims<MeanOptions>,
+              "a dim is a list of one");
 
 TEST(TypedCalls, AnAggregateOwnsWhatItWasWrittenWith) {
   SumOptions by_name = {.dim = {1}};
