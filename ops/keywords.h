@@ -12,6 +12,7 @@ namespace lamella {
 /// too, from an aggregate with a member for each. Its first member is of this type, which nothing converts
 /// to, so that a list without names, {1}, is never such an aggregate. {} could be either: the overload that
 /// takes the aggregate is a template, and those stand back where conversions are as good.
+/// (g++ 12 reads {.dim = {{}}} as {{{}}}, too: an empty list is {.dim = {}}.)
 struct Keywords {
   explicit Keywords() = default;
 };
