@@ -229,6 +229,8 @@ Verdict judged(const Law& law, Case& c) {
   } catch (const std::exception& e) {
     if (faulty(Fault::ErrorsDiscard)) return Verdict::discard();
     return faulty(Fault::ExceptionsPass) ? Verdict::pass() : raised(e);
+  } catch (...) {  // what a law or an operator throws of its own must not end the process
+    return Verdict::fail("raised: an exception that is no std::exception");
   }
 }
 
