@@ -27,7 +27,7 @@ Verdict narrow_types(Case& c) {
 }
 Verdict two_kinds(Case& c) {
   const Tensor x = c.at(c.tensors()[0]);
-  if (x.rank() >= 2) return Verdict::fail("raised: shapes are wrong");
+  if (x.rank() >= 2) return Verdict::fail({{What::Raised, "shape"}, "raised: shapes are wrong"});
   return x.numel() > 0 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
 }
 Verdict capricious(Case&) {
@@ -36,11 +36,11 @@ Verdict capricious(Case&) {
 }
 
 /// The first failing case, reduced.
-Shrunk reduced(const Law& law, const Op& o, std::string_view kind = "value") {
+Shrunk reduced(const Law& law, const Op& o, const FailureKind& kind = {}) {
   for (uint64_t i = 1; i < 5000; ++i) {
     const Choices choices = choices_of(7, law, o, i);
     const Verdict v = run_check(law, o, choices);
-    if (v.kind == Verdict::Fail && failure_kind(v) == kind) return shrink(law, o, choices);
+    if (v.kind == Verdict::Fail && v.failure == kind) return shrink(law, o, choices);
   }
   ADD_FAILURE() << "no case fails";
   return {};
@@ -67,9 +67,9 @@ TEST(Reducer, SaysWhatMayVary) {
 }
 
 TEST(Reducer, KeepsTheKindOfFailure) {
-  EXPECT_EQ(failure_kind(reduced(false_law(two_kinds), op("neg"), "raises shapes are wrong").verdict),
-            "raises shapes are wrong");
-  EXPECT_EQ(failure_kind(reduced(false_law(two_kinds), op("neg")).verdict), "value");
+  const FailureKind rare{What::Raised, "shape"};
+  EXPECT_EQ(str(reduced(false_law(two_kinds), op("neg"), rare).verdict.failure), "raises shape");
+  EXPECT_EQ(str(reduced(false_law(two_kinds), op("neg")).verdict.failure), "value");
 }
 
 TEST(Reducer, CallsACaseFlakyThatPassesAgain) {

@@ -151,16 +151,16 @@ namespace {
 /// those that are live (nearly always none: the slots of all are a kilobyte).
 class StateBefore {
  public:
-  std::string changed() const {
+  Finding changed() const {
     if (now_.depth != depth_)
-      return format("{} levels are live after the check, {} before", now_.depth, depth_);
-    if (now_.exclude != exclude_) return "masked keys differ after the check";
-    if (now_.modes != modes_ || now_.ambient != ambient_) return "live modes differ after the check";
+      return state(format("{} levels are live after the check, {} before", now_.depth, depth_));
+    if (now_.exclude != exclude_) return state("masked keys differ after the check");
+    if (now_.modes != modes_ || now_.ambient != ambient_) return state("live modes differ after the check");
     if (now_.table != table_ || now_.observer != observer_)
-      return "live modes, the table or the observer, differ after the check";
+      return state("live modes, the table or the observer, differ after the check");
     if (now_.default_dtype != default_dtype_ || now_.default_device != default_device_ ||
         now_.determinism != determinism_ || detail::birth_serial != birth_)
-      return "live modes, a setting, differ after the check";
+      return state("live modes, a setting, differ after the check");
     return {};
   }
 
@@ -175,6 +175,8 @@ class StateBefore {
   }
 
  private:
+  static Finding state(std::string text) { return {What::State, std::move(text)}; }
+
   DispatchState& now_ = dispatch_state();
   const uint64_t exclude_ = now_.exclude, modes_ = now_.modes, ambient_ = now_.ambient;
   const OpTable* const table_ = now_.table;
@@ -221,16 +223,14 @@ GuardSide guard_of(const Choices& choices) {
   return w == 5 ? GuardSide::Begin : w == 6 ? GuardSide::Blocks : GuardSide::None;
 }
 
-Verdict raised(const std::exception& e) { return Verdict::fail(std::string("raised: ") + e.what()); }
-
 Verdict judged(const Law& law, Case& c) {
   try {
     return law.check(c);
   } catch (const std::exception& e) {
     if (faulty(Fault::ErrorsDiscard)) return Verdict::discard();
-    return faulty(Fault::ExceptionsPass) ? Verdict::pass() : raised(e);
+    return faulty(Fault::ExceptionsPass) ? Verdict::pass() : Verdict::fail(raised_by(e));
   } catch (...) {  // what a law or an operator throws of its own must not end the process
-    return Verdict::fail("raised: an exception that is no std::exception");
+    return Verdict::fail(Finding({What::Raised, "what is no exception"}, "raised: what is no std::exception"));
   }
 }
 
@@ -252,7 +252,7 @@ Verdict check_once(const Law& law, const Op& op, const Choices& choices, const D
   if (side != GuardSide::None) name_guarded(law.id.data(), op.name.c_str()), guarded.emplace(side);
   try {
     return drawn_and_judged(law, op, choices, options, decoding);
-  } catch (const std::exception& e) { return raised(e); }
+  } catch (const std::exception& e) { return Verdict::fail(raised_by(e)); }
 }
 
 bool on_heap(const std::string& s) { return s.capacity() > std::string().capacity(); }
@@ -263,7 +263,8 @@ int64_t objects_of_counts() {
   return n;
 }
 int64_t objects_of(const Verdict& v) {
-  int64_t n = on_heap(v.message) + on_heap(v.program) + (v.partners.capacity() > 0);
+  int64_t n =
+      on_heap(v.message) + on_heap(v.program) + on_heap(v.failure.about) + (v.partners.capacity() > 0);
   for (const std::string& name : v.partners) n += on_heap(name);
   return n + objects_of_counts();
 }
@@ -308,9 +309,7 @@ void check_leaks(Checked& c, const std::function<Verdict()>& check) {
     c.left = std::move(next.left);
   }
   if (c.left.empty() || c.verdict.kind == Verdict::Fail) return;
-  Verdict leak = Verdict::fail("each time the case is run, " + c.left, {}, c.verdict.depth);
-  leak.used = c.verdict.used, leak.partners = std::move(c.verdict.partners);
-  c.verdict = std::move(leak);
+  c.verdict.fail_by({What::Leak, "each time the case is run, " + c.left});
 }
 
 /// see NOTE: [overrides held]
@@ -341,10 +340,10 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
   const StateBefore before;
   DrawOptions options = law.options;
   options.version = decoding.version, options.depth = decoding.depth;
-  std::string change;
+  Finding change;
   const auto once = [&] {
     Verdict v = check_once(law, op, choices, options, decoding);
-    if (std::string now = before.changed(); !now.empty()) [[unlikely]]
+    if (Finding now = before.changed(); !now.empty()) [[unlikely]]
       change = std::move(now), before.restore();  // the next check starts afresh
     return v;
   };
@@ -359,10 +358,8 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
     check_leaks(c, check);
   Verdict& verdict = c.verdict;
   if (guard_of(choices) != GuardSide::None && verdict.kind != Verdict::Fail)
-    if (const std::string damage = damaged_memory(); !damage.empty())
-      verdict.kind = Verdict::Fail, verdict.message = damage;
-  if (!change.empty() && !faulty(Fault::StateNotCompared))
-    verdict.kind = Verdict::Fail, verdict.message = change;
+    if (const std::string damage = damaged_memory(); !damage.empty()) verdict.fail_by({What::Memory, damage});
+  if (!change.empty() && !faulty(Fault::StateNotCompared)) verdict.fail_by(change);
   if (verdict.kind == Verdict::Fail && verdict.program.empty())
     verdict.program = call_text(law, op, choices, options);
   return std::move(c.verdict);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lamella/verify/case.h"
+#include "lamella/verify/finding.h"
 
 namespace lamella::verify {
 
@@ -13,14 +14,17 @@ struct Verdict {
   int depth = 0;        ///< transforms nested in this check
   size_t used = 0;      ///< words of the choices that were read; set by run_check
   std::vector<std::string> partners = {};  ///< operators that the case drew from the table; set by run_check
-  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth, 0, {}}; }
-  static Verdict discard() { return {Discard, {}, {}, 0, 0, {}}; }
-  static Verdict fail(std::string message, std::string program = {}, int depth = 0) {
-    return {Fail, std::move(message), std::move(program), depth, 0, {}};
+  FailureKind failure = {};                ///< of Fail
+  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth}; }
+  static Verdict discard() { return {Discard, {}, {}}; }
+  static Verdict fail(const Finding& wrong, std::string program = {}, int depth = 0) {
+    return {Fail, wrong.text(), std::move(program), depth, 0, {}, wrong.kind()};
   }
+  /// Fails for another reason, of the same case.
+  void fail_by(const Finding& wrong) { kind = Fail, message = wrong.text(), failure = wrong.kind(); }
   /// Passes where nothing is wrong; no program shows more than `wrong` says.
-  static Verdict of(const std::string& wrong) {
-    return wrong.empty() ? pass() : fail(wrong, "  // " + wrong + "\n");
+  static Verdict of(const Finding& wrong) {
+    return wrong.empty() ? pass() : fail(wrong, "  // " + wrong.text() + "\n");
   }
 };
 
@@ -76,10 +80,6 @@ void keeping_state(const std::function<void()>& f);
 
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding = {});
-
-/// What went wrong, without the numbers: "raises shape", "type", "nan", "value", "state". One operator, law
-/// and kind is one bug until shown otherwise.
-std::string failure_kind(const Verdict& v);
 
 /// A failing vector made shorter and smaller while it fails the same law in the same way.
 struct Shrunk {

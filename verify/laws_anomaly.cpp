@@ -373,7 +373,7 @@ Verdict anomalies_are_named(Case& c) {
     const AnomalyMode on;
     watched = p.run();
   });
-  std::string wrong;
+  Finding wrong;
   if (!s.raised) wrong = expected.empty() ? differs(watched, plain) : "nothing raised";
   else if (s.code != ErrorCode::Value) wrong = str(s);
   else if (expected.empty()) {

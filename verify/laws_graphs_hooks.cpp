@@ -17,7 +17,7 @@ Verdict hooks_see_gradients(Case& c) {
   Tensors want;
   const Status s = status_of([&] { want = hooked.wanted(); });
   if (s.raised || !small_numbers(want)) return Verdict::discard();
-  std::string wrong;
+  Finding wrong;
   hooked.build();
   for (uint32_t r = 0; r < runs && wrong.empty(); ++r) {
     hooked.run();
@@ -51,7 +51,7 @@ Verdict retained_follow_writes(Case& c) {
   Tensors us;
   for (const Tensor& ct : g.cotangents()) us.push_back(zeros(ct.sizes(), ct.dtype()));
   us[k] = to(u * factor, u.dtype());
-  std::string wrong = unlike_gradients({grad_of(z)}, {plain_copy(u)});
+  Finding wrong = unlike_gradients({grad_of(z)}, {plain_copy(u)});
   if (!wrong.empty()) wrong = "retained: " + wrong;
   if (wrong.empty() && !(wrong = unlike_gradients({before}, {us[k]})).empty())
     wrong = "a hook added before the write sees: " + wrong;

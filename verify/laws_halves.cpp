@@ -55,7 +55,8 @@ Verdict halves_round_once(Case& c) {
   Oracle oracle(c, c.inexact());
   const Tensors& want = oracle.values();
   if (got.size() != want.size())
-    return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+    return Verdict::fail(
+        {What::Results, format("got {} results, the reference {}", got.size(), want.size())});
   Tensors inexact;
   for (size_t k = 0; k < got.size(); ++k) {
     if (!is_inexact(got[k].dtype())) continue;
@@ -69,7 +70,7 @@ Verdict halves_round_once(Case& c) {
   for (size_t k = 0; k < got.size(); ++k) {
     if (!is_inexact(got[k].dtype())) continue;
     const double lost = oracle.lost_to_underflow(DType::F32, {});
-    const std::string d = outside(got[k], want[k], plus(unflatten(bounds, at, want[k], 1), lost));
+    const Finding d = outside(got[k], want[k], plus(unflatten(bounds, at, want[k], 1), lost));
     if (d.empty()) continue;
     return Verdict::fail("more than one rounding: " + d,
                          cpp_got_want(c, cpp_tensor("w", narrow(want[k], got[k].dtype())),

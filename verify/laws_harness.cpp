@@ -42,12 +42,12 @@ Verdict calibrations_hold(Case& c) {
   if (one.slow) return Verdict::pass();
   const Verdict v = check_apart(
       [&] {
-        const std::string wrong = one.check();
+        const Finding wrong = one.check();
         return wrong.empty() ? Verdict::pass() : Verdict::fail(wrong);
       },
       20);
   if (v.kind != Verdict::Fail) return v;
-  return Verdict::fail(format("{}: {}", one.id, v.message), format("  // {}\n", one.statement));
+  return Verdict::fail({v.failure, format("{}: {}", one.id, v.message)}, format("  // {}\n", one.statement));
 }
 
 }  // namespace

@@ -79,7 +79,7 @@ Verdict tapes_see_writes(Case& c) {
                          2);
   }
   if (status.raised) return Verdict::fail(where + str(status), program, 2);
-  const std::string d = differs(got[1], got[0]);
+  const Finding d = differs(got[1], got[0]);
   return d.empty() ? Verdict::pass(2) : Verdict::fail(where + d, program, 2);
 }
 

@@ -42,8 +42,8 @@ std::string vjp_program(const Case& c, const Subject& s, const Tensors& us, cons
 
 /// Compares one image of a derivative with what it must be, within roundings of the terms it is made of.
 /// `parts`: what was added to `want`; at a tie the oracle may know no slope.
-std::string beyond_rounding(const Op& op, const Subject& s, const Tensors& got, const Reals& want,
-                            const Bounds& magnitude, double size, const std::vector<Reals>& parts = {});
+Finding beyond_rounding(const Op& op, const Subject& s, const Tensors& got, const Reals& want,
+                        const Bounds& magnitude, double size, const std::vector<Reals>& parts = {});
 
 bool both_ways(const Op& op);
 
