@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 namespace lamella {
 
 class Tensor;
+class Index;
+class Subscript;
 struct Family;
 struct TensorLayout;
 
@@ -129,6 +132,10 @@ class Tensor {
   Scalar item_scalar() const;
   /// All elements in row-major order, converted to double (real part). Waits for their device.
   std::vector<double> to_vector() const;
+
+  /// A part of it, to be read or written: see NOTE: [subscripts] in ops/subscript.h.
+  Subscript operator[](std::initializer_list<Index> indices) const;
+  Subscript operator[](const Index& index) const;
 
 #include "lamella/core/tensor_methods.inc"
 
