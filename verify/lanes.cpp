@@ -8,7 +8,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/fault.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -15,7 +15,8 @@
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/heap.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_list.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/overrides.h"
 #include "lamella/verify/strata.h"
 
@@ -26,74 +27,9 @@ void by_number(std::vector<Law>& list) {
   std::stable_sort(list.begin(), list.end(), [](const Law& a, const Law& b) { return a.number < b.number; });
 }
 
-constexpr void (*kFamilies[])(std::vector<Law>&) = {
-    add_value_laws,
-    add_type_laws,
-    add_layout_laws,
-    add_form_laws,
-    add_derivative_laws,
-    add_vmap_laws,
-    add_compose_laws,
-    add_state_laws,
-    add_memory_laws,
-    add_repeat_laws,
-    add_linear_laws,
-    add_direction_laws,
-    add_hidden_laws,
-    add_write_laws,
-    add_chain_laws,
-    add_program_laws,
-    add_program_lane_laws,
-    add_program_time_laws,
-    add_graph_laws,
-    add_hook_laws,
-    add_scope_laws,
-    add_argnum_laws,
-    add_anomaly_laws,
-    add_graph_rule_laws,
-    add_thread_laws,
-    add_size_laws,
-    add_overlap_laws,
-    add_transpose_laws,
-    add_map_dim_laws,
-    add_identity_laws,
-    add_jet_laws,
-    add_kink_laws,
-    add_random_laws,
-    add_jacobian_laws,
-    add_registry_laws,
-    add_refusal_laws,
-    add_transform_refusal_laws,
-    add_boxed_refusal_laws,
-    add_memory_refusal_laws,
-    add_captured_laws,
-    add_tape_laws,
-    add_threshold_laws,
-    add_listed_laws,
-    add_mapped_laws,
-    add_replaced_laws,
-    add_harness_laws,
-    add_nonfinite_laws,
-    add_promise_laws,
-    add_attribute_laws,
-    add_schedule_laws,
-    add_captured_state_laws,
-    add_schedule_view_laws,
-    add_setting_laws,
-    add_number_laws,
-    add_cast_laws,
-    add_flat_laws,
-    add_schema_laws,
-    add_map_form_laws,
-    add_conversion_laws,
-    add_edge_laws,
-    add_thread_end_laws,
-    add_function_laws,
-    add_trace_laws,
-    add_at_once_laws,
-    add_registration_laws,
-    add_device_laws,
-};
+#define LAMELLA_ADDS_LAWS(family) add_##family##_laws,
+constexpr void (*kFamilies[])(std::vector<Law>&) = {LAMELLA_LAW_FAMILIES(LAMELLA_ADDS_LAWS)};
+#undef LAMELLA_ADDS_LAWS
 
 std::vector<Law>& all_laws() {
   static std::vector<Law> all = [] {
@@ -230,7 +166,7 @@ Verdict judged(const Law& law, Case& c) {
     if (faulty(Fault::ErrorsDiscard)) return Verdict::discard();
     return faulty(Fault::ExceptionsPass) ? Verdict::pass() : Verdict::fail(raised_by(e));
   } catch (...) {  // what a law or an operator throws of its own must not end the process
-    return Verdict::fail(Finding({What::Raised, "what is no exception"}, "raised: what is no std::exception"));
+    return Verdict::fail({{What::Raised, "what is no exception"}, "raised: what is no std::exception"});
   }
 }
 

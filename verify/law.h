@@ -41,25 +41,13 @@ struct Law {
   int share = 1;
 };
 
-/// All laws, by number. Each file of verify/laws_*.cpp contributes its list.
+/// All laws, by number. Each file of verify/laws_*.cpp contributes its list (laws_list.h).
 const std::vector<Law>& laws();
 const Law* find_law(std::string_view id_or_number);
 /// Adds a plug-in's law (examples/my_law.cpp); its texts must outlive the program. Call it before laws are
 /// used: pointers into laws() end. Errors usage: something is missing; schema: a number or an id that another
 /// law has (then both origins are named).
 void add_law(const Law& law);
-
-void add_value_laws(std::vector<Law>&);       ///< laws_value.cpp: 1 2 13
-void add_type_laws(std::vector<Law>&);        ///< laws_types.cpp: 11
-void add_layout_laws(std::vector<Law>&);      ///< laws_layout.cpp: 3 5 12 19
-void add_form_laws(std::vector<Law>&);        ///< laws_forms.cpp: 6 7 8 55
-void add_derivative_laws(std::vector<Law>&);  ///< laws_derivative.cpp: 21 22 23 25 26 28 32 33
-void add_vmap_laws(std::vector<Law>&);        ///< laws_vmap.cpp: 37 38 39 40 41 42, functor laws
-void add_compose_laws(std::vector<Law>&);     ///< laws_compose.cpp: 43 46 48, perturbation confusion
-void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 56 57
-void add_memory_laws(std::vector<Law>&);      ///< laws_memory.cpp: 4 53
-void add_write_laws(std::vector<Law>&);       ///< laws_writes.cpp: 8 59
-void add_chain_laws(std::vector<Law>&);       ///< laws_chains.cpp: 23 37 43, of programs
 
 /// What the user chose for the whole run.
 struct Settings {

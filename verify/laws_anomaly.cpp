@@ -10,7 +10,7 @@
 #include "lamella/transforms/call_site.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace anomaly_law {

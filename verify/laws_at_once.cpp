@@ -1,7 +1,7 @@
 // The law of calls at once: threads share nothing but what they are given.
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace lamella::verify {

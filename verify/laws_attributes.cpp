@@ -1,7 +1,7 @@
 // The law of attributes: integers at the ends of i64, and about sizes and ranks.
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {

@@ -5,7 +5,7 @@
 
 #include "lamella/dispatch/draw_values.h"
 #include "lamella/ops/functions.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -6,7 +6,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/verify/chain.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -273,8 +273,6 @@ void add_derivative_laws(std::vector<Law>& laws) {
                   false,
                   both_ways,
                   vjp_is_adjoint});
-  add_rule_laws(laws);
-  add_second_order_laws(laws);
 }
 
 }  // namespace lamella::verify

@@ -6,7 +6,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {

@@ -5,8 +5,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/identities.h"
-#include "lamella/verify/laws_edges.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {

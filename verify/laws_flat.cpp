@@ -1,7 +1,7 @@
 // The law of whole results: what is reduced over all dims, or lies in one dim alone, is a line.
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/lines.h"
 #include "lamella/verify/subject.h"
 

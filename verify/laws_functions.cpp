@@ -9,7 +9,7 @@
 #include "lamella/transforms/custom.h"
 #include "lamella/verify/graph.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {

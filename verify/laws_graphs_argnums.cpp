@@ -5,7 +5,7 @@
 #include "lamella/transforms/jacobian.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {

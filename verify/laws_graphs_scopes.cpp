@@ -10,7 +10,7 @@
 #include "lamella/transforms/inference.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {

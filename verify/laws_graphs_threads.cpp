@@ -7,7 +7,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -4,8 +4,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_edges.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/subject.h"
 

@@ -2,7 +2,7 @@
 #include "lamella/verify/answers.h"
 #include "lamella/verify/apart.h"
 #include "lamella/verify/calibration.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

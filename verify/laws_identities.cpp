@@ -6,7 +6,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/identities.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"

@@ -4,7 +4,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/subject.h"
 

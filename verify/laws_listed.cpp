@@ -6,7 +6,7 @@
 #include "lamella/verify/census.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/listed.h"
 #include "lamella/verify/shared_write.h"
 

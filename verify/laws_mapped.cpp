@@ -7,7 +7,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/index_maps.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/lines.h"
 #include "lamella/verify/listed.h"
 #include "lamella/verify/subject.h"

@@ -5,8 +5,7 @@
 
 #include "lamella/verify/constraints_call.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_edges.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

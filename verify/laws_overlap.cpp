@@ -5,7 +5,7 @@
 
 #include "lamella/verify/census.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/shared_write.h"
 
 namespace lamella::verify {

@@ -12,7 +12,7 @@
 #include "lamella/verify/constraints_call.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {

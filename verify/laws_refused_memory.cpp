@@ -9,7 +9,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -8,7 +8,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace lamella::verify {

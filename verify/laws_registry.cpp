@@ -4,7 +4,7 @@
 #include <set>
 
 #include "lamella/core/generator.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/pass_on.h"
 #include "lamella/verify/runner.h"
 

@@ -10,7 +10,7 @@
 #include "lamella/ops/functions.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/pass_on.h"
 #include "lamella/verify/thread_schedule.h"
 

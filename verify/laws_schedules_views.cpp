@@ -6,7 +6,7 @@
 #include "lamella/transforms/grad.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace lamella::verify {

@@ -4,7 +4,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

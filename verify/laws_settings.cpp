@@ -15,7 +15,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/interrupted.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/pass_on.h"
 #include "lamella/verify/thread_schedule.h"
 

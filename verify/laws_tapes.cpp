@@ -6,7 +6,7 @@
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {

@@ -6,7 +6,7 @@
 #include "lamella/core/parallel.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/near_threshold.h"
 #include "lamella/verify/oracle.h"
 

@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "lamella/ops/functions.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

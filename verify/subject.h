@@ -47,7 +47,4 @@ Finding beyond_rounding(const Op& op, const Subject& s, const Tensors& got, cons
 
 bool both_ways(const Op& op);
 
-void add_second_order_laws(std::vector<Law>& laws);  ///< laws_second_order.cpp: 26
-void add_rule_laws(std::vector<Law>& laws);          ///< laws_rules.cpp: 25 28 32 33
-
 }  // namespace lamella::verify

@@ -90,8 +90,7 @@ struct Body {
 template <bool kProduct> Body find_scan(DType exec) {
   return visit_dtype(exec, [](auto tag) -> Body {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>)
-      return {};
+    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>) return {};
     else
       return {[](void* state, void* out, const void* in, int64_t n_lines, int64_t n) {
                 scan_tile<T, kProduct>(state, static_cast<T*>(out), static_cast<const T*>(in), n_lines, n);
