@@ -96,7 +96,7 @@ void add_write_rows(Rows& rows) {
   };
   rows.push_back(single("one element written through a view", 0, [=] {
     const Tensor y = leaf + b;
-    select(y, 0, 5).mul_(b);
+    mul_(select(y, 0, 5), b);
     back(y);
   }));
   rows.push_back(single("one element by select_scatter", 0, [=] {
@@ -105,7 +105,7 @@ void add_write_rows(Rows& rows) {
   }));
   rows.push_back(single("64 elements written through a view", 0, [=] {
     const Tensor y = leaf + b;
-    slice(y, 0, 0, 64).mul_(all);
+    mul_(slice(y, 0, 0, 64), all);
     back(y);
   }));
   rows.push_back(single("64 elements by slice_scatter", 0, [=] {

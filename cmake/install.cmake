@@ -42,8 +42,13 @@ foreach(room IN LISTS LAMELLA_LAYERS)
     install(FILES ${PROJECT_SOURCE_DIR}/${room}/${header}
       DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella/${folder} COMPONENT ${part})
   endforeach()
+  get_property(headers GLOBAL PROPERTY lamella_made_headers_of_${room})
+  foreach(header IN LISTS headers)   # by the build
+    get_filename_component(folder ${room}/${header} DIRECTORY)
+    install(FILES ${PROJECT_BINARY_DIR}/include/${room}/lamella/${room}/${header}
+      DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella/${folder} COMPONENT ${part})
+  endforeach()
 endforeach()
-install(FILES core/tensor_methods.inc DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella/core COMPONENT core)
 install(TARGETS lamella_umbrella EXPORT lamella_core)
 install(FILES include/lamella/lamella.h include/lamella/plugin.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/lamella COMPONENT core)

@@ -2,11 +2,38 @@
 # Lowest first: this line is the architecture.
 set(LAMELLA_LAYERS core dispatch kernels ops transforms verify)
 
-# lamella_layer(NAME USES layers... HIDES layers... HEADERS files... PRECOMPILE headers... SOURCES files...)
+# To be precompiled: most of lamella.h, but no typed call, so that a new operator leaves it as it is.
+set(LAMELLA_WITHOUT_FUNCTIONS <lamella/ops/operators.h> <lamella/transforms/autograd.h>
+  <lamella/transforms/checkpoint.h> <lamella/transforms/custom.h> <lamella/transforms/jacobian.h>
+  <lamella/transforms/linearize.h> <lamella/transforms/vmap.h>)
+
+# include/NAME/lamella/NAME in the build: a link to the room, or, where the build adds headers, a folder of
+# links.
+function(lamella_show_headers name made)
+  set(shown ${PROJECT_BINARY_DIR}/include/${name}/lamella/${name})
+  file(MAKE_DIRECTORY ${PROJECT_BINARY_DIR}/include/${name}/lamella)
+  if(IS_SYMLINK ${shown} AND made)   # of an older build: nothing may be written through it
+    file(REMOVE ${shown})
+  elseif(NOT IS_SYMLINK ${shown} AND NOT made)
+    file(REMOVE_RECURSE ${shown})
+  endif()
+  if(NOT made)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${shown} SYMBOLIC)
+    return()
+  endif()
+  file(MAKE_DIRECTORY ${shown})
+  foreach(header IN LISTS ARGN)
+    file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name}/${header} ${shown}/${header} SYMBOLIC)
+  endforeach()
+endfunction()
+
+# lamella_layer(NAME [MADE] USES layers... HIDES layers... HEADERS files... PRIVATE_HEADERS files...
+#   PRECOMPILE headers... SOURCES files...)
 # USES is visible to whoever uses this layer; HIDES is visible to this layer's own sources only.
+# MADE: headers of this room are written by the build, beside the others, which are linked one by one then.
 # PRECOMPILE saves reading headers again for each file; the dev preset does without, so no file relies on it.
 function(lamella_layer name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "USES;HIDES;HEADERS;PRECOMPILE;SOURCES")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "MADE" "" "USES;HIDES;HEADERS;PRIVATE_HEADERS;PRECOMPILE;SOURCES")
   list(FIND LAMELLA_LAYERS ${name} rank)
   foreach(dep IN LISTS arg_USES arg_HIDES)
     list(FIND LAMELLA_LAYERS ${dep} dep_rank)
@@ -17,8 +44,7 @@ function(lamella_layer name)
   list(TRANSFORM arg_USES PREPEND lamella::)
   list(TRANSFORM arg_HIDES PREPEND lamella::)
   set(root ${PROJECT_BINARY_DIR}/include/${name})   # shows this folder only
-  file(MAKE_DIRECTORY ${root}/lamella)
-  file(CREATE_LINK ${PROJECT_SOURCE_DIR}/${name} ${root}/lamella/${name} SYMBOLIC)
+  lamella_show_headers(${name} "${arg_MADE}" ${arg_HEADERS} ${arg_PRIVATE_HEADERS})
   if(arg_SOURCES)
     add_library(lamella_${name} STATIC ${arg_SOURCES})
     target_link_libraries(lamella_${name} PUBLIC ${arg_USES} PRIVATE ${arg_HIDES})
@@ -101,7 +127,8 @@ function(lamella_test_program name)
   include(GoogleTest)
   add_executable(${name} ${arg_SOURCES})
   target_link_libraries(${name} PRIVATE lamella::verify GTest::gtest GTest::gtest_main ${arg_LINK})
-  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> <lamella/lamella.h> <lamella/verify/law.h>)
+  target_precompile_headers(${name} PRIVATE <gtest/gtest.h> ${LAMELLA_WITHOUT_FUNCTIONS}
+    <lamella/verify/law.h>)
   target_compile_definitions(${name} PRIVATE LAMELLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE -O1)   # compiling tests takes longer than running them
   set(alone *)

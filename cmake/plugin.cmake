@@ -6,6 +6,9 @@ function(lamella_plugin name)
   target_compile_features(plugin_${name} PRIVATE cxx_std_20)
   set_target_properties(plugin_${name} PROPERTIES PREFIX "" OUTPUT_NAME ${name} CXX_EXTENSIONS OFF
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/plugins)
+  if(TARGET lamella_typed_api)   # in the tree: headers that the build writes
+    add_dependencies(plugin_${name} lamella_typed_api)
+  endif()
   set(room lamella::verify)
   if(NOT TARGET lamella::verify)   # found without it: no laws or mutants of its own
     set(room lamella::lamella)

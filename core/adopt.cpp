@@ -3,6 +3,8 @@
 
 #include <cstdint>
 
+#include "lamella/core/visit.h"
+
 namespace lamella {
 
 Tensor adopt_memory(const ForeignMemory& memory, DType dtype, Ints sizes, Ints strides, int64_t offset) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <optional>
 #include <ostream>
 #include <span>
 #include <vector>
@@ -132,6 +133,23 @@ class IntArg : public Ints {
   IntArg(const Dims& v) : Ints(v.data(), size_t(v.size())) {}
   IntArg(const std::vector<int64_t>& v) : Ints(v.data(), v.size()) {}
   IntArg(std::initializer_list<int64_t> v) : Ints(v.begin(), v.size()) {}
+};
+
+/// One that may be left out: nullopt, {}, or what makes an IntArg. Borrows.
+class OptionalInts {
+ public:
+  OptionalInts() = default;
+  OptionalInts(std::nullopt_t) {}
+  OptionalInts(IntArg v) : value_(v), given_(true) {}
+  OptionalInts(Ints v) : OptionalInts(IntArg(v)) {}
+  OptionalInts(const Dims& v) : OptionalInts(IntArg(v)) {}
+  OptionalInts(const std::vector<int64_t>& v) : OptionalInts(IntArg(v)) {}
+  OptionalInts(std::initializer_list<int64_t> v) : OptionalInts(IntArg(v)) {}
+  const Ints* given() const { return given_ ? &value_ : nullptr; }
+
+ private:
+  Ints value_;
+  bool given_ = false;
 };
 
 /// Row-major strides of `sizes`; sizes 0 and 1 count as 1.

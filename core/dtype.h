@@ -1,4 +1,5 @@
-// Element types: the closed list, their traits, promotion, and the one switch from a DType to a C++ type.
+// Element types: the closed list, their traits and promotion. core/visit.h has f128 and the switch to C++
+// types.
 #pragma once
 
 #include <complex>
@@ -10,7 +11,8 @@
 
 namespace lamella {
 
-/// F128 and C256 are internal to the Reference column (the oracle): no CPU kernel takes them.
+/// F128 and C256 are internal to the Reference column (the oracle): no CPU kernel takes them. Their C++ types
+/// are in core/visit.h, which no header that users include does.
 enum class DType : uint8_t {
   Bool,
   U8,
@@ -32,35 +34,10 @@ enum class DType : uint8_t {
 };
 inline constexpr int kDTypeCount = 17;
 
-using f128 = __float128;
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
-using c256 = std::complex<f128>;
 
 template <class T> struct type_tag { using type = T; };
-
-/// Calls f(type_tag<T>{}) with the C++ type of `dtype`.
-template <class F> decltype(auto) visit_dtype(DType dtype, F&& f) {
-  switch (dtype) {
-    case DType::Bool: return f(type_tag<bool>{});
-    case DType::U8: return f(type_tag<uint8_t>{});
-    case DType::U16: return f(type_tag<uint16_t>{});
-    case DType::U32: return f(type_tag<uint32_t>{});
-    case DType::U64: return f(type_tag<uint64_t>{});
-    case DType::I8: return f(type_tag<int8_t>{});
-    case DType::I16: return f(type_tag<int16_t>{});
-    case DType::I32: return f(type_tag<int32_t>{});
-    case DType::I64: return f(type_tag<int64_t>{});
-    case DType::F16: return f(type_tag<f16>{});
-    case DType::BF16: return f(type_tag<bf16>{});
-    case DType::F32: return f(type_tag<float>{});
-    case DType::F64: return f(type_tag<double>{});
-    case DType::C64: return f(type_tag<c64>{});
-    case DType::C128: return f(type_tag<c128>{});
-    case DType::F128: return f(type_tag<f128>{});
-    default: return f(type_tag<c256>{});
-  }
-}
 
 template <class T> inline constexpr DType dtype_of = DType::Bool;
 template <> inline constexpr DType dtype_of<uint8_t> = DType::U8;
@@ -77,14 +54,12 @@ template <> inline constexpr DType dtype_of<float> = DType::F32;
 template <> inline constexpr DType dtype_of<double> = DType::F64;
 template <> inline constexpr DType dtype_of<c64> = DType::C64;
 template <> inline constexpr DType dtype_of<c128> = DType::C128;
-template <> inline constexpr DType dtype_of<f128> = DType::F128;
-template <> inline constexpr DType dtype_of<c256> = DType::C256;
 
 template <class T> inline constexpr bool is_complex_type = false;
 template <class R> inline constexpr bool is_complex_type<std::complex<R>> = true;
 template <class T> inline constexpr bool is_half_type = std::is_same_v<T, f16> || std::is_same_v<T, bf16>;
 template <class T> inline constexpr bool is_floating_type =
-    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, f128> || is_half_type<T>;
+    std::is_same_v<T, float> || std::is_same_v<T, double> || is_half_type<T>;
 template <class T> inline constexpr bool is_integer_type = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
 inline constexpr uint8_t kItemSize[kDTypeCount] = {1, 1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8, 8, 16, 16, 32};

@@ -29,7 +29,7 @@ template <class X> float rounded_to_odd(X x) {
 }
 /// What halves are made of beside float.
 template <class X> inline constexpr bool is_wide_number =
-    (std::is_arithmetic_v<X> && !std::is_same_v<X, float>) || std::is_same_v<X, __float128>;
+    std::is_arithmetic_v<X> && !std::is_same_v<X, float>;  // and f128: core/visit.h
 
 /// IEEE 754 binary16. Conversion from any number rounds once, to nearest, ties to even (IEEE
 /// 754-2019, 4.3.1).

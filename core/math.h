@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "lamella/core/dtype.h"
+#include "lamella/core/visit.h"
 
 // As <quadmath.h> declares them, which lies with GCC, and which other compilers do not find.
 extern "C" {

@@ -137,7 +137,16 @@ class Tensor {
   Subscript operator[](std::initializer_list<Index> indices) const;
   Subscript operator[](const Index& index) const;
 
-#include "lamella/core/tensor_methods.inc"
+  /// What people type most. Of operators core names these alone; all are functions as well, whose docs say
+  /// more (lamella/ops/functions.h). Defined in ops/methods.cpp, backward in transforms/base_backward.cpp.
+  Tensor sum(OptionalInts dim = {}, bool keepdim = false, std::optional<DType> dtype = std::nullopt) const;
+  Tensor mean(OptionalInts dim = {}, bool keepdim = false, std::optional<DType> dtype = std::nullopt) const;
+  Tensor reshape(IntArg size) const;
+  Tensor view(IntArg size) const;
+  Tensor transpose(int64_t dim0, int64_t dim1) const;
+  Tensor to(DType dtype, std::optional<Device> device = std::nullopt) const;
+  Tensor to(Device device) const;  ///< to_device
+  void backward() const;           ///< of one element
 
  private:
   /// Not null, and with a dim d.

@@ -5,6 +5,7 @@
 
 #include "lamella/core/device_hooks.h"
 #include "lamella/core/layout.h"
+#include "lamella/core/visit.h"
 
 namespace lamella {
 

@@ -9,8 +9,10 @@
 #include <unistd.h>
 
 #include "lamella/core/device_hooks.h"
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/plugin.h"
 #include "lamella/ops/devices.h"
+#include "lamella/ops/functions.h"
 
 namespace {
 using namespace lamella;

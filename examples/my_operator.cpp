@@ -1,6 +1,7 @@
 // A plug-in that adds an operator: `lamella verify --load build/release/plugins/my_operator.so` checks it
 // against every law.
 #include "lamella/core/plan.h"
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/plugin.h"
 #include "lamella/ops/functions.h"

@@ -14,16 +14,16 @@ Tensor leaf_of(const Tensor& x) { return requires_grad(clone(x)); }
 
 TEST(AutogradErrors, WritesThatCannotBeFollowed) {
   const Tensor leaf = leaf_of(x23()), shown = select(leaf, 0, 0);
-  EXPECT_INLINE(refused([&] { leaf.mul_(x23()); }, {leaf}), R"(
+  EXPECT_INLINE(refused([&] { mul_(leaf, x23()); }, {leaf}), R"(
       [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it, \
       or under NoGrad)");
-  EXPECT_INLINE(refused([&] { shown.fill_(0); }, {leaf}), R"(
+  EXPECT_INLINE(refused([&] { fill_(shown, 0); }, {leaf}), R"(
       [value] fill: x is f64[3], a view of a leaf that requires grad; expected a result: write to a \
       clone of the leaf, or under NoGrad)");
   const Tensor x = leaf_of(of({3, 2})), gaps = detach(transpose(clone(x23()), 0, 1));
-  gaps.mul_(x);
+  mul_(gaps, x);
   const Tensor row = select(gaps, 0, 0);
-  EXPECT_INLINE(refused([&] { row.fill_(0); }, {x}), R"(
+  EXPECT_INLINE(refused([&] { fill_(row, 0); }, {x}), R"(
       [value] fill: x is f64[2], a view of a tensor that carries derivatives and has gaps between its \
       elements; expected one without: write to a clone of it)");
   EXPECT_INLINE(refused([&] { make_view(x, IntArg{3}, IntArg{1}, 0); }, {x}), R"(
@@ -99,7 +99,7 @@ TEST(AutogradErrors, InferenceTensors) {
   EXPECT_INLINE(refused([&] { mul(leaf, c); }, {leaf, c}), R"(
       [value] mul: f64[2,3] was made in inference mode and would be saved for backward; expected a clone \
       of it made outside)");
-  EXPECT_INLINE(refused([&] { c.add_(leaf); }, {leaf, c}), R"(
+  EXPECT_INLINE(refused([&] { add_(c, leaf); }, {leaf, c}), R"(
       [value] add: a is f64[2,3], made in inference mode, and would get derivatives; expected a clone of \
       it made outside)");
   EXPECT_INLINE(refused([&] { requires_grad(c); }, {c}), R"(
@@ -156,7 +156,7 @@ TEST(AutogradErrors, AnomalyMode) {
       [value] backward: a cotangent of a leaf is NaN at [0] of f64[3], and no formula gave it; expected \
       none: it was passed in, or came from a hook, or from inf - inf where cotangents meet)");
   const Tensor y = leaf + 1.0, z = y * y;
-  y.add_(ones({3}, DType::F64));
+  add_(y, ones({3}, DType::F64));
   EXPECT_INLINE(without_lines(refused([&] { backward(sum(z)); }, {leaf})), R"(
       [value] backward: a value that mul saved was written in place later: version 1, expected 0; clone \
       it first; it was written by add_, called at

@@ -52,7 +52,7 @@ TEST(CustomErrors, Functions) {
   EXPECT_INLINE(refused([&] { vmap(keeps_none)({x}); }, {x}), R"(
       [undefined] custom_vjp: residual 1 of the function is an undefined tensor; expected a defined one
         under: vmap#1 (size 2))");
-  const Function writes = custom_jvp([](const Tensors& v) { return Tensors{Tensor(v[0]).mul_(v[0])}; }, {});
+  const Function writes = custom_jvp([](const Tensors& v) { return Tensors{mul_(Tensor(v[0]), v[0])}; }, {});
   const Tensor own = clone(x);
   EXPECT_INLINE(raised([&] { writes({own}); }), R"(
       [value] custom_jvp: the function wrote to its argument 0, f64[2,3]; expected it to write to a \
@@ -194,12 +194,12 @@ TEST(CheckpointErrors, BackwardInside) {
 TEST(CheckpointErrors, Writes) {
   const Tensor leaf = requires_grad(clone(x23())), w = clone(x23()), c = clone(x23());
   const Tensor y = sum(checkpoint([](const Tensors& v) { return Tensors{v[0] * v[1]}; })({leaf, w})[0]);
-  w.mul_(w);
+  mul_(w, w);
   EXPECT_INLINE(raised([&] { backward(y); }), R"(
       [value] checkpoint: argument 1 was written in place since the function ran: version 1, expected \
       0; clone it first)");
   const Tensor z = sum(checkpoint([c](const Tensors& v) { return Tensors{v[0] * c}; })({leaf})[0]);
-  c.mul_(c);
+  mul_(c, c);
   EXPECT_INLINE(raised([&] { backward(z); }), R"(
       [value] backward: a value that mul saved in a checkpointed function was written in place later: \
       version 1, expected 0; clone it first)");

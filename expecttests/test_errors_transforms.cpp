@@ -90,7 +90,7 @@ TEST(VmapErrors, ShapesThatDependOnValues) {
 
 TEST(LevelErrors, WritesThatWouldEscape) {
   const Tensor x = x23(), outside = zeros({3}, DType::F64);
-  const auto write = [&](const Tensors& v) { return Tensors{outside.add_(v[0])}; };
+  const auto write = [&](const Tensors& v) { return Tensors{add_(outside, v[0])}; };
   EXPECT_INLINE(refused([&] { vmap(write, VmapOptions{})({x}); }, {x, outside}), R"(
       [level] add: a is f64[3], made outside vmap#1; expected a tensor that can hold a value of it: \
       return the value instead
@@ -103,13 +103,13 @@ TEST(LevelErrors, WritesThatWouldEscape) {
       [level] add: a is f64[3], made outside jvp#1; expected a tensor that can hold a value of it: \
       return the value instead
         under: jvp#1)");
-  EXPECT_INLINE(refused([&] { grad([](const Tensor& t) { return sum(t.mul_(t)); })(x); }, {x}), R"(
+  EXPECT_INLINE(refused([&] { grad([](const Tensor& t) { return sum(mul_(t, t)); })(x); }, {x}), R"(
       [level] mul: a is f64[2,3], an argument of grad#1 whose memory belongs to the caller; expected a \
       clone of it
         under: grad#1)");
   const auto views = [](const Tensors& v) {  // the parts of complex numbers count apart
     const Tensor fresh = zeros({3}, DType::C128);
-    return Tensors{real(fresh).add_(v[0])};
+    return Tensors{add_(real(fresh), v[0])};
   };
   EXPECT_INLINE(refused([&] { vmap(views, VmapOptions{})({x}); }, {x}), R"(
       [level] add: a is f64[3], made inside vmap#1 without its values, and has views; expected a value \
@@ -120,7 +120,7 @@ TEST(LevelErrors, WritesThatWouldEscape) {
 TEST(LevelErrors, WritesThatOverlap) {
   const auto halfway = [](const Tensors& v) {
     const Tensor y = v[0] * 1;
-    return Tensors{y.add_(transpose(y, 0, 1))};
+    return Tensors{add_(y, transpose(y, 0, 1))};
   };
   const Tensor square = of({2, 2});
   EXPECT_INLINE(refused([&] { vjp(halfway, {square}); }, {square}), R"(
@@ -133,7 +133,7 @@ TEST(LevelErrors, WritesThatOverlap) {
   EXPECT_INLINE(refused([&] { vmap(halfway, VmapOptions{})({batch}); }, {batch}), R"(
       [overlap] add: a and b share part of their memory; expected all of it or none: clone one of them
         under: vmap#1 (size 3))");
-  const auto race = [&](const Tensors& v) { return Tensors{v[0].copy_(row)}; };
+  const auto race = [&](const Tensors& v) { return Tensors{copy_(v[0], row)}; };
   EXPECT_INLINE(refused([&] { vmap(race, VmapOptions{})({x}); }, {x}), R"(
       [overlap] copy: self and src share memory across lanes, which run at once; expected none: clone one \
       of them
@@ -351,7 +351,7 @@ TEST(BackwardErrors, Tapes) {
   EXPECT_INLINE(refused([&] { clear_grad(y); }, {leaf}), R"(
       [usage] clear_grad: x is f64[2,3], which has no gradient of its own; expected a leaf that requires \
       grad, or a tensor given to retain_grad)");
-  EXPECT_INLINE(refused([&] { leaf.mul_(x); }, {leaf}), R"(
+  EXPECT_INLINE(refused([&] { mul_(leaf, x); }, {leaf}), R"(
       [value] mul: a is f64[2,3], a leaf that requires grad; expected a result: write to a clone of it, \
       or under NoGrad)");
   EXPECT_INLINE(refused([&] { vmap(UnaryFunction([](const Tensor& t) { return requires_grad(t); }))(x); }),
@@ -363,7 +363,7 @@ TEST(BackwardErrors, Tapes) {
   EXPECT_INLINE(refused([&] { detach(Tensor()); }), R"(
       [undefined] detach: argument "x" is an undefined tensor; expected a defined one)");
   const Tensor inner = leaf * 2, z = sum(inner * inner);
-  inner.mul_(inner);
+  mul_(inner, inner);
   EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
       [value] backward: a value that mul saved was written in place later: version 1, expected 0; clone \
       it first)");
@@ -398,7 +398,7 @@ TEST(LinearMapErrors, WritesWithoutRecording) {
   const Tensor x = x23();
   const UnaryFunction f = [](const Tensor& t) {
     const NoGrad no;
-    return sum(t.mul_(t));
+    return sum(mul_(t, t));
   };
   EXPECT_INLINE(refused([&] { grad(f)(x); }, {x}), R"(
       [level] mul: self is f64[2,3], an argument of grad#1 whose memory belongs to the caller; expected a \

@@ -17,7 +17,7 @@ TEST(ViewErrors, Sizes) {
   EXPECT_INLINE(refused("view", {of({0, 3}), Dims{-1, 0}}), R"(
       [shape] view: size = [-1,0]: -1 could be anything for x with sizes [0,3], which has no elements; \
       expected no -1)");
-  EXPECT_INLINE(refused_plainly("view", {x23().permute({1, 0}), Dims{6}}), R"(
+  EXPECT_INLINE(refused_plainly("view", {permute(x23(), {1, 0}), Dims{6}}), R"(
       [shape] view: size = [6] for x: f64[3,2] with strides [1,3]; expected a shape that needs no copy: \
       reshape copies)");
   EXPECT_INLINE(refused("view", {x23(), Dims{int64_t{1} << 32, int64_t{1} << 32}}), R"(

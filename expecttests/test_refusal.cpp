@@ -36,7 +36,7 @@ TEST(Refusals, EachTraceIsSeen) {
   const Tensor x = of({2}), outside_the_view = slice(x, 0, 0, 1);
   Tensors kept;
   const std::vector<std::pair<std::string, std::function<void()>>> planted = {
-      {"tensor 0", [&] { x.fill_(2); }},
+      {"tensor 0", [&] { fill_(x, 2); }},
       {"tensor 0", [&] { x.data<double>()[1] = 3; }},
       {"memory", [&] { kept.push_back(of({100})); }},
       {"masks", [] { dispatch_state().exclude |= 1; }},

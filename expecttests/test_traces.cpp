@@ -251,7 +251,7 @@ TEST(Trace, NoGradUnderALevel) {
   const UnaryFunction f = [](const Tensor& t) {
     const Tensor y = t * t;
     const NoGrad no;
-    y.add_(t);
+    add_(y, t);
     return sum(y);
   };
   const Tensor x = ones({2});

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "lamella/core/adopt.h"
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/verify/constraints_call.h"
 

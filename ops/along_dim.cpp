@@ -1,5 +1,11 @@
 // Operators that work on lines along a dim: softmax, log_softmax, sort, flip.
+#include "lamella/ops/functions/along_dim.h"
+
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/index.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 
 namespace lamella::ops {
 

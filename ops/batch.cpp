@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "lamella/dispatch/frame_copy.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/ops/infer.h"
 #include "lamella/ops/structured.h"
 

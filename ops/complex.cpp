@@ -1,7 +1,10 @@
 // Between complex numbers and their parts. Derivatives: vjp = J^H dy for Re<a, b> = Re(conj(a) b); jvp is
 // real-linear.
+#include "lamella/ops/functions/complex.h"
+
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/factory.h"
 
 namespace lamella::ops {
 

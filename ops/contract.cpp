@@ -1,9 +1,13 @@
 // Matrix products.
+#include "lamella/ops/functions/contract.h"
+
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/view.h"
 
 namespace lamella::ops {
 

@@ -1,9 +1,12 @@
 // Copies, conversions and overwriting.
+#include "lamella/ops/functions/copy.h"
+
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/ops/geometry.h"
 
 namespace lamella::ops {

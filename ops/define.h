@@ -5,7 +5,10 @@
 #include "lamella/dispatch/rule.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/kernels/kernels.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/devices.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/infer.h"
 
 namespace lamella::ops {

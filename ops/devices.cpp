@@ -7,6 +7,8 @@
 #include "lamella/core/generator.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/devices.h"
 #include "lamella/ops/structured.h"
 
 namespace lamella {

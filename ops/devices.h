@@ -2,7 +2,7 @@
 #pragma once
 
 #include "lamella/dispatch/frame.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/operators.h"
 
 namespace lamella {
 

@@ -1,7 +1,14 @@
 // Elements chosen by index tensors (i32 or i64), and their transposes.
+#include "lamella/ops/functions/index.h"
+
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
+#include "lamella/ops/functions/view_scatter.h"
 #include "lamella/ops/geometry.h"
 #include "lamella/ops/structured.h"
 

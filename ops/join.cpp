@@ -1,8 +1,14 @@
 // Joining tensors along a dim and taking them apart again.
+#include "lamella/ops/functions/join.h"
+
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/ops/geometry.h"
 #include "lamella/ops/structured.h"
 

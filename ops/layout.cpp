@@ -4,6 +4,8 @@
 #include "lamella/ops/all.h"
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/layout.h"
 
 namespace lamella {
 

@@ -1,9 +1,15 @@
 // Triangles, the Cholesky factor and triangular systems, over the last two dims.
+#include "lamella/ops/functions/linalg.h"
+
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/contract.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/ops/structured.h"
 
 namespace lamella::ops {

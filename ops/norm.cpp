@@ -5,6 +5,9 @@
 #include "lamella/core/thresholds.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/ops/plain.h"
 
 namespace lamella::ops {

@@ -1,5 +1,9 @@
 // Two tensors broadcast against each other, one result per element: arithmetic.
+#include "lamella/ops/functions/pointwise_binary.h"
+
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/factory.h"
 
 namespace lamella::ops {
 

@@ -1,5 +1,12 @@
 // Powers, choices and bounds, element by element.
+#include "lamella/ops/functions/pointwise_other.h"
+
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_unary.h"
 
 namespace lamella::ops {
 

@@ -1,5 +1,12 @@
 // One tensor in, one result per element.
+#include "lamella/ops/functions/pointwise_unary.h"
+
+#include "lamella/core/visit.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_other.h"
 
 namespace lamella::ops {
 

@@ -1,9 +1,12 @@
 // Random numbers by counter: every element is a function of a key and its own index, whatever runs in
 // parallel.
+#include "lamella/ops/functions/random.h"
+
 #include "lamella/core/device_hooks.h"
 #include "lamella/core/generator.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/view.h"
 
 namespace lamella::ops {
 

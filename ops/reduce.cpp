@@ -1,9 +1,20 @@
 // Reductions: over some dims or all of them.
+#include "lamella/ops/functions/reduce.h"
+
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/along_dim.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/scan.h"
+#include "lamella/ops/functions/view.h"
 
 namespace lamella::ops {
 

@@ -1,5 +1,12 @@
 // Cumulative sums and products along a dim.
+#include "lamella/ops/functions/scan.h"
+
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/along_dim.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/view.h"
 
 namespace lamella::ops {
 

@@ -1,5 +1,10 @@
 // Parts of a tensor by strides over its elements in row-major order: how base autograd states which part of a
 // family a member shows, whatever views led to it. Plumbing, like what they are transposes of.
+#include "lamella/ops/functions/strided.h"
+
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/ops/geometry.h"
 
 namespace lamella::ops {

@@ -8,6 +8,7 @@
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/devices.h"
+#include "lamella/ops/functions/copy.h"
 #include "lamella/ops/straight.h"
 
 namespace lamella::ops {

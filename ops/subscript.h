@@ -70,6 +70,19 @@ class Subscript {
 
   Tensor read() const;
   operator Tensor() const { return read(); }
+  /// Methods of the tensor that is read: x[1].sum(). For all others write x[1].read().
+  template <class T> T item() const { return read().item<T>(); }
+  Tensor sum(OptionalInts dim = {}, bool keepdim = false, std::optional<DType> dtype = std::nullopt) const {
+    return read().sum(dim, keepdim, dtype);
+  }
+  Tensor mean(OptionalInts dim = {}, bool keepdim = false, std::optional<DType> dtype = std::nullopt) const {
+    return read().mean(dim, keepdim, dtype);
+  }
+  Tensor reshape(IntArg size) const { return read().reshape(size); }
+  Tensor view(IntArg size) const { return read().view(size); }
+  Tensor transpose(int64_t dim0, int64_t dim1) const { return read().transpose(dim0, dim1); }
+  Tensor to(DType dtype) const { return read().to(dtype); }
+  void backward() const { read().backward(); }
   /// A place in what this one is read as: of a copy, where there is a mask.
   Subscript operator[](std::initializer_list<Index> indices) const { return read()[indices]; }
   Subscript operator[](const Index& index) const { return read()[index]; }

@@ -1,8 +1,13 @@
 // Views: other sizes, strides and offset over the same elements.
+#include "lamella/ops/functions/view.h"
+
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/view_scatter.h"
 #include "lamella/ops/geometry.h"
 
 namespace lamella::ops {
@@ -133,8 +138,7 @@ Geometry permute_of(const Frame& f, const Geometry& x) {
   const Ints dims = f.ints(1);
   LAMELLA_CHECK(dims.size() == size_t(x.sizes.size()), Shape, "{}: dims = {} for x: {}; expected {} dims",
                 op_name(f), Dims(dims), f.tensor(0), x.sizes.size());
-  Geometry out;
-  out.offset = x.offset;
+  Geometry out{{}, {}, x.offset};
   Dims seen(x.sizes.size());
   for (const int64_t dim : dims) {
     const int d = int(wrap_dim(f, "dims", dim, f.tensor(0)));
@@ -300,8 +304,7 @@ Values permute_samples(Draw& d) {
 Values transpose_samples(Draw& d) {
   const Dims s = d.shape();
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
-  const int64_t a = d.dim(s.size());
-  return {x, a, d.dim(s.size())};
+  return {x, d.dim(s.size()), d.dim(s.size())};
 }
 
 Values expand_samples(Draw& d) {
@@ -317,8 +320,7 @@ Values expand_samples(Draw& d) {
 Values squeeze_samples(Draw& d) {
   const Dims s = d.shape();
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
-  if (d.flag()) return {x};
-  return {x, d.dims(s.size())};
+  return d.flag() ? Values{x} : Values{x, d.dims(s.size())};
 }
 
 Values select_samples(Draw& d) {
@@ -337,9 +339,7 @@ Values slice_samples(Draw& d) {
   const auto bound = [&]() -> Value {
     return d.flag() ? Value(d.anywhere(d.range(-size - 1, size + 1), size)) : Value();
   };
-  Values v{x, dim};
-  v.push_back(bound());
-  v.push_back(bound());
+  Values v{x, dim, bound(), bound()};
   if (d.flag()) v.push_back(d.positive(d.range(1, 3), size));
   return v;
 }

@@ -1,7 +1,11 @@
 // Out-of-place writes through views: the transposes of select, slice and diagonal, and how a changed view
 // goes back to its base.
+#include "lamella/ops/functions/view_scatter.h"
+
 #include <algorithm>
 
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/ops/geometry.h"
 
 namespace lamella::ops {

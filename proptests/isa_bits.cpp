@@ -5,6 +5,7 @@
 #include <string>
 
 #include "lamella/core/generator.h"
+#include "lamella/core/visit.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/runner.h"
 

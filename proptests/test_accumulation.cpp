@@ -2,6 +2,7 @@
 #include <cmath>
 #include <gtest/gtest.h>
 
+#include "lamella/core/visit.h"
 #include "lamella/lamella.h"
 
 namespace {

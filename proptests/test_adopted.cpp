@@ -27,7 +27,7 @@ TEST(AdoptedMemory, IsFreedOnceAfterTheLastView) {
   EXPECT_EQ(t.raw_data(), owner.numbers + 1);
   Tensor row = select(t, 0, 1), sum_of_row = sum(row);
   t = {};
-  row.add_(sum_of_row);
+  add_(row, sum_of_row);
   EXPECT_EQ(owner.numbers[7], 25);
   EXPECT_EQ(owner.freed, 0);
   row = {};
@@ -97,7 +97,7 @@ TEST(AdoptedMemory, IsNotTakenByALevel) {
   Owner owner;
   const Function f = [&](const Tensors& xs) {
     Tensor t = adopt_memory(owner.memory(), DType::F32, Dims{}, Dims{});
-    t.copy_(xs[0]);
+    copy_(t, xs[0]);
     return Tensors{t};
   };
   EXPECT_THROW(vmap(f)({tensor_of({3}, {1, 2, 3})}), Error);

@@ -110,7 +110,7 @@ TEST(Anomaly, NamesTheFirstForwardCall) {
 TEST(Anomaly, NamesLanesOfMappedDimsBehind) {
   const Tensor x = tensor_of({2, 3}, {1, 2, -3, 4, 5, 6}, DType::F64);
   const AnomalyMode on;
-  EXPECT_EQ(first_line([&] { vmap(UnaryFunction([](const Tensor& t) { return t.log_(); }), 1, 0)(x); }),
+  EXPECT_EQ(first_line([&] { vmap(UnaryFunction([](const Tensor& t) { return log_(t); }), 1, 0)(x); }),
             "log_: gave NaN at [0] of f64[2], in lane 2 of vmap#1, from arguments without; expected none, "
             "called at");
 }
@@ -154,8 +154,8 @@ TEST(Anomaly, SaysWhereASavedValueWasWritten) {
   const Tensor y = w * 1.0;
   const Tensor z = y * y;
   const int saved = __LINE__ - 1, written = __LINE__ + 1;
-  y.mul_(f64({2, 2}));
-  y.add_(f64({1, 1}));
+  mul_(y, f64({2, 2}));
+  add_(y, f64({1, 1}));
   std::string text;
   const std::string first = first_line([&] { backward(sum(z)); }, &text);
   EXPECT_EQ(

@@ -120,7 +120,7 @@ TEST(Backward, OfARetainedGradientIsFreedWithItsTensor) {
     retain_grad(y);
     backward(sum(y * y), {}, {.create_graph = true});  // the gradient's graph leads back to y's node
     EXPECT_TRUE(grad_of(y).defined());
-    if (written) y.mul_(y);
+    if (written) mul_(y, y);
     clear_grad(x);
   }
   EXPECT_EQ(memory_stats().bytes, before.bytes);

@@ -28,25 +28,25 @@ ErrorCode refused(const std::function<void()>& f) {
 
 TEST(BaseWrites, ReachTheBase) {
   const Tensor w = leaf({1, 2}), y = w * 2;
-  select(y, 0, 0).mul_(number(3));
+  mul_(select(y, 0, 0), number(3));
   EXPECT_EQ(gradient(w, y), (Numbers{6, 2}));
 }
 
 TEST(BaseWrites, ReachViewsMadeBefore) {
   const Tensor w = leaf({1, 2}), u = w + 0, v = select(u, 0, 0);
-  u.mul_(w);
+  mul_(u, w);
   EXPECT_EQ(gradient(w, v), (Numbers{2, 0}));
   EXPECT_EQ(gradient(w, u), (Numbers{2, 4}));
 }
 
 TEST(BaseWrites, ReachViewsThatWerePlain) {
   const Tensor w = leaf({1, 2}), x = zeros({3}, DType::F64), v = select(x, 0, 2),
-               deep = select(v.unsqueeze(0), 0, 0);
-  slice(x, 0, 1, 3).copy_(w);
+               deep = select(unsqueeze(v, 0), 0, 0);
+  copy_(slice(x, 0, 1, 3), w);
   EXPECT_TRUE(is_grad_required(v));
   EXPECT_EQ(gradient(w, v * v), (Numbers{0, 4}));
   EXPECT_EQ(gradient(w, x * x), (Numbers{2, 4}));
-  v.mul_(number(5));
+  mul_(v, number(5));
   EXPECT_EQ(gradient(w, x), (Numbers{1, 5}));
   EXPECT_EQ(gradient(w, deep), (Numbers{0, 5}));
 }
@@ -54,11 +54,11 @@ TEST(BaseWrites, ReachViewsThatWerePlain) {
 TEST(BaseWrites, ViewsOfViewsSplitsAndTransposes) {
   const Tensor w = requires_grad(tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64)), y = w * 1;
   const Tensors parts = split(transpose(y, 0, 1), 1, 0);  // columns
-  select(parts[1], 1, 0).mul_(number(7));
-  parts[0].fill_(0);
+  mul_(select(parts[1], 1, 0), number(7));
+  fill_(parts[0], 0);
   EXPECT_EQ(gradient(w, y), (Numbers{0, 7, 0, 1}));
   vmap([](const Tensor& row) {
-    select(row, 0, 1).mul_(number(2));
+    mul_(select(row, 0, 1), number(2));
     return row;
   })(y);
   EXPECT_EQ(gradient(w, y), (Numbers{0, 14, 0, 2}));
@@ -69,28 +69,28 @@ TEST(BaseWrites, TheBaseMayBeGone) {
   Tensor x = w * 3;
   const Tensor a = select(x, 0, 0), b = select(x, 0, 1);
   x = Tensor();
-  a.mul_(b);
+  mul_(a, b);
   EXPECT_EQ(gradient(w, a), (Numbers{18, 9}));
 }
 
 TEST(BaseWrites, FormulasThatNeedTheOldValue) {
   const Tensor w = leaf({0.5}), y = w * 1;
-  y.sin_();
+  sin_(y);
   EXPECT_DOUBLE_EQ(gradient(w, y)[0], std::cos(0.5));
   const Tensor z = w * 1;
-  z.log_();
+  log_(z);
   EXPECT_DOUBLE_EQ(gradient(w, z)[0], 2);
   const Tensor r = w * 1;
-  r.reciprocal_();
+  reciprocal_(r);
   EXPECT_DOUBLE_EQ(gradient(w, r)[0], -4);
   const Tensor p = f64({3});
-  p.mul_(w);
+  mul_(p, w);
   EXPECT_DOUBLE_EQ(gradient(w, p)[0], 3);
   const Tensor q = w * 1;
-  q.pow_(number(3));
+  pow_(q, number(3));
   EXPECT_DOUBLE_EQ(gradient(w, q)[0], 0.75);
   const Tensor c = w * 4;
-  c.clamp_(number(0), number(1));
+  clamp_(c, number(0), number(1));
   EXPECT_DOUBLE_EQ(gradient(w, c)[0], 0);
 }
 
@@ -114,15 +114,15 @@ TEST(BaseWrites, FormulasThatNeedTheOldValueInLanes) {
       for (size_t i = 0; i < at.size(); ++i) EXPECT_NEAR(got[i], derivative(at[i]), 1e-14) << levels;
     }
   };
-  expect([](const Tensor& y) { y.mul_(y); }, [](double x) { return 2 * x; });
-  expect([](const Tensor& y) { y.sin_(); }, [](double x) { return std::cos(x); });
-  expect([](const Tensor& y) { y.pow_(number(3)); }, [](double x) { return 3 * x * x; });
-  expect([](const Tensor& y) { y.reciprocal_(); }, [](double x) { return -1 / (x * x); });
+  expect([](const Tensor& y) { mul_(y, y); }, [](double x) { return 2 * x; });
+  expect([](const Tensor& y) { sin_(y); }, [](double x) { return std::cos(x); });
+  expect([](const Tensor& y) { pow_(y, number(3)); }, [](double x) { return 3 * x * x; });
+  expect([](const Tensor& y) { reciprocal_(y); }, [](double x) { return -1 / (x * x); });
   const Tensor w = leaf({2, 3});
   const auto constant = [](const Tensor& x) {  // p is a constant until it is written
     const Tensor p = full_like(x, 5.0);
-    p.mul_(x);
-    p.mul_(x);
+    mul_(p, x);
+    mul_(p, x);
     return p;
   };
   EXPECT_EQ(gradient(w, vmap(UnaryFunction(constant))(w)), (Numbers{20, 30}));
@@ -130,26 +130,26 @@ TEST(BaseWrites, FormulasThatNeedTheOldValueInLanes) {
 
 TEST(BaseWrites, WhatCannotBeFollowedIsRefused) {
   const Tensor w = requires_grad(tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64)), y = w * 1;
-  EXPECT_EQ(refused([&] { w.mul_(w); }), ErrorCode::Value);
-  EXPECT_EQ(refused([&] { select(w, 0, 0).fill_(0); }), ErrorCode::Value);
-  EXPECT_EQ(refused([&] { vmap([](const Tensor& r) { return r.mul_(number(2)); })(w); }), ErrorCode::Value);
-  EXPECT_EQ(refused([&] { vmap([](const Tensor& r) { return r.mul_(number(2)); }, 1)(w); }),
+  EXPECT_EQ(refused([&] { mul_(w, w); }), ErrorCode::Value);
+  EXPECT_EQ(refused([&] { fill_(select(w, 0, 0), 0); }), ErrorCode::Value);
+  EXPECT_EQ(refused([&] { vmap([](const Tensor& r) { return mul_(r, number(2)); })(w); }), ErrorCode::Value);
+  EXPECT_EQ(refused([&] { vmap([](const Tensor& r) { return mul_(r, number(2)); }, 1)(w); }),
             ErrorCode::Value);
-  EXPECT_EQ(refused([&] { y.add_(transpose(y, 0, 1)); }), ErrorCode::Overlap);
+  EXPECT_EQ(refused([&] { add_(y, transpose(y, 0, 1)); }), ErrorCode::Overlap);
   EXPECT_EQ(refused([&] { make_view(y, IntArg{2}, IntArg{1}, 0); }), ErrorCode::Usage);
   const Tensor z = y * y;
-  y.fill_(1);
+  fill_(y, 1);
   EXPECT_EQ(refused([&] { backward(sum(z)); }), ErrorCode::Value);
   {
     const NoGrad none;
-    w.mul_(number(2));
+    mul_(w, number(2));
   }
   EXPECT_EQ(w.to_vector(), (Numbers{2, 4, 6, 8}));
 }
 
 TEST(BaseWrites, SavedListsHaveVersions) {
   const Tensor w = leaf({1, 2}), a = w * 1, z = stack(Tensors{a, a}, 0), y = z * z;
-  z.fill_(3);
+  fill_(z, 3);
   EXPECT_EQ(refused([&] { backward(sum(y)); }), ErrorCode::Value);
 }
 
@@ -187,9 +187,9 @@ TEST(BaseAutograd, NothingStaysAlive) {
     const Tensor w = leaf({0.5, 0.25}), plain = zeros({2}, DType::F64), early = select(plain, 0, 0);
     Tensor y = w * 1;
     const Tensor q = w * plain, s = sin(w);
-    plain.add_(q);
-    y.mul_(w), y.add_(s), y.sin_(), y.maximum_(w), mul_out(y, y, w);
-    select(y, 0, 0).mul_(select(w, 0, 1));
+    add_(plain, q);
+    mul_(y, w), add_(y, s), sin_(y), maximum_(y, w), mul_out(y, y, w);
+    mul_(select(y, 0, 0), select(w, 0, 1));
     EXPECT_TRUE(is_grad_required(early));
     backward(sum(y), {}, {.create_graph = true});
   };
@@ -247,7 +247,7 @@ TEST(BaseHooks, BelongToViewsThatOthersWrote) {
   for (const bool late : {false, true}) {  // late: a view of what was plain then
     const Tensor w = leaf({1, 2}), y = late ? tensor_of({2}, {2, 4}, DType::F64) : w * 2;
     const Tensor part = select(y, 0, 0);
-    y.mul_(late ? w * w : w);
+    mul_(y, late ? w * w : w);
     double seen = 0;
     add_hook(part, [&](const Tensor& ct) {
       seen = ct.item<double>();
@@ -307,7 +307,7 @@ TEST(BaseHooks, SavedValuesMayBePacked) {
 /// A plain view made before its memory was written, and views of it, which copy a header only.
 TEST(BaseWrites, ViewsOfAnEarlierViewKnowOfTheWrite) {
   const Tensor w = leaf({1, 2}), memory = f64({5, 7}), before = slice(memory, 0, 0, 2);
-  memory.mul_(w);
+  mul_(memory, w);
   const std::vector<std::function<Tensor()>> views = {
       [&] { return select(before, 0, 1); }, [&] { return slice(before, 0, 1, 2); },
       [&] { return transpose(before, 0, 0); }, [&] { return unsqueeze(before, 0); }};

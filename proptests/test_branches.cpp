@@ -68,7 +68,7 @@ TEST(Branches, TellRefusalsApartByTheirWords) {
 
 TEST(Branches, DoNotCountTheOracle) {
   Counted fresh;
-  const Tensor x = ones({3}, DType::F64).to_device(Device::Reference);
+  const Tensor x = to_device(ones({3}, DType::F64), Device::Reference);
   fresh([&] { neg(x); });
   EXPECT_EQ(fresh([&] { neg(neg(x)); }), 0u);
 }

@@ -28,7 +28,7 @@ void expect_same(const Tensor& got, const Tensor& want, double roundings = 0) {
 Tensors layer(const Tensors& xs) {
   const Tensor kept = to(lt(rand(xs[0].sizes(), {}, DType::F64), 0.5), DType::F64);
   Tensor y = exp(sin(xs[0]) * kept) * tanh(xs[0]);
-  y.add_(y);
+  add_(y, y);
   return {y * cos(y), sum(select(y, 0, 0))};
 }
 Tensors twice(const Tensors& xs) { return {layer(layer(xs))[0]}; }
@@ -186,12 +186,12 @@ TEST(Checkpoint, FreesItsGraph) {
     if (k == 1) before = memory_stats().bytes;  // the first run makes what stays
     const Tensor x = requires_grad(point());
     Tensor y = x * 1;
-    y.mul_(checkpoint(nested)({y})[0]);  // the argument's later history leads to the region
+    mul_(y, checkpoint(nested)({y})[0]);  // the argument's later history leads to the region
     const Tensor z = checkpoint(layer)({y})[0];
   }
   grad([](const Tensors& xs) {
     Tensor y = xs[0] * 1;
-    y.mul_(checkpoint(nested)({y})[0]);
+    mul_(y, checkpoint(nested)({y})[0]);
     return sum(y);
   })({point()});
   EXPECT_EQ(memory_stats().bytes, before);
@@ -202,15 +202,15 @@ TEST(Checkpoint, SaysWhatChanged) {
   const Tensor x = requires_grad(point());
   Tensor w = clone(point());
   Tensor y = sum(checkpoint(product)({x, w})[0]);
-  w.mul_(w);
+  mul_(w, w);
   EXPECT_REFUSED(backward(y), "checkpoint: argument 1 was written in place since the function ran");
   w = clone(point());
   y = sum(checkpoint([w](const Tensors& a) { return Tensors{sin(a[0]) * w}; })({x})[0]);
-  w.mul_(w);
+  mul_(w, w);
   EXPECT_REFUSED(backward(y), "a value that mul saved in a checkpointed function was written in place later");
   y = sum(checkpoint([](const Tensors& a) {
     Tensor t = sin(a[0]), u = t * t;
-    t.mul_(t);
+    mul_(t, t);
     return Tensors{u + t};
   })({x})[0]);
   EXPECT_REFUSED(backward(y), "was written in place later");
@@ -342,7 +342,7 @@ TEST(Checkpoint, OfValuesThatArePromoted) {
   const Function f = [](const Tensors& a) {
     Tensor z = tensor_of({2, 3}, {1, 2, 3, 4, 5, 6}, DType::F64);
     const Tensor y = a[0] * z;  // saves z, which then takes values of the level
-    z.mul_(a[0]);
+    mul_(z, a[0]);
     return Tensors{sin(z) * y};
   };
   for (size_t e = 0; e < std::size(kEngines); ++e) {

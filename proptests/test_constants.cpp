@@ -40,7 +40,7 @@ TEST(StopGradient, SeesWritesToItsBase) {
   expect_slope(
       [](const Tensor& t) {
         const Tensor y = t * 1, d = stop_gradient(y);
-        y.mul_(stop_gradient(t));
+        mul_(y, stop_gradient(t));
         return sum(d * t);
       },
       "f64[2] [1, 4]");
@@ -128,9 +128,9 @@ TEST(NoGrad, WritesChangeValuesAndNotDerivatives) {
         const Tensor y = t * 1;
         {
           const NoGrad no;
-          y.mul_(t);
+          mul_(y, t);
           fill_(select(y, 0, 0), 7.0);
-          y.add_(y);
+          add_(y, y);
         }
         return sum(y * stop_gradient(t)) + sum(stop_gradient(y) * t);  // t + y
       },
@@ -142,7 +142,7 @@ TEST(NoGrad, LeavesFreshTensorsPlain) {
     const Tensor sums = zeros({2}, DType::F64);
     {
       const NoGrad no;
-      sums.add_(t);
+      add_(sums, t);
       mul_out(sums, sums, t);
     }
     return sum(sums * t);

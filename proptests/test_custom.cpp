@@ -245,7 +245,7 @@ TEST(CustomRule, SaysWhatIsWrongWithIt) {
   const Function writes = custom_jvp(
       [](const Tensors& a) {
         Tensor y = a[0];
-        y.mul_(f64({}, {2}));
+        mul_(y, f64({}, {2}));
         return Tensors{y};
       },
       {});

@@ -7,6 +7,7 @@
 #include "lamella/dispatch/state.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/devices.h"
+#include "lamella/ops/functions.h"
 #include "lamella/transforms/vmap.h"
 
 namespace lamella {
@@ -136,7 +137,7 @@ TEST_F(Devices, DoNotMix) {
   EXPECT_TRUE(has(text, "add: b is on user1, and a is on cpu")) << text;
   copy_(here, there * Scalar(2));
   EXPECT_EQ(here.to_vector(), (std::vector<double>{2, 2}));
-  there.copy_(here);
+  copy_(there, here);
   EXPECT_EQ(there.to_vector(), (std::vector<double>{2, 2}));
   const Tensor key = to_device(scalar_tensor(Scalar(uint64_t{7}), DType::U64), kThere);
   const std::string elsewhere = refusal(

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "lamella/core/rng.h"
+#include "lamella/core/visit.h"
 #include "lamella/lamella.h"
 
 namespace {
@@ -174,7 +175,7 @@ TEST(HalfTypes, EveryPathRoundsOnce) {
         EXPECT_EQ(values(full_like(one, above)), wanted) << narrow << " on " << name(device);
       }
       const Tensor x = full({n}, above, DType::F64), y = full({1, n}, above, DType::F64);
-      EXPECT_EQ(sum(y, {{0}}, false, narrow).to_vector(), wanted);
+      EXPECT_EQ(sum(y, {0}, false, narrow).to_vector(), wanted);
       EXPECT_EQ(cumsum(y, 0, narrow).to_vector(), wanted);
       Tensor written = ones({n}, narrow);
       copy_(written, x);

@@ -1,6 +1,7 @@
 // Laws shown red: a bug each, planted in one row, that the law notices within a few hundred cases.
 #include <gtest/gtest.h>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"

@@ -39,35 +39,35 @@ struct Program {
 std::vector<Program> programs() {
   const auto copied = [](const Tensor& y0) {
     const Tensor y = y0 * 1, v = transpose(y, 0, 1);
-    v.mul_(number(2));
-    contiguous(unsqueeze(v, 0)).fill_(0);  // a copy: v is not contiguous
+    mul_(v, number(2));
+    fill_(contiguous(unsqueeze(v, 0)), 0);  // a copy: v is not contiguous
     return y;
   };
   const auto through = [](const Tensor& y0) {
     const Tensor y = y0 * 1, v = transpose(y, 0, 1);
-    v.mul_(number(2));
-    contiguous(transpose(v, 0, 1)).mul_(y0);  // y itself
+    mul_(v, number(2));
+    mul_(contiguous(transpose(v, 0, 1)), y0);  // y itself
     return y;
   };
   const auto reshaped = [](const Tensor& y0) {
     const Tensor y = y0 * 1, v = transpose(y, 0, 1);
-    v.mul_(number(2));
-    reshape(v, {4}).fill_(0);                                // a copy
-    reshape(transpose(v, 1, 0), {4}).mul_(y0.reshape({4}));  // a view
+    mul_(v, number(2));
+    fill_(reshape(v, {4}), 0);                                // a copy
+    mul_(reshape(transpose(v, 1, 0), {4}), y0.reshape({4}));  // a view
     return y + v;
   };
   const auto lost = [](const Tensor& y0) {  // no derivative is left when the view is made
     const Tensor y = y0 * 1;
-    y.copy_(f64({2, 2}, {5, 6, 7, 8}));
+    copy_(y, f64({2, 2}, {5, 6, 7, 8}));
     const Tensor v = select(y, 0, 1);
-    y.mul_(y0);
+    mul_(y, y0);
     return v;
   };
   const auto lost_in_bool = [](const Tensor& y0) {
     const Tensor y = y0 * 1;
-    y.copy_(ge(y0, 3));
+    copy_(y, ge(y0, 3));
     const Tensor v = select(y, 0, 1);
-    y.mul_(y0);
+    mul_(y, y0);
     return v;
   };
   return {{copied, {2, 4, 6, 8}, {2, 4, 6, 8}},
@@ -93,7 +93,7 @@ TEST(ViewsOfWrittenViews, AreWhereTheProgramSeesThem) {
 TEST(ViewsOfWrittenViews, AreLegalWhereTheyAreOutside) {
   const auto illegal = [](const Tensor& y0) {
     const Tensor y = y0 * 1, v = transpose(y, 0, 1);
-    v.mul_(number(2));
+    mul_(v, number(2));
     return view(unsqueeze(v, 0), {4});
   };
   const std::string outside = refusal([&] { illegal(kM); });
@@ -103,7 +103,7 @@ TEST(ViewsOfWrittenViews, AreLegalWhereTheyAreOutside) {
     EXPECT_EQ(inside.substr(0, outside.size()), outside);
   const auto legal = [](const Tensor& y0) {
     const Tensor y = y0 * 1, v = transpose(y, 0, 1);
-    v.mul_(number(2));
+    mul_(v, number(2));
     return view(transpose(v, 0, 1), {4});
   };
   EXPECT_EQ(under_grad(legal, kM), (V{2, 4, 6, 8}));
@@ -116,8 +116,8 @@ TEST(ViewsOfWrittenViews, InALongChain) {
     const Tensor y = x * 1;
     Tensor v = y;
     for (int i = 0; i < 20'000; ++i) v = transpose(v, 0, 1);
-    v.mul_(number(2));
-    y.mul_(x);          // 2 x^2
+    mul_(v, number(2));
+    mul_(y, x);         // 2 x^2
     return sum(v * v);  // 4 x^4
   };
   EXPECT_EQ(gradient(f, kM), (V{16, 128, 432, 1024}));
@@ -161,40 +161,40 @@ TEST(Overlap, IsRefusedEverywhereOrNowhere) {
   const std::vector<UnaryFunction> programs = {
       [&](const Tensor& x) {
         const Tensor y = memory(x);
-        return y.add_(transpose(y, 0, 1));
+        return add_(y, transpose(y, 0, 1));
       },
       [&](const Tensor& x) {
         const Tensor y = memory(x);
-        select(y, 0, 0).copy_(select(y, 0, 1));
+        copy_(select(y, 0, 0), select(y, 0, 1));
         return y;
       },
       [&](const Tensor& x) {
         const Tensor y = memory(x);
-        select(y, 1, 0).mul_(select(y, 1, 1));
+        mul_(select(y, 1, 0), select(y, 1, 1));
         return y;
       },
       [&](const Tensor& x) {
         const Tensor y = memory(x);
-        return y.mul_(transpose(transpose(y, 0, 1), 0, 1));
+        return mul_(y, transpose(transpose(y, 0, 1), 0, 1));
       },
       [&](const Tensor& x) {
         const Tensor y = reshape(memory(x), {4});
-        slice(y, 0, 0, 2).add_(slice(y, 0, 2, 4));
+        add_(slice(y, 0, 0, 2), slice(y, 0, 2, 4));
         return y;
       },
       [&](const Tensor& x) {
         const Tensor y = reshape(memory(x), {4});
-        slice(y, 0, 0, 3).add_(slice(y, 0, 1, 4));
+        add_(slice(y, 0, 0, 3), slice(y, 0, 1, 4));
         return y;
       },
       [&](const Tensor& x) {
         const Tensor y = memory(x), v = transpose(y, 0, 1);
-        v.mul_(number(2));
-        return v.sub_(transpose(v, 0, 1));
+        mul_(v, number(2));
+        return sub_(v, transpose(v, 0, 1));
       },
       [&](const Tensor& x) {
         const Tensor y = memory(x);
-        return y.mul_(stack({select(y, 0, 1), select(y, 0, 0)}));
+        return mul_(y, stack({select(y, 0, 1), select(y, 0, 0)}));
       },
   };
   const bool refused[] = {true, false, false, false, false, true, true, false};
@@ -227,16 +227,16 @@ TEST(Overlap, OfLanesThatRunAtOnce) {
   };
   {
     const Tensor x = count({3, 4}), before = clone(x), row = select(x, 0, 1);
-    const UnaryFunction f = [&](const Tensor& r) { return r.copy_(row); };
+    const UnaryFunction f = [&](const Tensor& r) { return copy_(r, row); };
     EXPECT_TRUE(raced(refusal([&] { vmap(f)(x); })));
     EXPECT_EQ(x.to_vector(), before.to_vector());  // nothing was written
   }
   {  // what is read is not written by any lane
     const Tensor x = count({3, 4}), part = slice(select(x, 0, 1), 0, 0, 2);
-    vmap([&](const Tensor& r) { return slice(r, 0, 2, 4).copy_(part); })(x);
+    vmap([&](const Tensor& r) { return copy_(slice(r, 0, 2, 4), part); })(x);
     EXPECT_EQ(x.to_vector(), (V{0, 1, 4, 5, 4, 5, 4, 5, 8, 9, 4, 5}));
   }
-  const auto product = [](const Tensors& v) { return Tensors{v[0].mul_(v[1])}; };
+  const auto product = [](const Tensors& v) { return Tensors{mul_(v[0], v[1])}; };
   {
     const Tensor x = count({6});
     const Tensors shifted{slice(x, 0, 0, 5), slice(x, 0, 1, 6)}, same{x, x};
@@ -249,8 +249,8 @@ TEST(Overlap, OfLanesThatRunAtOnce) {
 TEST(Arguments, OfJvpAreNotWritten) {
   const Tensor x = clone(kX);
   for (const Tensor& tangent : {Tensor(), kX}) {
-    const auto whole = [](const Tensors& v) { return Tensors{v[1].mul_(v[0])}; };
-    const auto part = [](const Tensors& v) { return Tensors{select(v[1], 0, 0).fill_(0)}; };
+    const auto whole = [](const Tensors& v) { return Tensors{mul_(v[1], v[0])}; };
+    const auto part = [](const Tensors& v) { return Tensors{fill_(select(v[1], 0, 0), 0)}; };
     for (const Function& f : {Function(whole), Function(part)})
       EXPECT_TRUE(refusal([&] { jvp(f, {kX, x}, {kX, tangent}); }).starts_with("level: "));
   }

@@ -38,14 +38,14 @@ TEST(PromotedViews, TheBaseIsFilledThroughAView) {
     expect(
         [rest](const Tensor& x) {
           const Tensor z = zeros({2 + rest}, DType::F64);
-          slice(z, 0, rest, 2 + rest).copy_(x * x);
+          copy_(slice(z, 0, rest, 2 + rest), x * x);
           return sum(z * z);
         },
         kX, {81 + 625}, {4 * 27, 4 * 125});
     expect(
         [rest](const Tensor& x) {  // row by row
           const Tensor z = ones({2, rest}, DType::F64);
-          for (int64_t i = 0; i < 2; ++i) select(z, 0, i).mul_(select(x, 0, i));
+          for (int64_t i = 0; i < 2; ++i) mul_(select(z, 0, i), select(x, 0, i));
           return sum(z * z, IntArg{1}) / double(rest);
         },
         kX, {9, 25}, {6, 10});
@@ -57,25 +57,25 @@ TEST(PromotedViews, AllOfThemFollow) {
       [](const Tensor& x) {
         const Tensor z = f64({2, 2}, {1, 2, 3, 4}), row = select(z, 0, 1), turned = transpose(z, 0, 1),
                      corner = select(row, 0, 0);
-        z.mul_(x);            // [[x0, 2 x1], [3 x0, 4 x1]]
-        row.add_(x);          // [[x0, 2 x1], [4 x0, 5 x1]]
-        corner.mul_(corner);  // 16 x0^2
+        mul_(z, x);            // [[x0, 2 x1], [3 x0, 4 x1]]
+        add_(row, x);          // [[x0, 2 x1], [4 x0, 5 x1]]
+        mul_(corner, corner);  // 16 x0^2
         return cat({reshape(turned, {4}), row}, 0);
       },
       kX, {3, 144, 10, 25, 144, 25}, {1 + 2 * 32 * 3, 2 + 10});
   expect(
       [](const Tensor& x) {  // the base is gone
         const Tensor v = slice(zeros({4}, DType::F64), 0, 1, 3), w = slice(v, 0, 1, 2);
-        v.add_(x);
+        add_(v, x);
         return w * w;
       },
       kX, {25}, {0, 10});
   expect(
       [](const Tensor& x) {  // views of what was promoted
         const Tensor z = zeros({2, 2}, DType::F64), row = select(z, 0, 0);
-        row.copy_(x);
+        copy_(row, x);
         const Tensor column = select(transpose(z, 0, 1), 0, 1);
-        column.add_(x * 2);  // [[x0, x1 + 2 x0], [0, 2 x1]]
+        add_(column, x * 2);  // [[x0, x1 + 2 x0], [0, 2 x1]]
         return sum(z * z);
       },
       kX, {9 + 121 + 100}, {6 + 2 * 11 * 2, 2 * 11 + 8 * 5});
@@ -95,7 +95,7 @@ TEST(PromotedViews, KeepWhatWasSaved) {
   expect(
       [](const Tensor& x) {
         const Tensor z = f64({2}, {2, 7}), v = slice(z, 0, 0, 1), q = x * z;
-        if (!is_grad_required(x)) v.add_(slice(x, 0, 0, 1));
+        if (!is_grad_required(x)) add_(v, slice(x, 0, 0, 1));
         return q + z;
       },
       kX, {6 + 5, 35 + 7}, {3, 7});
@@ -105,7 +105,7 @@ TEST(PromotedViews, LeaveNothingAlive) {
   const auto run = [] {
     const UnaryFunction f = [](const Tensor& x) {
       const Tensor z = zeros({4}, DType::F64), v = slice(z, 0, 0, 2), q = sum(x * v);
-      v.add_(x);
+      add_(v, x);
       return sum(z * z) + q;
     };
     grad(f)(kX);
@@ -128,7 +128,7 @@ TEST(PromotedViews, OfNoGradScopesAreRefused) {
       const NoGrad none;
       v = slice(z, 0, 0, 1);
     }
-    z.add_(x);
+    add_(z, x);
     return sum(z) + sum(v);
   };
   try {
@@ -140,7 +140,7 @@ TEST(PromotedViews, OfNoGradScopesAreRefused) {
 TEST(PromotedViews, WithoutLanes) {
   const UnaryFunction f = [](const Tensor& x) {
     const Tensor z = zeros({4}, DType::F64);
-    slice(z, 0, 2, 4).copy_(x);
+    copy_(slice(z, 0, 2, 4), x);
     return z;
   };
   EXPECT_EQ(type_str(vmap(f)(zeros({0, 2}, DType::F64))), "f64[0,4]");
@@ -148,13 +148,13 @@ TEST(PromotedViews, WithoutLanes) {
 
 TEST(PromotedViews, OfOtherMemoryAreRefused) {
   const Tensor outside = zeros({4}, DType::F64);
-  const auto add_into_it = [&](const Tensor& x) { return sum(slice(outside, 0, 0, 2).add_(x)); };
+  const auto add_into_it = [&](const Tensor& x) { return sum(add_(slice(outside, 0, 0, 2), x)); };
   EXPECT_REFUSED(grad(add_into_it)(kX), "made outside grad#1");
   EXPECT_EQ(outside.to_vector(), (V{0, 0, 0, 0}));
   // The parts of complex numbers are a view of another dtype.
   const auto add_to_real = [](const Tensor& x) {
     const Tensor z = zeros({2}, DType::C128);
-    return sum(real(z).add_(x));
+    return sum(add_(real(z), x));
   };
   EXPECT_REFUSED(grad(add_to_real)(kX), "and has views");
 }

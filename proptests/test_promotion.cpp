@@ -24,24 +24,24 @@ const Tensor kX = f64({2}, {3, 5});
 Tensor fresh() { return f64({2}, {2, 7}); }
 
 TEST(Promotion, TheTapeKeepsWhatItSaved) {
-  const auto product = [](const Tensor& x) { return sum(fresh().mul_(x)); };
+  const auto product = [](const Tensor& x) { return sum(mul_(fresh(), x)); };
   EXPECT_EQ(gradient(product, kX), (V{2, 7}));
   const auto saved_before = [](const Tensor& x) {
     const Tensor z = fresh(), q = x * z;  // q z' = x z (z + x)
-    z.add_(x);
+    add_(z, x);
     return sum(q * z);
   };
   EXPECT_EQ(gradient(saved_before, kX), (V{2 * (2 + 6), 7 * (7 + 10)}));
   const auto written_before = [](const Tensor& x) {
     const Tensor z = fresh();
-    z.fill_(4);
+    fill_(z, 4);
     const Tensor q = x * z;
-    z.add_(x);
+    add_(z, x);
     return sum(q * z);
   };
   EXPECT_EQ(gradient(written_before, kX), (V{4 * (4 + 6), 4 * (4 + 10)}));
-  EXPECT_EQ(gradient([](const Tensor& x) { return sum(fresh().maximum_(x)); }, kX), (V{1, 0}));
-  const V power = gradient([](const Tensor& x) { return sum(fresh().pow_(x)); }, kX);
+  EXPECT_EQ(gradient([](const Tensor& x) { return sum(maximum_(fresh(), x)); }, kX), (V{1, 0}));
+  const V power = gradient([](const Tensor& x) { return sum(pow_(fresh(), x)); }, kX);
   EXPECT_NEAR(power[0], 8 * std::log(2.0), 1e-12);
   EXPECT_NEAR(power[1], 16807 * std::log(7.0), 1e-8);
 }
@@ -49,7 +49,7 @@ TEST(Promotion, TheTapeKeepsWhatItSaved) {
 TEST(Promotion, OfLargeTensors) {
   const auto f = [](const Tensor& x) {
     const Tensor z = full({1000}, 3.0, DType::F64), q = x * z;
-    z.mul_(x);
+    mul_(z, x);
     return sum(q + z);
   };
   EXPECT_EQ(gradient(f, ones({1000}, DType::F64)), V(1000, 6));
@@ -58,7 +58,7 @@ TEST(Promotion, OfLargeTensors) {
 TEST(Promotion, UnderNestedLevels) {
   const auto both = [](const Tensor& y) {
     const Tensor z = fresh(), q = y * z;
-    z.mul_(y);
+    mul_(z, y);
     return q + z;  // 2 z y
   };
   const Tensor rows = stack({kX, kX * 2});
@@ -69,7 +69,7 @@ TEST(Promotion, UnderNestedLevels) {
   const auto captured = [](const Tensor& x) {  // the outer tape saves z, the inner level promotes it
     const UnaryFunction lane = [x](const Tensor& y) {
       const Tensor z = fresh(), q = x * z;
-      z.mul_(y);
+      mul_(z, y);
       return q + z;
     };
     return sum(vmap(lane)(stack({x, x * 2})));
@@ -82,7 +82,7 @@ TEST(Promotion, IsAWriteForWhatAnInnerTapeSaved) {
     return [promoted](const Tensor& x) {
       const Tensor z = promoted ? fresh() : x * 2;
       const VjpResult r = vjp([&](const Tensors& w) { return Tensors{w[0] * z}; }, {f64({2}, {1, 1})});
-      z.mul_(x);
+      mul_(z, x);
       return sum(r.pullback({ones_like(r.values[0])})[0]);
     };
   };
@@ -96,8 +96,8 @@ TEST(Promotion, IsAWriteForWhatAnInnerTapeSaved) {
 TEST(Promotion, OfWhatOuterLevelsWrap) {
   const auto squares = [](const Tensor& x) {
     const Tensor z = zeros_like(x);
-    z.add_(x);
-    z.mul_(x);
+    add_(z, x);
+    mul_(z, x);
     return sum(z);
   };
   const Tensor rows = stack({kX, kX * 2});
@@ -106,14 +106,14 @@ TEST(Promotion, OfWhatOuterLevelsWrap) {
   EXPECT_EQ(vmap(grad(UnaryFunction(large)))(rows).to_vector(), (V{300, 500, 600, 1000}));
   const auto saved_before = [](const Tensor& x) {  // q z', the level's tape saved z = 4
     const Tensor z = ones_like(x) * 4, q = x * z;
-    z.add_(x);
+    add_(z, x);
     return sum(q * z);
   };
   EXPECT_EQ(vmap(grad(UnaryFunction(saved_before)))(rows).to_vector(), (V{40, 56, 64, 96}));
 
   const auto product = [](const Tensor& w, const Tensor& x) {
     const Tensor z = w * 2;
-    z.mul_(x);
+    mul_(z, x);
     return z;
   };
   const auto slope_of = [&](const Tensor& w) {  // of sum(2 w x) along x
@@ -154,21 +154,21 @@ TEST(Promotion, OfWhatOuterLevelsWrapIsRefusedWhereOthersSeeIt) {
   };
   const auto viewed = [](const Tensor& w, const Tensor& x) {
     const Tensor z = w * 2, v = select(z, 0, 0);
-    z.mul_(x);
+    mul_(z, x);
   };
   EXPECT_NE(refused(viewed).find("and has views"), std::string::npos);
   const auto of_view = [](const Tensor& w, const Tensor& x) {
     const Tensor z = w * 2;
-    select(z, 0, 0).mul_(sum(x));
+    mul_(select(z, 0, 0), sum(x));
   };
   EXPECT_NE(refused(of_view).find("and has views"), std::string::npos);
-  EXPECT_NE(refused([](const Tensor& w, const Tensor& x) { w.mul_(x); }).find("made outside grad#2"),
+  EXPECT_NE(refused([](const Tensor& w, const Tensor& x) { mul_(w, x); }).find("made outside grad#2"),
             std::string::npos);
   const auto outside = [&](const Tensor& w) {  // made by the outer function, and written within the inner
     const Tensor z = w * 2;
     return grad(UnaryFunction([&](const Tensor& x) {
-      z.fill_(1);
-      z.mul_(x);
+      fill_(z, 1);
+      mul_(z, x);
       return sum(z);
     }))(kX);
   };
@@ -183,7 +183,7 @@ TEST(Promotion, ByAnOuterLevelIsAWriteForInnerTapes) {
   const auto program = [](const Tensor& w, const Tensor& x) {  // the innermost tape saved z
     const Tensor z = w * 2;
     const VjpResult r = vjp([&](const Tensors& y) { return Tensors{y[0] * z}; }, {f64({2}, {1, 1})});
-    z.mul_(x);
+    mul_(z, x);
     return sum(r.pullback({ones_like(x)})[0]);
   };
   const auto run = [&](const Tensor& w) {
@@ -206,7 +206,7 @@ TEST(Promotion, KeepsNothingAlive) {
   const Tensor rows = stack({kX, kX * 2});
   const auto saved_and_written = [](const Tensor& x) {  // the tape saved z before z became its result
     const Tensor z = ones_like(x) * 4, q = x * z;
-    z.add_(x);
+    add_(z, x);
     return sum(q * z);
   };
   const auto run = [&] {
@@ -223,7 +223,7 @@ TEST(Promotion, KeepsNothingAlive) {
 
 TEST(Promotion, KnowsWhoMadeTheMemory) {
   const auto written = [](const std::function<Tensor()>& make) {
-    return [make](const Tensor& x) { return sum(make().add_(x) * x); };  // (z + x) x
+    return [make](const Tensor& x) { return sum(add_(make(), x) * x); };  // (z + x) x
   };
   const auto elsewhere = [](const std::function<Tensor()>& make) {
     return [make] {
@@ -247,7 +247,7 @@ TEST(Promotion, KnowsWhoMadeTheMemory) {
     const DispatchState::Captured state = DispatchState::capture();
     return sum(elsewhere([&] {
       const ScopedState acting(state);
-      return fresh().add_(x) * in_a_level().add_(x);  // (z + x)^2
+      return add_(fresh(), x) * add_(in_a_level(), x);  // (z + x)^2
     })());
   };
   EXPECT_EQ(gradient(captured, kX), (V{10, 24}));

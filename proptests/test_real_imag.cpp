@@ -32,8 +32,8 @@ TEST(RealAndImag, ShareMemory) {
     EXPECT_EQ(im.impl()->offset, 3);
     const Tensor want = complex(clone(im), clone(re) * 3.0);
     const Tensor kept = clone(re);
-    re.copy_(im);
-    im.copy_(kept * 3.0);
+    copy_(re, im);
+    copy_(im, kept * 3.0);
     EXPECT_EQ(disagrees(part, want, Agreement::Bitwise), "");
     EXPECT_TRUE(real(kept).is_same(kept));
   }
@@ -43,7 +43,7 @@ TEST(RealAndImag, ShareMemory) {
 
 TEST(RealAndImag, OverlapOnlyThemselves) {
   const Tensor z = complex_numbers({3}, 1, DType::F64), before = clone(z);
-  real(z).add_(imag(z));
+  add_(real(z), imag(z));
   EXPECT_EQ(disagrees(real(z), real(before) + imag(before), Agreement::Bitwise), "");
   EXPECT_EQ(overlap(real(z), z), Overlap::Partial);
   EXPECT_EQ(overlap(real(z), slice(real(z), 0, 1)), Overlap::Partial);
@@ -70,9 +70,9 @@ TEST(RealAndImag, ViewsByStridesStayWithinTheMemory) {
 /// Writes through parts, parts of views and views of parts; real in, complex out.
 Tensor written(const Tensor& x) {
   const Tensor z = complex(x, x * 2.0), im = imag(z), first = select(real(z), 0, 0);
-  im.mul_(x);
-  first.add_(select(im, 0, 1));
-  imag(slice(z, 0, 1)).sub_(real(slice(z, 0, 1)));
+  mul_(im, x);
+  add_(first, select(im, 0, 1));
+  sub_(imag(slice(z, 0, 1)), real(slice(z, 0, 1)));
   return z * complex(im, x);
 }
 Tensor functional(const Tensor& x) {
@@ -110,8 +110,8 @@ TEST(RealAndImag, AreFollowedInEveryEngine) {
 TEST(RealAndImag, PlainTensorsTakeHistoriesByTheirParts) {
   const Tensor x = requires_grad(numbers({2}, 1, DType::F64)), z = complex_numbers({2}, 3, DType::F64);
   const Tensor before = clone(z), re = real(z), im = imag(z), second = select(z, 0, 1);
-  re.copy_(x);
-  im.mul_(x);
+  copy_(re, x);
+  mul_(im, x);
   const Tensor want = complex(x, imag(before) * x);
   backward(sum(abs(z)) + abs(second));
   const Tensor got = clone(grad_of(x));

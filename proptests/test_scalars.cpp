@@ -69,7 +69,7 @@ TEST(Scalars, EveryU64IsWritten) {
     for (const Device device : {Device::CPU, Device::Reference}) {
       const Tensor like = to_device(ones({2}, DType::U64), device);
       EXPECT_EQ(to_device(full_like(like, v), Device::CPU).data<uint64_t>()[1], v);
-      EXPECT_EQ(to_device(like.clone().fill_(v), Device::CPU).data<uint64_t>()[1], v);
+      EXPECT_EQ(to_device(fill_(clone(like), v), Device::CPU).data<uint64_t>()[1], v);
       EXPECT_EQ(to_device(full_like(like, v, DType::F64), Device::CPU).data<double>()[1], double(v));
       EXPECT_EQ(to_device(like * Scalar(v), Device::CPU).data<uint64_t>()[1], v);
       EXPECT_EQ(to_device(add(like, like, v), Device::CPU).data<uint64_t>()[1], v + 1);

@@ -219,7 +219,7 @@ TEST(SubscriptDerivatives, OfWritesIntoFreshMemory) {
     const Tensor y = zeros({2, 3}, DType::F64), row = y[0];
     y[{Ellipsis, Slice{0, 2}}] = x;
     y[{1, 2}] += x[0] * x[1];
-    row.mul_(x[1]);
+    mul_(row, x[1]);
     return sum(y * y);
   };
   const UnaryFunction by_hand = [](const Tensor& x) {

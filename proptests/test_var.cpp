@@ -22,14 +22,14 @@ Tensor normal(const Dims& sizes, DType dtype = DType::F32) {
 
 TEST(Var, DividesByDegreesOfFreedom) {
   const Tensor x = f64({2, 4}, {1, 2, 3, 6, 0, 0, 4, 4});
-  EXPECT_EQ(text(var(x, {{1}}, 0).to_vector()), "[3.5, 4]");
-  EXPECT_EQ(text(var(x, {{1}}, 2).to_vector()), "[7, 8]");
-  EXPECT_EQ(text(var(x, {{1}}, -4).to_vector()), "[1.75, 2]");
-  EXPECT_EQ(text(var(x, {{-2}}, 0.5).to_vector()), text({0.5 / 1.5, 2 / 1.5, 0.5 / 1.5, 2 / 1.5}));
+  EXPECT_EQ(text(var(x, {1}, 0).to_vector()), "[3.5, 4]");
+  EXPECT_EQ(text(var(x, {1}, 2).to_vector()), "[7, 8]");
+  EXPECT_EQ(text(var(x, {1}, -4).to_vector()), "[1.75, 2]");
+  EXPECT_EQ(text(var(x, {-2}, 0.5).to_vector()), text({0.5 / 1.5, 2 / 1.5, 0.5 / 1.5, 2 / 1.5}));
   EXPECT_EQ(verify::differs(var(x), var(x, IntArg{0, 1}, 1)), "");
   EXPECT_EQ(text(var(x, IntArg({}), 0).to_vector()), "[4]");
-  EXPECT_EQ(call("var", {x, Dims{1}, Value()})[0].to_vector(), var(x, {{1}}).to_vector());
-  EXPECT_TRUE(std::ranges::equal(var(x, {{1}}, 0, true).sizes(), Dims{2, 1}));
+  EXPECT_EQ(call("var", {x, Dims{1}, Value()})[0].to_vector(), var(x, {1}).to_vector());
+  EXPECT_TRUE(std::ranges::equal(var(x, {1}, 0, true).sizes(), Dims{2, 1}));
 }
 
 TEST(Var, IsRealAndKeepsThePrecision) {
@@ -52,14 +52,14 @@ TEST(Var, IsNaNWithoutDegreesOfFreedom) {
     const auto on = [device](const Tensor& t) { return to_device(t, device); };
     const auto back = [](const Tensor& t) { return to_device(t, Device::CPU); };
     const Tensor pair = on(f64({2, 2}, {1, 2, 3, 3})), long_row = on(normal({2, 40}));
-    all_nan(back(var(pair, {{1}}, 2)));
-    all_nan(back(var(pair, {{1}}, 2.5)));
-    all_nan(back(var(long_row, {{1}}, 40)));
+    all_nan(back(var(pair, {1}, 2)));
+    all_nan(back(var(pair, {1}, 2.5)));
+    all_nan(back(var(long_row, {1}, 40)));
     all_nan(back(var(on(number(3)))));
-    all_nan(back(var(on(f64({2, 0}, {})), {{1}}, 0)));
-    all_nan(back(var(on(f64({2, 0}, {})), {{1}}, -1)));
+    all_nan(back(var(on(f64({2, 0}, {})), {1}, 0)));
+    all_nan(back(var(on(f64({2, 0}, {})), {1}, -1)));
     EXPECT_EQ(back(var(on(number(3)), std::nullopt, 0)).item<double>(), 0);
-    EXPECT_EQ(var(on(f64({0, 2}, {})), {{1}}).numel(), 0);
+    EXPECT_EQ(var(on(f64({0, 2}, {})), {1}).numel(), 0);
   }
 }
 
@@ -85,9 +85,9 @@ void expect_bits_of_the_composite() {
   for (const DType dtype : {DType::F32, DType::F64}) {
     for (const int64_t n : {9, 16, 17, 33, 64, 511, 512, 513, 600, 1024, 1025, 1537, 5000}) {
       const Tensor x = normal({3, n}, dtype) + 100.0;
-      EXPECT_EQ(verify::differs(var(x, {{1}}), composed(x, {1}, double(n) - 1)), "") << n;
+      EXPECT_EQ(verify::differs(var(x, {1}), composed(x, {1}, double(n) - 1)), "") << n;
       EXPECT_EQ(verify::differs(var(x), composed(x, {0, 1}, double(3 * n) - 1)), "") << n;
-      EXPECT_EQ(verify::differs(var(x, {{0}}, 0), composed(x, {0}, 3)), "") << n;
+      EXPECT_EQ(verify::differs(var(x, {0}, 0), composed(x, {0}, 3)), "") << n;
     }
     const Tensor block = normal({4, 1, 5, 40}, dtype), across = transpose(block, 0, 3);
     EXPECT_EQ(verify::differs(var(block, IntArg{-1, 2}, 0), composed(block, {2, 3}, 200)), "");
@@ -96,7 +96,7 @@ void expect_bits_of_the_composite() {
     EXPECT_EQ(verify::differs(var(across, IntArg{2, 3}), composed(across, {2, 3}, 19)), "");
     const Tensor infinite = clone(block);
     fill_(select(select(infinite, 0, 1), -1, 7), INFINITY);
-    EXPECT_EQ(verify::differs(var(infinite, {{-1}}), composed(infinite, {3}, 39)), "");
+    EXPECT_EQ(verify::differs(var(infinite, {-1}), composed(infinite, {3}, 39)), "");
   }
 }
 
@@ -119,7 +119,7 @@ TEST(Var, FollowsAnotherKernelOfSum) {
 /// Many rows, a few long ones, and one: shared out, cut, and cut.
 TEST(Var, BitsAreThoseOfOneTile) {
   const Tensor many = normal({700, 900}), few = normal({3, 300'001}), one = normal({1'000'003});
-  const auto of = [&] { return Tensors{var(many, {{1}}), var(few, {{1}}), var(one)}; };
+  const auto of = [&] { return Tensors{var(many, {1}), var(few, {1}), var(one)}; };
   Thresholds whole = kUsualThresholds;
   whole.parallel = std::numeric_limits<int64_t>::max();
   const Tensors want = [&] {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/functions/devices.h"
 #include "lamella/ops/structured.h"
 #include "lamella/verify/index_maps.h"
 #include "lamella/verify/runner.h"

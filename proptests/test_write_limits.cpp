@@ -173,16 +173,16 @@ TEST(WriteLimits, OverlappingWritesHaveOneStatus) {
   };
   alike("y.add_(transpose(y, 0, 1))", [](const Tensor& x) {
     const Tensor y = x * 1;
-    return y.add_(transpose(y, 0, 1));
+    return add_(y, transpose(y, 0, 1));
   });
   alike("slices of three of four overlap", [](const Tensor& x) {
     const Tensor y = reshape(x * 1, {4});
-    slice(y, 0, 0, 3).copy_(slice(y, 0, 1, 4));
+    copy_(slice(y, 0, 0, 3), slice(y, 0, 1, 4));
     return y;
   });
   alike("rows apart", [](const Tensor& x) {
     const Tensor y = x * 1;
-    select(y, 0, 0).add_(select(y, 0, 1));
+    add_(select(y, 0, 0), select(y, 0, 1));
     return y;
   });
   alike("out= overlaps an operand", [](const Tensor& x) {
@@ -194,7 +194,7 @@ TEST(WriteLimits, OverlappingWritesHaveOneStatus) {
 TEST(WriteLimits, LanesThatRaceAreRefused) {
   const Tensor rows = tensor_of({2, 2}, {1, 2, 3, 4}, DType::F64), p = f64({10, 20});
   const auto into = [&](const Tensor& target) {
-    return refusal_line([&] { vmap([&](const Tensor& row) { return target.add_(row); })(rows); });
+    return refusal_line([&] { vmap([&](const Tensor& row) { return add_(target, row); })(rows); });
   };
   const std::string unmapped = into(p);
   print("lanes write one unmapped tensor", "vmap", unmapped);
@@ -205,7 +205,7 @@ TEST(WriteLimits, LanesThatRaceAreRefused) {
   EXPECT_EQ(p.to_vector(), (V{10, 20}));
   const std::string race = refusal_line([&] {
     const Tensor m = clone(rows);
-    vmap([&](const Tensor& row) { return row.add_(select(m, 0, 0)); })(m);
+    vmap([&](const Tensor& row) { return add_(row, select(m, 0, 0)); })(m);
   });
   print("a lane reads what another one writes", "vmap", race);
   EXPECT_TRUE(race.starts_with("overlap: ")) << race;
@@ -220,14 +220,14 @@ TEST(WriteLimits, LeavesAndArgumentsAreNotWritten) {
     EXPECT_TRUE(said.starts_with(name(code)) && said.find("copy: self") == said.npos)
         << program << " in " << engine << ": " << said;
   };
-  const auto twice = [](const Tensor& r) { return r.mul_(number(2)); };
+  const auto twice = [](const Tensor& r) { return mul_(r, number(2)); };
   refused("leaf", "base", ErrorCode::Value, [&] { twice(leaf); });
-  refused("view of a leaf", "base", ErrorCode::Value, [&] { select(leaf, 0, 0).fill_(0); });
+  refused("view of a leaf", "base", ErrorCode::Value, [&] { fill_(select(leaf, 0, 0), 0); });
   refused("lane of a leaf", "base(vmap)", ErrorCode::Value, [&] { vmap(twice)(leaf); });
   refused("column of a leaf", "base(vmap)", ErrorCode::Value, [&] { vmap(twice, 1)(leaf); });
   const Tensor x = f64({1, 2});
   for (const UnaryFunction& f :
-       {UnaryFunction(twice), UnaryFunction([](const Tensor& r) { return select(r, 0, 0).fill_(0); })}) {
+       {UnaryFunction(twice), UnaryFunction([](const Tensor& r) { return fill_(select(r, 0, 0), 0); })}) {
     const auto forward = [&](const Tensors& xs) { return Tensors{f(xs[0])}; };
     refused("argument", "grad", ErrorCode::Level, [&] { vjp(forward, {x}); });
     refused("argument", "jvp", ErrorCode::Level, [&] { jvp(forward, {x}, {x}); });
@@ -261,7 +261,7 @@ TEST(WriteLimits, DimsCountTheMappedOne) {
 
 TEST(WriteLimits, APlainTensorTakesALeafsValuesAfterAView) {
   const Tensor y = requires_grad(f64({3, 5})), x = zeros({2, 2}, DType::F64), before = select(x, 0, 1);
-  select(x, 0, 1).copy_(y);
+  copy_(select(x, 0, 1), y);
   backward(sum(x * x) + sum(before));
   print("x[1] = y after a view of x", "base", text(grad_of(y).to_vector()));
   EXPECT_EQ(grad_of(y).to_vector(), (V{7, 11}));
@@ -276,7 +276,7 @@ double chain(int64_t n, bool reverse, double& derivative) {
     const Tensor y = x * 1;
     Tensor v = y;
     for (int64_t i = 0; i < n; ++i) v = transpose(v, 0, 1);
-    v.mul_(number(2));
+    mul_(v, number(2));
     return sum(y * x);  // 2 x^2
   };
   const Tensor x = ones({2, 2}, DType::F64);
@@ -316,20 +316,20 @@ TEST(WriteLimits, ThreadsAddExactly) {
 TEST(WriteLimits, LeaveNothingAlive) {
   const Tensor w = requires_grad(f64({0.5, 2}));
   const std::pair<std::string_view, std::function<void()>> programs[] = {
-      {"y.mul_(w)", [&] { (w * 1).mul_(w); }},
-      {"y.sin_()", [&] { (w * 1).sin_(); }},
-      {"y.maximum_(w)", [&] { (w * 1).maximum_(w); }},
+      {"y.mul_(w)", [&] { mul_((w * 1), w); }},
+      {"y.sin_()", [&] { sin_((w * 1)); }},
+      {"y.maximum_(w)", [&] { maximum_((w * 1), w); }},
       {"mul_out(y, y, w)",
        [&] {
          const Tensor y = w * 1;
          mul_out(y, y, w);
        }},
-      {"vmap: y.mul_(y)", [&] { vmap([](const Tensor& x) { return (x * 1).mul_(x); })(w); }},
+      {"vmap: y.mul_(y)", [&] { vmap([](const Tensor& x) { return mul_((x * 1), x); })(w); }},
       {"grad: q = x z, z.add_(x)",
        [&] {
          grad([](const Tensor& x) {
            const Tensor z = ones_like(x) * 2, q = x * z;
-           z.add_(x);
+           add_(z, x);
            return sum(q * z);
          })(detach(w));
        }},
@@ -348,7 +348,7 @@ TEST(WriteLimits, LeaveNothingAlive) {
 
 TEST(WriteLimits, SavedListsAndViewsByHand) {
   const Tensor w = requires_grad(f64({1, 2})), a = w * 1, z = stack(Tensors{a, a}, 0), y = z * z;
-  z.fill_(3);
+  fill_(z, 3);
   const std::string written = refusal_line([&] { backward(sum(y)); });
   print("z = stack(a, a); y = z z; z.fill_(3)", "base", written);
   EXPECT_TRUE(written.starts_with("value: backward: a value that mul saved was written")) << written;
@@ -372,7 +372,7 @@ TEST(WriteLimits, BirthsOfOtherThreadsAreTold) {
         if (elsewhere)
           std::thread([&] { z = vmap([](const Tensor&) { return f64({2, 7}); })(f64({1})); }).join();
         if (elsewhere) z = select(z, 0, 0);
-        return sum(z.add_(x));
+        return sum(add_(z, x));
       })(f64({1, 2}));
     });
   };

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/runner.h"

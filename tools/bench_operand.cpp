@@ -1,7 +1,15 @@
 // Operands: the same values on each run, in the layout that is asked for.
 #include "bench_operand.h"
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/contract.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/linalg.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/random.h"
+#include "lamella/ops/functions/view.h"
 
 namespace lamella::tools::bench {
 

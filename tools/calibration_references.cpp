@@ -6,7 +6,7 @@
 
 #include "lamella/dispatch/state.h"
 #include "lamella/dispatch/table.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/operators.h"
 
 #include "calibration_aids.h"
 #include "calibrations.h"

@@ -3,7 +3,8 @@
 #include <nlohmann/json.hpp>
 
 #include "lamella/core/limits.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/compare.h"
 
 #include "calibration_aids.h"

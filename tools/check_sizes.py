@@ -23,6 +23,8 @@ REFUSALS = ("LAMELLA_CHECK(", "LAMELLA_ASSERT(", "require(", "static_assert(")
 
 EXCEPTIONS = {
     ("kernels/reference/elementary128.cpp", "size < 40"): "an exponent, of the oracle: no size of a tensor",
+    ("ops/api/doc.cpp", "line.size() + 1 + word.size() > kColumns"): "columns of a comment",
+    ("ops/api/main.cpp", "line.size() > kWidth"): "columns of a text",
     ("transforms/anomaly.cpp", "writes_.size() < kMostWrites"): "a ring of notes that messages are made of",
     ("transforms/call_site.cpp", "site.size() == kMostFrames"): "frames of the stack, for messages",
     ("transforms/call_site.cpp", "known.size() > kMost"): "places found before, for messages",

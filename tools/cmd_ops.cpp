@@ -142,6 +142,18 @@ void print_holes(const std::vector<const Op*>& ops, const std::string& json_path
   }
 }
 
+/// --typed: what the build's lists of typed functions say, as the table has it: tools/typed_api_test.py.
+void print_typed() {
+  for (const Op* op : lamella::OpTable::current().rows()) {
+    int tensors = 0;
+    for (const lamella::Param& p : op->schema.params)
+      tensors += p.kind == lamella::ParamKind::Tensor && !p.optional;
+    const bool numbers =
+        op->shape == lamella::ShapeClass::Broadcast && tensors == 2 && op->form != lamella::OpForm::Out;
+    std::cout << str(op->schema) << '\t' << (numbers ? "numbers" : "tensors") << '\t' << op->doc << '\n';
+  }
+}
+
 /// Those of these names, or all; of all their forms, the functional ones or all.
 std::vector<const Op*> listed_ops(const std::vector<std::string>& names, bool all_forms) {
   const lamella::OpTable& table = lamella::OpTable::current();
@@ -163,11 +175,13 @@ std::vector<const Op*> listed_ops(const std::vector<std::string>& names, bool al
 int main_ops(int argc, char** argv) {
   lamella::tools::CommandLine app("Lists the operators of the table", "lamella ops");
   std::string json_path;
-  bool schemas = false, all = false, only_holes = false;
+  bool schemas = false, all = false, only_holes = false, typed = false;
   std::vector<std::string> plugins, names;
   app.add_option("NAME", names, "operators to list (default: all)");
   app.add_option("--json", json_path, "write the list as JSON to FILE (- for standard output)");
   app.add_flag("--schemas", schemas, "print the schemas of functional operators alone");
+  app.add_flag("--typed", typed,
+               "print each form's schema and doc, and whether it takes numbers for tensors");
   app.add_flag("--all", all, "list in-place and out= forms too");
   app.add_flag("--holes", only_holes,
                "print each (operator, column) without a kernel, and what serves it: of devices, and of types "
@@ -176,6 +190,10 @@ int main_ops(int argc, char** argv) {
       ->allow_extra_args(false);
   app.read(argc, argv);
   for (const std::string& file : plugins) lamella::tools::load_plugin(file);
+  if (typed) {
+    print_typed();
+    return 0;
+  }
   const std::vector<const Op*> ops = listed_ops(names, all);
   if (only_holes) {
     print_holes(ops, json_path);

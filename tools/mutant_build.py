@@ -77,8 +77,8 @@ class Build:
                     text = f.read()
                 if f'"{wanted}"' in text:
                     out.append((name, text))
-        if not out:
-            raise Misfit(f"{source} is no part of the program")
+        if not out and wanted not in {file for _, file in self.commands.values()}:
+            raise Misfit(f"{source} is no part of the program")   # nor of what the build writes it with
         return out
 
     def users(self, header):

@@ -6,7 +6,8 @@
 #include <iomanip>
 #include <limits>
 
-#include "lamella/ops/functions.h"
+#include "lamella/core/visit.h"
+#include "lamella/ops/functions/copy.h"
 
 namespace lamella::tools {
 

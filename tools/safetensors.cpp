@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "lamella/core/limits.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
 
 namespace lamella::tools {
 

@@ -5,7 +5,8 @@
 
 #include "lamella/core/thresholds.h"
 #include "lamella/dispatch/frame_copy.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/history.h"
 #include "lamella/transforms/inference.h"

@@ -2,7 +2,13 @@
 #include <algorithm>
 
 #include "lamella/core/thresholds.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/tape.h"
 
 namespace lamella {

@@ -1,7 +1,10 @@
 // Running base autograd backwards: gradients of leaves and of tensors on the way, hooks around them.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/history.h"
 
 namespace lamella {
@@ -203,6 +206,8 @@ void backward(const Tensors& roots, const Tensors& cotangents, BackwardOptions o
   const Roots from(roots, cotangents, "backward");
   accumulating(options, [&](Run* run) { run_backward(from.from, from.cotangents, {}, run); });
 }
+
+void Tensor::backward() const { lamella::backward(*this); }
 
 void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions options) {
   backward(Tensors{root}, cotangent.defined() ? Tensors{cotangent} : Tensors{}, options);

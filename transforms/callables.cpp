@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lamella/dispatch/frame_copy.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
 #include "lamella/transforms/history.h"
 #include "lamella/transforms/interpreter.h"
 

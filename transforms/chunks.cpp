@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/view.h"
 
 namespace lamella {
 

@@ -5,7 +5,8 @@
 #include <mutex>
 
 #include "lamella/dispatch/draw.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/interpreter.h"
 #include "lamella/transforms/jvp.h"
 

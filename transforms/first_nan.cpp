@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/state.h"
 
 namespace lamella {

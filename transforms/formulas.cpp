@@ -1,7 +1,9 @@
 // Formulas outside the tape: what they get straight from a frame, and cotangents that fit their inputs.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/tape.h"
 
 namespace lamella {

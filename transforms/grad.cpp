@@ -2,7 +2,9 @@
 #include "lamella/transforms/grad.h"
 
 #include "lamella/dispatch/frame_copy.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/interpreter.h"
 #include "lamella/transforms/tape.h"

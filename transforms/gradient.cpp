@@ -1,5 +1,5 @@
 // Gradients of functions with one value: a pullback of one.
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/grad.h"
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/operators.h"
 #include "lamella/transforms/inference.h"
 
 namespace lamella {

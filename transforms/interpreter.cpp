@@ -6,7 +6,11 @@
 
 #include "lamella/core/family.h"
 #include "lamella/dispatch/frame_copy.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_other.h"
 #include "lamella/ops/infer.h"
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/history.h"

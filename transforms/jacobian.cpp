@@ -4,7 +4,13 @@
 #include <algorithm>
 
 #include "lamella/dispatch/state.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/chunks.h"
 #include "lamella/transforms/jvp.h"

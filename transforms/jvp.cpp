@@ -4,7 +4,12 @@
 #include <algorithm>
 
 #include "lamella/dispatch/frame_copy.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/interpreter.h"
 #include "lamella/transforms/tape.h"
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 #include <numeric>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/jvp.h"
 

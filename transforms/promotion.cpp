@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lamella/core/family.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
 #include "lamella/transforms/interpreter.h"
 
 namespace lamella {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
 
 namespace lamella {
 

@@ -4,7 +4,8 @@
 #include <algorithm>
 
 #include "lamella/core/thresholds.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/interpreter.h"
 
 namespace lamella {

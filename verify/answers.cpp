@@ -8,7 +8,8 @@
 #include <mutex>
 #include <set>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/verify/apart.h"
 #include "lamella/verify/compare.h"
 

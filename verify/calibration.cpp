@@ -1,6 +1,7 @@
 // The harness measured: the list of its calibrations, and what several of them share.
 #include "lamella/verify/calibration.h"
 
+#include "lamella/core/visit.h"
 #include "lamella/verify/calibration_parts.h"
 #include "lamella/verify/mutants.h"
 #include "lamella/verify/worker.h"

@@ -2,7 +2,7 @@
 #include <set>
 
 #include "lamella/core/generator.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/transforms/custom.h"
 #include "lamella/verify/calibration_parts.h"
 #include "lamella/verify/checker.h"

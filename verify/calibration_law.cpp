@@ -5,7 +5,8 @@
 #include <thread>
 
 #include "lamella/ops/batch.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/pointwise_other.h"
 #include "lamella/verify/calibration_parts.h"
 #include "lamella/verify/mutants.h"
 

@@ -5,8 +5,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/call.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/devices.h"
+#include "lamella/ops/functions/index.h"
+#include "lamella/ops/functions/strided.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/strata.h"
 

@@ -5,7 +5,12 @@
 #include <cctype>
 #include <cmath>
 
-#include "lamella/ops/functions.h"
+#include "lamella/core/visit.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/lanes.h"
 
 namespace lamella::verify {

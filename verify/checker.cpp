@@ -5,7 +5,9 @@
 #include <cmath>
 #include <quadmath.h>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/strided.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/tolerances.h"

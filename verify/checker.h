@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 
+#include "lamella/core/visit.h"
 #include "lamella/verify/gradcheck.h"
 
 namespace lamella::verify {

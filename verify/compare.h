@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lamella/core/tensor.h"
+#include "lamella/core/visit.h"
 #include "lamella/verify/finding.h"
 
 namespace lamella::verify {

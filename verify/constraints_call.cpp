@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <quadmath.h>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/state.h"
 #include "lamella/verify/case.h"
 

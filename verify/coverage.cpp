@@ -8,6 +8,7 @@
 #include <limits>
 #include <sstream>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/call.h"
 #include "lamella/verify/lanes.h"
 

@@ -4,7 +4,13 @@
 #include <quadmath.h>
 
 #include "lamella/core/generator.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/random.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/checker.h"
 #include "lamella/verify/compare.h"

@@ -2,7 +2,7 @@
 #include "lamella/verify/drawn.h"
 
 #include "lamella/core/allocation.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/stack.h"
 

@@ -8,7 +8,8 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/nearest.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
 

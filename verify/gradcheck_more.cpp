@@ -1,7 +1,8 @@
 // What gradcheck does on request: second derivatives, and vmap of the pullback.
 #include <quadmath.h>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/checker.h"
 #include "lamella/verify/compare.h"

@@ -2,8 +2,10 @@
 #include "lamella/verify/hooked_graph.h"
 
 #include <algorithm>
+#include <utility>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/custom.h"
 
 namespace lamella::verify {

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/graph.h"
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/core/visit.h"
 #include "lamella/verify/listed.h"
 
 namespace lamella::verify {

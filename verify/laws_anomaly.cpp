@@ -4,7 +4,10 @@
 #include <limits>
 #include <set>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/strided.h"
 #include "lamella/transforms/anomaly.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/call_site.h"

@@ -2,9 +2,12 @@
 #include <thread>
 
 #include "lamella/dispatch/state.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
@@ -51,7 +54,7 @@ Function by_worker(const Function& f, const Tensor& like, Place place) {
     if (place == ByOwner) z = make();
     const DispatchState::Captured captured = DispatchState::capture();
     std::exception_ptr raised;
-    const auto write = [&] { z.copy_(f(xs)[0]); };
+    const auto write = [&] { copy_(z, f(xs)[0]); };
     const auto act = [&] {
       if (place == BeforeCapture) z = make();
       const auto captured_scope = [&] {

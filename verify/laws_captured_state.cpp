@@ -4,6 +4,7 @@
 #include <thread>
 
 #include "lamella/core/generator.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/inference.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

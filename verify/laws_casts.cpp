@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "lamella/core/visit.h"
 #include "lamella/dispatch/draw_values.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {

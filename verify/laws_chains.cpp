@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/verify/chain.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

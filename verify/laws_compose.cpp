@@ -1,7 +1,8 @@
 // Laws of nested transforms: whatever the order, the result is that of loops and difference quotients.
 #include <cmath>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/real_function.h"

@@ -4,6 +4,9 @@
 
 #include "lamella/core/device_hooks.h"
 #include "lamella/core/generator.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/devices.h"
+#include "lamella/ops/functions/join.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

@@ -6,6 +6,7 @@
 #include <limits>
 #include <quadmath.h>
 
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/compare.h"

@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include "lamella/dispatch/call.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/devices.h"
+#include "lamella/ops/functions/strided.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/constraints_call.h"
 #include "lamella/verify/laws_shared.h"

@@ -3,7 +3,10 @@
 #include <memory>
 #include <optional>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/custom.h"

@@ -1,7 +1,8 @@
 // Laws of gradients as tensors: dense, their owner's memory alone, and changed by nobody else.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/graph.h"

@@ -1,7 +1,10 @@
 // The law of argnums: which arguments a derivative is taken in, in what order, counted from either end.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/graph.h"

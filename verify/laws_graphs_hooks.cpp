@@ -1,5 +1,8 @@
 // The law of hooks: what they see, in which order, what they may change, and what is left when one throws.
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/hooked_graph.h"
 #include "lamella/verify/laws_shared.h"

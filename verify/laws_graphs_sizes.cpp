@@ -3,7 +3,11 @@
 #include <optional>
 #include <pthread.h>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/graph.h"
 #include "lamella/verify/laws_shared.h"

@@ -4,7 +4,7 @@
 #include <optional>
 #include <thread>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/operators.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/graph.h"
 #include "lamella/verify/laws_shared.h"

@@ -3,7 +3,13 @@
 #include <iterator>
 #include <limits>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"

@@ -3,7 +3,10 @@
 #include <quadmath.h>
 #include <set>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/identities.h"
 #include "lamella/verify/laws_shared.h"

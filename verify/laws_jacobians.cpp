@@ -3,6 +3,7 @@
 #include <optional>
 #include <quadmath.h>
 
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/linearize.h"

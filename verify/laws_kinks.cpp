@@ -3,6 +3,7 @@
 #include <cstring>
 #include <quadmath.h>
 
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "lamella/ops/functions/copy.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lamella/dispatch/trace.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

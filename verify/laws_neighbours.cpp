@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lamella/core/visit.h"
 #include "lamella/verify/constraints_call.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

@@ -5,9 +5,13 @@
 #include <cstring>
 #include <limits>
 #include <quadmath.h>
+#include <utility>
 
 #include "lamella/dispatch/call.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/pointwise_other.h"
 #include "lamella/ops/number.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/element_text.h"

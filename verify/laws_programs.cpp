@@ -3,7 +3,8 @@
 #include <cmath>
 #include <thread>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/program_engines.h"

@@ -1,5 +1,5 @@
 // The law of mapped programs: vmap of a program of calls, views and writes is the loop over its lanes.
-#include "lamella/ops/functions.h"
+#include "lamella/ops/operators.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/script_lanes.h"
 

@@ -5,7 +5,11 @@
 #include <cstring>
 #include <thread>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/program_engines.h"
@@ -50,7 +54,7 @@ Verdict after_writes_under_grad(const Script& p, const Victim& victim) {
   EngineCase s =
       engine_case(p,
                   "  const VjpResult r = vjp(f, inputs);\n  Tensor victim = " + victim.cpp("r.values") +
-                      ";\n  victim.fill_(0.3125);\n  const Tensors gs = r.pullback(us);\n" + kPrintGradients,
+                      ";\n  fill_(victim, 0.3125);\n  const Tensors gs = r.pullback(us);\n" + kPrintGradients,
                   1);
   EngineRun run;
   Status later;
@@ -74,7 +78,7 @@ Verdict after_writes_in_base(const Script& p, const Victim& victim) {
       std::string(kMakeLeaves) +
           "  Tensors ys = f(leaves);\n  const Tensor root = weighted(ys);\n  {\n    const NoGrad "
           "off;\n    Tensor victim = " +
-          victim.cpp("ys") + ";\n    victim.fill_(0.3125);\n  }\n  backward(root);\n" + kPrintLeaves,
+          victim.cpp("ys") + ";\n    fill_(victim, 0.3125);\n  }\n  backward(root);\n" + kPrintLeaves,
       1, false);
   EngineRun run;
   Status later;
@@ -228,12 +232,12 @@ class UnderOuterLevel {
     const std::string name = victim_.cpp("r.values");
     const std::vector<OuterValue>& among = victim_.input ? xs_ : captures_;
     const bool result = !victim_.input && !victim_.capture;
-    out +=
-        "    const VjpResult r = vjp(f, " + cpp_names("x", xs_.size()) + ");\n    Tensor victim = " +
-        (result || way_ == 0 || way_ == 3 ? name
-         : way_ == 1                      ? "b" + name
-                                          : among[victim_.at].cpp_view(name)) +
-        (way_ == 3 && !result ? ";\n    victim.mul_(one[0] * 0.3125);\n" : ";\n    victim.fill_(0.3125);\n");
+    out += "    const VjpResult r = vjp(f, " + cpp_names("x", xs_.size()) + ");\n    Tensor victim = " +
+           (result || way_ == 0 || way_ == 3 ? name
+            : way_ == 1                      ? "b" + name
+                                             : among[victim_.at].cpp_view(name)) +
+           (way_ == 3 && !result ? ";\n    mul_(victim, one[0] * 0.3125);\n"
+                                 : ";\n    fill_(victim, 0.3125);\n");
     return out + "    return r.pullback(us);\n  };\n  const Tensors gs = " +
            (by_grad_ ? "vjp(body, one).values;\n" : "jvp(body, one, one).values;\n") + kPrintGradients;
   }
@@ -337,7 +341,7 @@ Verdict one_graph_on_threads(const Script& p, const EngineCase& s) {
     got = gradients_of(leaves);
     for (const Tensor& g : once) {
       want.push_back(g.defined() ? plain_copy(g) : Tensor());
-      for (int k = 1; g.defined() && k < 2 * kTimes; ++k) want.back().add_(g);
+      for (int k = 1; g.defined() && k < 2 * kTimes; ++k) add_(want.back(), g);
     }
   });
   const Verdict verdict = judge(s, run);

@@ -5,7 +5,12 @@
 #include <memory>
 #include <utility>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/linalg.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/compare.h"

@@ -3,7 +3,10 @@
 #include <cstring>
 #include <limits>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/verify/compare.h"

@@ -3,7 +3,7 @@
 #include <climits>
 #include <memory>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"

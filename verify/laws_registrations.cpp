@@ -5,7 +5,8 @@
 
 #include "lamella/core/plan.h"
 #include "lamella/dispatch/table.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "lamella/dispatch/determinism.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

@@ -2,7 +2,7 @@
 // pullbacks repeat, backward() is one of them.
 #include <cstring>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/subject.h"

@@ -5,9 +5,11 @@
 #include <mutex>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "lamella/dispatch/table.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

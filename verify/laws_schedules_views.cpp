@@ -2,7 +2,9 @@
 #include <atomic>
 #include <thread>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
@@ -56,7 +58,7 @@ Function twice_by_write(const Case& c, const ViewPlan& plan, Finding& raised) {
       const Tensor twice = xs[0] * 2;
       do Schedule::yield();
       while (!all_made.load(std::memory_order_acquire));
-      z.copy_(twice);
+      copy_(z, twice);
     };
     const std::vector<Finding> said = plan.schedule.run({other}, here);
     for (const Finding& s : said)

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <quadmath.h>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/linearize.h"
 #include "lamella/verify/compare.h"

@@ -8,6 +8,8 @@
 #include "lamella/core/rng.h"
 #include "lamella/core/thresholds.h"
 #include "lamella/dispatch/call.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/inference.h"
 #include "lamella/transforms/stop_gradient.h"

@@ -1,7 +1,9 @@
 // The law of tapes inside other levels: what levels further out write after a tape has saved it is seen.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"
@@ -51,7 +53,7 @@ Verdict tapes_see_writes(Case& c) {
   Status status;
   const Function body = [&](const Tensors& outer) {
     const Tensor z = fresh ? zeros(s.xs[other].sizes(), s.xs[other].dtype()) : outer[0] * 1;
-    if (fresh) z.copy_(s.xs[other]);
+    if (fresh) copy_(z, s.xs[other]);
     const Function f = [&](const Tensors& y) {
       Tensors xs = s.xs;
       xs[traced] = y[0], xs[other] = z;
@@ -59,7 +61,7 @@ Verdict tapes_see_writes(Case& c) {
     };
     const VjpResult r = vjp(f, {s.xs[traced]});
     Tensors out = r.pullback(us);
-    outer_value ? z.copy_(outer[0] * 2) : z.fill_(3);
+    outer_value ? copy_(z, outer[0] * 2) : fill_(z, 3);
     status = status_of([&] { out.push_back(r.pullback(us)[0]); });
     return out;
   };

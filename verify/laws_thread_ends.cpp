@@ -10,7 +10,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/core/rng.h"
 #include "lamella/core/yield.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/random.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"

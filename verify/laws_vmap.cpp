@@ -1,15 +1,18 @@
 // Laws of vmap: it is the loop over lanes, in values, strides and status, wherever the mapped dim lies.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/core/visit.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/lanes.h"
 
 namespace lamella::verify {
 
 namespace {
-
 using Slots = std::vector<Case::Slot>;
-
 bool batchable(const Op& op) { return !op.has(kRandom) && !op.tensor_params.empty(); }
 bool not_random(const Op& op) { return !op.has(kRandom); }
 bool has_fallback(const Op& op) {
@@ -96,8 +99,7 @@ double largest_partial(const Case& c, const Slots& slots, Batch b) {
   (void)status_of([&] {
     for (Tensor& x : b.xs) {
       if (!is_inexact(x.dtype())) continue;
-      const Tensor size = is_complex(x.dtype()) ? abs(real(x)) + abs(imag(x)) : abs(x);
-      x = to(size, x.dtype());
+      x = to(is_complex(x.dtype()) ? abs(real(x)) + abs(imag(x)) : abs(x), x.dtype());
     }
     for (const Tensors& ys : loop_over(c, slots, b)) largest = std::max(largest, largest_part(ys));
   });
@@ -338,7 +340,7 @@ Verdict identity(Case& c) {
 
 Tensor after(const Tensor& y, uint32_t which) {
   if (is_bool(y.dtype())) return logical_not(y);
-  return which == 0 ? neg(y) : which == 1 ? mul(y, y) : clone(y);
+  return which == 0 ? neg(y) : which == 1 ? y * y : clone(y);
 }
 
 Verdict composition(Case& c) {
@@ -417,10 +419,9 @@ void spoil_value(Draw& d, const Batch& b) {
   if (one.numel() == 0) return;
   int64_t offset = 0;
   for (int r = 0; r < one.rank(); ++r) offset += one.stride(r) * int64_t(d.below(uint32_t(one.size(r))));
-  const int64_t number = d.range(-9, 9);
   visit_dtype(one.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
-    static_cast<T*>(one.raw_data())[offset] = Scalar(number).to<T>();
+    static_cast<T*>(one.raw_data())[offset] = Scalar(d.range(-9, 9)).to<T>();
   });
 }
 
@@ -461,7 +462,6 @@ Verdict status_is_loops(Case& c) {
   return Verdict::fail(format("loop over {} lanes: {}; vmap: ", size, by_loop) + str(got),
                        vmap_program(c, slots, b, b.in_dims, {0}), 1);
 }
-
 }  // namespace
 
 void add_vmap_laws(std::vector<Law>& laws) {

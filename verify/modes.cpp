@@ -6,7 +6,7 @@
 #include <mutex>
 
 #include "lamella/dispatch/table.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
 
 namespace lamella::verify {
 

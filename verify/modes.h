@@ -2,6 +2,7 @@
 // operands perturbed as roundoff would.
 #pragma once
 
+#include "lamella/core/visit.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/tolerances.h"
 

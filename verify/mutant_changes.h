@@ -2,7 +2,8 @@
 #pragma once
 
 #include "lamella/dispatch/state.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/pointwise_unary.h"
 
 namespace lamella::verify {
 

@@ -7,7 +7,9 @@
 #include <thread>
 
 #include "lamella/ops/batch.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/strided.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"

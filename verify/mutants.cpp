@@ -5,7 +5,8 @@
 #include <map>
 
 #include "lamella/ops/constant.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/verify/calibration.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"

@@ -2,7 +2,9 @@
 #include <map>
 
 #include "lamella/ops/batch.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/along_dim.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/mutant_level.h"

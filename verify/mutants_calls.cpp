@@ -1,6 +1,8 @@
 // Wrong calls: what may happen to one call that a derivative formula or a batch rule makes.
 #include <algorithm>
 
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/mutant_changes.h"
 #include "lamella/verify/mutants.h"
 

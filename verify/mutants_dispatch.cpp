@@ -5,7 +5,7 @@
 #include <cstring>
 #include <thread>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/operators.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/mutant_level.h"

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "lamella/core/parallel.h"
+#include "lamella/core/visit.h"
 #include "lamella/ops/infer.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/mutant_level.h"

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lamella/core/plan_watch.h"
+#include "lamella/ops/functions/pointwise_other.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/mutant_level.h"
 #include "lamella/verify/runner.h"

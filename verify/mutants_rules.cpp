@@ -1,4 +1,6 @@
 // Wrong derivative formulas, as a whole.
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/mutant_changes.h"
 #include "lamella/verify/mutant_level.h"
 

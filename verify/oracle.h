@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <optional>
 
+#include "lamella/core/visit.h"
 #include "lamella/verify/case.h"
 
 namespace lamella::verify {

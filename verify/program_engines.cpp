@@ -5,7 +5,10 @@
 #include <cmath>
 #include <quadmath.h>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/census.h"
 #include "lamella/verify/compare.h"

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/subject.h"
 

@@ -2,7 +2,7 @@
 // engines.
 #pragma once
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/lanes.h"
 
 namespace lamella::verify {

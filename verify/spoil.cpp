@@ -2,7 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "lamella/ops/functions.h"
+#include "lamella/core/visit.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/devices.h"
+#include "lamella/ops/functions/strided.h"
 #include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {

@@ -1,7 +1,7 @@
 // Reading a stack without any rule: vmap as a loop, derivatives as difference quotients in f128.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/stack.h"

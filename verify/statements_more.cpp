@@ -2,7 +2,9 @@
 // many.
 #include <algorithm>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/custom.h"
 #include "lamella/verify/statements_draw.h"
 

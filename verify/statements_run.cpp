@@ -4,7 +4,7 @@
 #include <memory>
 #include <quadmath.h>
 
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/statements.h"
 

@@ -1,6 +1,7 @@
 // argmax: the first greatest index along one dim; the first NaN wins.
 #include <vector>
 
+#include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
 

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "lamella/core/thresholds.h"
+#include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/transpose.h"
 
 namespace lamella::kernels {

@@ -1,4 +1,5 @@
 // fill and arange.
+#include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <vector>
 
+#include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
 #include "lamella/kernels/cpu/stream.h"

@@ -2,6 +2,7 @@
 // loops else.
 #include <vector>
 
+#include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
 

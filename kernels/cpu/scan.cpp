@@ -1,6 +1,7 @@
 // cumsum and cumprod. f32 accumulates in f64, c64 in c128, f16 and bf16 in f32: the running value is never
 // rounded to less. Sums of f64 keep what their roundings leave out; those of c128, where that costs four
 // times the time, do not.
+#include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
 

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
 

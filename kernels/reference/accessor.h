@@ -7,6 +7,7 @@
 
 #include "lamella/core/check.h"
 #include "lamella/core/view.h"
+#include "lamella/core/visit.h"
 
 namespace lamella::kernels::reference {
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lamella/core/dtype.h"
+#include "lamella/core/visit.h"
 
 namespace lamella::kernels::reference {
 

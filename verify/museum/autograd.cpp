@@ -6,6 +6,8 @@
 #include <cstring>
 #include <thread>
 
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/view_scatter.h"
 #include "lamella/transforms/history.h"
 #include "lamella/verify/museum/plant.h"
 

@@ -2,6 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "lamella/ops/functions/along_dim.h"
+#include "lamella/ops/functions/contract.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/pointwise_other.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

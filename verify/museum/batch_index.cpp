@@ -1,4 +1,9 @@
 // Batch rules of operators that take indices.
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/index.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

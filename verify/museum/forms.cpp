@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

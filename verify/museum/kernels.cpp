@@ -3,6 +3,12 @@
 #include <cmath>
 #include <cstring>
 
+#include "lamella/core/visit.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <thread>
 
+#include "lamella/ops/functions/copy.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lamella/core/visit.h"
+
 namespace lamella::verify {
 
 const Op& right_of(const Op& wrong) {

@@ -4,7 +4,9 @@
 
 #include "lamella/dispatch/bind.h"
 #include "lamella/ops/batch.h"
-#include "lamella/ops/functions.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/museum/museum.h"
 
 namespace lamella::verify {

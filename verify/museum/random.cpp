@@ -1,4 +1,6 @@
 // Random numbers under transforms.
+#include "lamella/ops/functions/random.h"
+
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

@@ -1,4 +1,14 @@
 // Derivative rules that forgot something: an argument, a transposition, a triangle, a conjugate.
+#include "lamella/ops/functions/contract.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/index.h"
+#include "lamella/ops/functions/join.h"
+#include "lamella/ops/functions/linalg.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/view_scatter.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

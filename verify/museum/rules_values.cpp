@@ -1,4 +1,12 @@
 // Derivative rules that are wrong at some values only: at zeros, at ties, far out.
+#include "lamella/ops/functions/along_dim.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/scan.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

@@ -1,4 +1,12 @@
 // Rules that are right once and wrong under another derivative: saved values without history, and the like.
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/contract.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/linalg.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/verify/museum/plant.h"
 
 namespace lamella::verify {

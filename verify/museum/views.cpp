@@ -1,4 +1,6 @@
 // Writes in place under transforms that do not reach everyone who holds the value.
+#include "lamella/ops/functions/along_dim.h"
+#include "lamella/ops/functions/copy.h"
 #include "lamella/transforms/interpreter.h"
 #include "lamella/verify/museum/plant.h"
 
