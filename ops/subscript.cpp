@@ -85,7 +85,7 @@ Subscript::Subscript(const Tensor& x, std::span<const Index> indices) : view_(x)
 /// Positions of the mask's true elements among all, in row-major order, i64[count].
 Tensor Subscript::selected() const {
   try {
-    return squeeze(nonzero(reshape(mask_, {mask_.numel()})), IntArg({1}));
+    return squeeze(nonzero(lamella::reshape(mask_, {mask_.numel()})), IntArg({1}));
   } catch (const Error& e) {
     fail(e.code(),
          "subscript: mask is {}, and how many elements it selects has to be known ({}: {}); expected a mask "
@@ -99,14 +99,14 @@ Tensor Subscript::read() const {
   Dims sizes(view_.sizes());
   for (int d = 0; d < mask_.rank(); ++d) sizes.erase(dim_);
   sizes.insert(dim_, mask_.numel());
-  return index_select(reshape(view_, sizes), dim_, selected());
+  return index_select(lamella::reshape(view_, sizes), dim_, selected());
 }
 
 /// The mask with dims of size 1 behind it, so that it broadcasts to view_.
 Tensor Subscript::over_view() const {
   Dims sizes(mask_.sizes());
   sizes.resize(view_.rank() - dim_, 1);
-  return reshape(mask_, sizes);
+  return lamella::reshape(mask_, sizes);
 }
 
 /// Of a value with an entry for each selected element along `dim`: those of all elements that the mask
@@ -119,7 +119,7 @@ Tensor Subscript::spread(const Tensor& value, int dim) const {
   Dims sizes(value.sizes());
   sizes[dim] = mask_.numel();
   if (count == 0) return new_zeros(value, sizes);
-  const Tensor counted = cumsum(to(reshape(mask_, {mask_.numel()}), DType::I64), 0);
+  const Tensor counted = cumsum(lamella::to(lamella::reshape(mask_, {mask_.numel()}), DType::I64), 0);
   return index_select(value, dim, maximum(counted - 1, 0));
 }
 
@@ -143,7 +143,7 @@ Tensor Subscript::lined_up(const Tensor& value) const {
   Dims sizes(value.sizes());
   sizes.erase(at);
   for (int d = 0; d < mask_.rank(); ++d) sizes.insert(at + d, each ? mask_.size(d) : 1);
-  return reshape(each ? spread(value, at) : value, sizes);
+  return lamella::reshape(each ? spread(value, at) : value, sizes);
 }
 
 Subscript& Subscript::operator=(const Scalar& value) {
@@ -163,7 +163,7 @@ Subscript& Subscript::operator=(const Tensor& value) {
   } else {
     fitted = lined_up(fitted);
     if (fitted.dtype() != view_.dtype() || fitted.device() != view_.device())
-      fitted = to(fitted, view_.dtype(), view_.device());  // first: where would promote, and round view_
+      fitted = lamella::to(fitted, view_.dtype(), view_.device());  // first: where would promote, and round view_
     copy_(view_, where(over_view(), fitted, view_));
   }
   return *this;

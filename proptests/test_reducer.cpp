@@ -1,8 +1,11 @@
 // The reducer, blobs of cases and old versions of the decoder.
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/functions.h"
 #include "lamella/verify/chain.h"
+#include "lamella/verify/lanes.h"
 #include "lamella/verify/record.h"
 #include "lamella/verify/runner.h"
 #include "lamella/verify/stack.h"
@@ -70,6 +73,24 @@ TEST(Reducer, KeepsTheKindOfFailure) {
   const FailureKind rare{What::Raised, "shape"};
   EXPECT_EQ(str(reduced(false_law(two_kinds), op("neg"), rare).verdict.failure), "raises shape");
   EXPECT_EQ(str(reduced(false_law(two_kinds), op("neg")).verdict.failure), "value");
+}
+
+/// see NOTE: [kinds of failure]
+TEST(Findings, KeepTheirKindInOtherWords) {
+  const Tensor x = tensor_of({2}, {1, 2}, DType::F64), nan = tensor_of({2}, {1, std::nan("")}, DType::F64);
+  const auto kind = [](const Finding& f) { return str(("lane 3: " + f + " (of 4)").kind()); };
+  EXPECT_EQ(kind(differs(nan, x)), "nan");
+  EXPECT_EQ(kind(differs(x, nan)), "value");
+  EXPECT_EQ(kind(differs(to(x, DType::F32), x)), "dtype");
+  EXPECT_EQ(kind(differs(reshape(x, {1, 2}), x)), "shape");
+  EXPECT_EQ(kind(differs(Tensors{x, x}, Tensors{x})), "number of results");
+  EXPECT_EQ(kind(differs(Tensors{Tensor()}, Tensors{x})), "number of results");
+  EXPECT_EQ(kind(str(status_of([] {}))), "raises nothing");
+  EXPECT_EQ(kind(str(status_of([&] { add(x, zeros({3})); }))), "raises broadcast");
+  EXPECT_EQ(str(failure_kind(std::bad_alloc())), "raises std::bad_alloc");
+  try {
+    add(x, zeros({3}));
+  } catch (const Error& e) { EXPECT_EQ(str(raised_by(e).kind()), "raises broadcast of add"); }
 }
 
 TEST(Reducer, CallsACaseFlakyThatPassesAgain) {

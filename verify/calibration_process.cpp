@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "lamella/verify/apart.h"
 #include "lamella/verify/calibration_parts.h"

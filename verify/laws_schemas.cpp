@@ -137,7 +137,7 @@ bool same_value(const Value& a, const Value& b) {
   return true;
 }
 
-Finding differs(const Schema& got, const Schema& want) {
+Finding schemas_differ(const Schema& got, const Schema& want) {
   if (got.name != want.name) return "its name is " + got.name;
   if (got.params.size() != want.params.size()) return format("{} parameters", got.params.size());
   for (size_t k = 0; k < want.params.size(); ++k) {
@@ -182,11 +182,11 @@ Verdict schemas_as_written(Case& c) {
   std::string text = d.text;
   Schema got, again;
   if (const Status s = parsed(text, got); s.raised) wrong = str(s);
-  if (wrong.empty()) wrong = differs(got, d.schema);
+  if (wrong.empty()) wrong = schemas_differ(got, d.schema);
   if (wrong.empty()) {
     text = str(got);
     if (const Status s = parsed(text, again); s.raised) wrong = "printed, it is refused: " + str(s);
-    else if (wrong = differs(again, d.schema); !wrong.empty()) wrong = "printed and read: " + wrong;
+    else if (wrong = schemas_differ(again, d.schema); !wrong.empty()) wrong = "printed and read: " + wrong;
   }
   if (wrong.empty()) {
     text = spoiled(d, c.draw.word());
@@ -198,7 +198,7 @@ Verdict schemas_as_written(Case& c) {
   }
   if (wrong.empty()) {  // and the operator's own, as a boxed call reads it
     text = str(c.op.schema);
-    if (wrong = differs(parse_schema(text), c.op.schema); wrong.empty()) call_boxed(c.op, c.args);
+    if (wrong = schemas_differ(parse_schema(text), c.op.schema); wrong.empty()) call_boxed(c.op, c.args);
   }
   if (wrong.empty()) return Verdict::pass();
   wrong = "\"" + text + "\": " + wrong;
