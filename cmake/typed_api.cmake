@@ -33,5 +33,8 @@ function(lamella_typed_api)
   add_custom_target(lamella_typed_api DEPENDS ${files})   # for who includes without linking: plug-ins
   add_dependencies(lamella_ops lamella_typed_api)
   target_sources(lamella_ops PRIVATE ${sources} ${files})
+  if(CMAKE_VERIFY_INTERFACE_HEADER_SETS)   # as lamella_layer does with the others
+    target_sources(lamella_ops PUBLIC FILE_SET HEADERS FILES ${shown}/functions.h ${files})
+  endif()
   set_property(GLOBAL PROPERTY lamella_made_headers_of_ops functions.h ${headers})   # cmake/install.cmake
 endfunction()

@@ -4,6 +4,7 @@
 
 #include "lamella/core/device_hooks.h"
 #include "lamella/core/generator.h"
+#include "lamella/dispatch/call.h"
 #include "lamella/dispatch/state.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/devices.h"

@@ -7,6 +7,7 @@
 #include "lamella/ops/all.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
+#include "lamella/transforms/autograd.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/runner.h"

@@ -1,5 +1,6 @@
 // The law of functions given to operators: they see what they capture, and the thread's state, as their
 // caller does.
+#include <algorithm>
 #include <memory>
 #include <optional>
 

@@ -156,9 +156,9 @@ Finding unlike_inference_tensor(const Tensor& c, bool marked, const Tensor& leaf
   if (wrong.empty()) wrong = unlike(false, "leaf * clone(c)", [&] { (void)(leaf * clone(c)); });
   if (wrong.empty()) wrong = unlike(marked, "requires_grad(c)", [&] { (void)requires_grad(c); });
   const uint32_t before = version_of(c);
-  if (wrong.empty()) wrong = unlike(false, "c.mul_(1)", [&] { (void)mul_(c, ones({}, DType::F64)); });
-  if (wrong.empty() && version_of(c) == before) wrong = "c.mul_(1) is not counted";
-  if (wrong.empty() && marked) wrong = unlike(r.base, "c.add_(leaf)", [&] { (void)add_(c, leaf); });
+  if (wrong.empty()) wrong = unlike(false, "mul_(c, 1)", [&] { (void)mul_(c, ones({}, DType::F64)); });
+  if (wrong.empty() && version_of(c) == before) wrong = "mul_(c, 1) is not counted";
+  if (wrong.empty() && marked) wrong = unlike(r.base, "add_(c, leaf)", [&] { (void)add_(c, leaf); });
   return wrong;
 }
 

@@ -1,5 +1,6 @@
 // The law of numbers: what a Scalar and an element of a tensor are read as, converted to, negated and
 // printed.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>

@@ -122,7 +122,7 @@ Verdict views_die_anywhere(Case& c) {
   return Verdict::fail(
       format("{} views given away and {} made by another thread, all dropped there: ", given, made) + wrong,
       cpp_tensor("a0", x) + "  // z = zeros, views of it by " + c.op.name +
-          ", dropped on another thread; z.copy_(x * 2) inside vjp\n",
+          ", dropped on another thread; copy_(z, x * 2) inside vjp\n",
       1);
 }
 

@@ -8,6 +8,7 @@
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/compare.h"
+#include "lamella/verify/lanes.h"
 #include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
