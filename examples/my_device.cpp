@@ -77,9 +77,7 @@ template <class F> void each(const KernelCall& c, const View& over, F&& f) {
   ++launched;
   Dims at(over.rank);
   for (int64_t left = over.numel(); left > 0; --left) {
-    const auto place = [&](const View& v) {
-      return std::inner_product(at.begin(), at.end(), v.strides, int64_t{});
-    };
+    const auto place = [&](const View& v) { return std::inner_product(at.begin(), at.end(), v.strides, 0L); };
     int64_t in[3] = {};
     for (size_t k = 0; k < c.ins.size(); ++k) in[k] = place(c.ins[k]);
     f(place(c.outs[0]), in, at);

@@ -163,7 +163,8 @@ Subscript& Subscript::operator=(const Tensor& value) {
   } else {
     fitted = lined_up(fitted);
     if (fitted.dtype() != view_.dtype() || fitted.device() != view_.device())
-      fitted = lamella::to(fitted, view_.dtype(), view_.device());  // first: where would promote, and round view_
+      fitted =
+          lamella::to(fitted, view_.dtype(), view_.device());  // first: where would promote, and round view_
     copy_(view_, where(over_view(), fitted, view_));
   }
   return *this;

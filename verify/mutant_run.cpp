@@ -252,7 +252,8 @@ Equivalence compare_with_right(const Planted& p, const OpTable* table, const Mut
     ++e.cases;
     if (live_bug.counted && live_bug.reached == reached) continue;  // all that ran was right
     const Status expected = run(nullptr, *p.op, right);
-    if (got.raised != expected.raised) e.difference = "got " + str(got).text() + ", expected " + str(expected).text();
+    if (got.raised != expected.raised)
+      e.difference = "got " + str(got).text() + ", expected " + str(expected).text();
     else e.difference = differs(wrong, right).text();
     if (!e.difference.empty()) return e;
   }
