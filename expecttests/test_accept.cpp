@@ -7,6 +7,7 @@
 #include <random>
 #include <rapidcheck.h>
 #include <rapidcheck/detail/TestParams.h>
+#include <utility>
 
 #include "lamella/core/check.h"
 #include "lamella/verify/inline_text.h"

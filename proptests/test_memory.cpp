@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "lamella/core/allocation.h"
 #include "lamella/ops/all.h"
