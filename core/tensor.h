@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -16,6 +17,8 @@
 namespace lamella {
 
 class Tensor;
+class Index;
+class Subscript;
 struct Family;
 struct TensorLayout;
 
@@ -130,9 +133,12 @@ class Tensor {
   /// All elements in row-major order, converted to double (real part). Waits for their device.
   std::vector<double> to_vector() const;
 
+  /// A part of it, to be read or written: see NOTE: [subscripts] in ops/subscript.h.
+  Subscript operator[](std::initializer_list<Index> indices) const;
+  Subscript operator[](const Index& index) const;
+
   /// What people type most. Of operators core names these alone; all are functions as well, whose docs say
   /// more (lamella/ops/functions.h). Defined in ops/methods.cpp, backward in transforms/base_backward.cpp.
-  Tensor operator[](int64_t i) const;  ///< select(x, 0, i), a view
   Tensor sum(OptionalInts dim = {}, bool keepdim = false, std::optional<DType> dtype = std::nullopt) const;
   Tensor mean(OptionalInts dim = {}, bool keepdim = false, std::optional<DType> dtype = std::nullopt) const;
   Tensor reshape(IntArg size) const;

@@ -50,6 +50,7 @@ enum class CountedIn : uint8_t {
   T(complex_block, 32, 8, Size, "sum~", "a complex sum is pairwise above it") \
   T(lines_across, 8, 2, Size, "cumsum cumprod softmax~ log_softmax~", \
     "neighbouring lines run side by side") \
+  T(scans_abreast, 4, 4, Size, "cumsum cumprod", "gapless lines run side by side") \
   T(softmax_chunk, 512, 8, Size, "log_softmax~", "the sum goes in chunks") \
   T(search_block, 64, 8, Size, "log_softmax argmax", "the greatest element is looked for in blocks") \
   T(argmax_block, 1024, 16, Size, "argmax", "a line's greatest element is found by blocks") \

@@ -27,7 +27,9 @@ struct View {
 };
 
 /// All a kernel gets. Shapes, dtypes and bounds of attributes have been checked by the caller; *values* (an
-/// index tensor's entries, positive definiteness) are the kernel's to check, before it writes anything.
+/// index tensor's entries, positive definiteness) are the kernel's to check: indices before it writes
+/// anything, others at any time, for what such kernels write to is thrown away where they raise
+/// (kValueErrors).
 struct KernelCall {
   std::span<const View> outs;
   std::span<const View> ins;

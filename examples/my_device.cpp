@@ -77,9 +77,7 @@ template <class F> void each(const KernelCall& c, const View& over, F&& f) {
   ++launched;
   Dims at(over.rank);
   for (int64_t left = over.numel(); left > 0; --left) {
-    const auto place = [&](const View& v) {
-      return std::inner_product(at.begin(), at.end(), v.strides, int64_t{});
-    };
+    const auto place = [&](const View& v) { return std::inner_product(at.begin(), at.end(), v.strides, 0L); };
     int64_t in[3] = {};
     for (size_t k = 0; k < c.ins.size(); ++k) in[k] = place(c.ins[k]);
     f(place(c.outs[0]), in, at);
@@ -178,9 +176,7 @@ Tensors back(Tensors ys) {
   for (Tensor& y : ys) y = to_device(y, Device::CPU);
   return ys;
 }
-Verdict verdict(const std::string& wrong) {
-  return wrong.empty() ? Verdict::pass() : Verdict::fail(wrong, "  // " + wrong + "\n");
-}
+Verdict verdict(const verify::Finding& wrong) { return Verdict::of(wrong); }
 
 bool brings_kernel(const Op& op) {
   const Column* const c = op.column(int(kMine));
@@ -205,7 +201,7 @@ Verdict as_on_cpu(Case& c) {
     got = back(ys);
   });
   if (on_cpu.raised != on_device.raised || on_cpu.code != on_device.code)
-    return verdict(format("raised on the CPU: {}, on the device: {}", str(on_cpu), str(on_device)));
+    return verdict("on the device " + str(on_device) + ", on the CPU " + str(on_cpu).text());
   if (!there) return verdict("a result does not lie on the device");
   if (brings_kernel(c.op) && stays && !on_cpu.raised && launched == kernels)
     return verdict("its own kernel did not run");
@@ -232,7 +228,7 @@ Verdict transforms_pass(Case& c) {
     return [&, f](const Tensors& at) { return vjp(f, at).pullback(cotangents); };
   };
   const auto twice = [&](const Function& f) { return vjp(backward(f), xs).pullback(tangents); };
-  std::string d =
+  verify::Finding d =
       verify::disagrees(jvp(there, xs, tangents).tangents, jvp(here, xs, tangents).tangents, kRounding);
   if (d.empty()) d = verify::disagrees(backward(there)(xs), backward(here)(xs), kRounding);
   if (d.empty()) d = verify::disagrees(twice(there), twice(here), kRounding);
@@ -267,7 +263,7 @@ Verdict meets_the_host(Case& c) {
   const Tensor want = copy(self, src);
   const Tensor a = clone(self), b = moved(self, true);
   copy_(a, moved(src, true)), copy_(b, src);
-  std::string d = verify::disagrees(a, want, verify::Agreement::Bitwise);
+  verify::Finding d = verify::disagrees(a, want, verify::Agreement::Bitwise);
   if (d.empty()) d = verify::disagrees(to_device(b, Device::CPU), want, verify::Agreement::Bitwise);
   const auto refusal = verify::status_of([&] { maximum(b, a); });
   if (d.empty() && (!refusal.raised || refusal.code != ErrorCode::Device))

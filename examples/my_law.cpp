@@ -25,7 +25,7 @@ Verdict flip_commutes(Case& c) {
   const Tensor plain = call_boxed(c.op, c.args)[0];
   if (plain.rank() == 0) return Verdict::discard();
   const Tensor got = call_boxed(c.op, turned)[0], want = call("flip", {plain, Dims{-1}})[0];
-  const std::string difference = differs(got, want);
+  const Finding difference = differs(got, want);
   if (difference.empty()) return Verdict::pass();
   return Verdict::fail(difference, cpp_declarations(turned) + "  std::cout << str(" + cpp_call(c.op, turned) +
                                        "[0]) << '\\n';\n");

@@ -280,7 +280,7 @@ Tensor drawn(verify::Case& c, Ints sizes) {
 }
 
 struct Checked {
-  std::string wrong = {};
+  verify::Finding wrong = {};
   const int64_t before = strided_fallbacks();
 
   void agree(const char* what, const Tensor& got, const Tensor& want) {

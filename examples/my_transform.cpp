@@ -123,7 +123,7 @@ bool applies(const Op& op) { return takes_tensors(op) && !op.has(kRandom) && ine
 bool applies_whole(const Op& op) { return applies(op) && !op.composite; }
 
 Verdict judged(const Case& c, const Tensors& got, const Tensors& want) {
-  const std::string difference = differs(got, want);
+  const Finding difference = differs(got, want);
   if (difference.empty()) return Verdict::pass();
   return Verdict::fail(difference, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) + ";\n");
 }

@@ -24,8 +24,8 @@ void run_safetensors(const uint8_t* data, size_t size) {
     try {
       const tools::SafetensorsReader again(tools::write_safetensors(tensors, reader.metadata()));
       for (const auto& [name, t] : tensors)
-        if (const std::string d = verify::differs(again.tensor(name), t); !d.empty())
-          finding(name + ": " + d);
+        if (const verify::Finding d = verify::differs(again.tensor(name), t); !d.empty())
+          finding(name + ": " + d.text());
     } catch (const Error& e) {
       if (e.code() != ErrorCode::OutOfMemory) finding(e.what());
     }

@@ -50,7 +50,7 @@ bool answers(void (*f)(void*), void* context) {
   } catch (const Error& e) {
     if (e.code() == ErrorCode::Internal) finding(e.what());
   } catch (const std::bad_alloc&) {}  // of the standard library
-  const std::string changed = before.changed_beside_heap();
+  const std::string changed = before.changed_beside_heap().text();
   if (!changed.empty()) finding(changed);
   times_returned += done;
   return done;

@@ -6,7 +6,6 @@
 
 namespace lamella {
 
-Tensor Tensor::operator[](int64_t i) const { return select(*this, 0, i); }
 Tensor Tensor::sum(OptionalInts dim, bool keepdim, std::optional<DType> dtype) const {
   return lamella::sum(*this, dim, keepdim, dtype);
 }

@@ -21,9 +21,9 @@ constexpr uint64_t kSweepSeed = 20261121;
 constexpr int kSweepCases = 6;
 
 /// The function with one allocation refused: "" when it worked or raised as it should, and left nothing.
-std::string refused(const DrawnFunction& s, MemoryTrial::Options options, const Tensors& want) {
+Finding refused(const DrawnFunction& s, MemoryTrial::Options options, const Tensors& want) {
   const Snapshot before;
-  std::string wrong;
+  Finding wrong;
   {
     Tensors ys;
     bool raised = false;
@@ -33,7 +33,7 @@ std::string refused(const DrawnFunction& s, MemoryTrial::Options options, const 
         ys = s.f(s.xs);
       } catch (const std::bad_alloc&) { raised = true; } catch (const Error& e) {
         raised = true;
-        if (e.code() != ErrorCode::OutOfMemory) wrong = e.what();
+        if (e.code() != ErrorCode::OutOfMemory) wrong = raised_by(e, "");
       }
     }
     if (!raised) wrong = disagrees(ys, want, Agreement::Bitwise);
@@ -53,9 +53,9 @@ std::string refused_everywhere(const DrawnFunction& s, const Tensors& want, int6
   }
   for (const bool sticky : {false, true})
     for (int64_t n = 0; n < asked; ++n)
-      if (const std::string wrong = refused(s, {.fail_at = n, .sticky = sticky}, want); !wrong.empty())
+      if (const Finding wrong = refused(s, {.fail_at = n, .sticky = sticky}, want); !wrong.empty())
         return format("allocation {} of {}{} refused: {}\n", n, asked, sticky ? " and all later ones" : "",
-                      wrong) +
+                      wrong.text()) +
                s.program;
   return "";
 }

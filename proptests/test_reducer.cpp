@@ -1,8 +1,11 @@
 // The reducer, blobs of cases and old versions of the decoder.
+#include <cmath>
 #include <gtest/gtest.h>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/functions.h"
 #include "lamella/verify/chain.h"
+#include "lamella/verify/lanes.h"
 #include "lamella/verify/record.h"
 #include "lamella/verify/runner.h"
 #include "lamella/verify/stack.h"
@@ -27,7 +30,7 @@ Verdict narrow_types(Case& c) {
 }
 Verdict two_kinds(Case& c) {
   const Tensor x = c.at(c.tensors()[0]);
-  if (x.rank() >= 2) return Verdict::fail("raised: shapes are wrong");
+  if (x.rank() >= 2) return Verdict::fail({{What::Raised, "shape"}, "raised: shapes are wrong"});
   return x.numel() > 0 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
 }
 Verdict capricious(Case&) {
@@ -36,11 +39,11 @@ Verdict capricious(Case&) {
 }
 
 /// The first failing case, reduced.
-Shrunk reduced(const Law& law, const Op& o, std::string_view kind = "value") {
+Shrunk reduced(const Law& law, const Op& o, const FailureKind& kind = {}) {
   for (uint64_t i = 1; i < 5000; ++i) {
     const Choices choices = choices_of(7, law, o, i);
     const Verdict v = run_check(law, o, choices);
-    if (v.kind == Verdict::Fail && failure_kind(v) == kind) return shrink(law, o, choices);
+    if (v.kind == Verdict::Fail && v.failure == kind) return shrink(law, o, choices);
   }
   ADD_FAILURE() << "no case fails";
   return {};
@@ -67,9 +70,27 @@ TEST(Reducer, SaysWhatMayVary) {
 }
 
 TEST(Reducer, KeepsTheKindOfFailure) {
-  EXPECT_EQ(failure_kind(reduced(false_law(two_kinds), op("neg"), "raises shapes are wrong").verdict),
-            "raises shapes are wrong");
-  EXPECT_EQ(failure_kind(reduced(false_law(two_kinds), op("neg")).verdict), "value");
+  const FailureKind rare{What::Raised, "shape"};
+  EXPECT_EQ(str(reduced(false_law(two_kinds), op("neg"), rare).verdict.failure), "raises shape");
+  EXPECT_EQ(str(reduced(false_law(two_kinds), op("neg")).verdict.failure), "value");
+}
+
+/// see NOTE: [kinds of failure]
+TEST(Findings, KeepTheirKindInOtherWords) {
+  const Tensor x = tensor_of({2}, {1, 2}, DType::F64), nan = tensor_of({2}, {1, std::nan("")}, DType::F64);
+  const auto kind = [](const Finding& f) { return str(("lane 3: " + f + " (of 4)").kind()); };
+  EXPECT_EQ(kind(differs(nan, x)), "nan");
+  EXPECT_EQ(kind(differs(x, nan)), "value");
+  EXPECT_EQ(kind(differs(to(x, DType::F32), x)), "dtype");
+  EXPECT_EQ(kind(differs(reshape(x, {1, 2}), x)), "shape");
+  EXPECT_EQ(kind(differs(Tensors{x, x}, Tensors{x})), "number of results");
+  EXPECT_EQ(kind(differs(Tensors{Tensor()}, Tensors{x})), "number of results");
+  EXPECT_EQ(kind(str(status_of([] {}))), "raises nothing");
+  EXPECT_EQ(kind(str(status_of([&] { add(x, zeros({3})); }))), "raises broadcast");
+  EXPECT_EQ(str(failure_kind(std::bad_alloc())), "raises std::bad_alloc");
+  try {
+    add(x, zeros({3}));
+  } catch (const Error& e) { EXPECT_EQ(str(raised_by(e).kind()), "raises broadcast of add"); }
 }
 
 TEST(Reducer, CallsACaseFlakyThatPassesAgain) {

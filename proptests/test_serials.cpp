@@ -49,7 +49,7 @@ Opened opened_by_fresh_threads(uint32_t word, size_t threads) {
       }
     });
   }
-  for (const std::string& raised : Schedule(word, word % 8 == 0).run(bodies)) EXPECT_EQ(raised, "");
+  for (const Finding& raised : Schedule(word, word % 8 == 0).run(bodies)) EXPECT_EQ(raised, "");
   return out;
 }
 
@@ -82,7 +82,7 @@ TEST(ScopedStates, CarryLevelsToAThreadAndLeaveItsOwn) {
     seen.insert(seen.end(), {uint64_t(s.depth), s.depth > 0 ? s.levels[0].serial : 0, s.ambient & 2});
   };
   uint64_t own_serial = 0;
-  const std::vector<std::string> raised = Schedule(1, true).run({[&] {
+  const std::vector<Finding> raised = Schedule(1, true).run({[&] {
     const Level own(own_transform);
     own_serial = own.serial();
     note();
@@ -93,7 +93,8 @@ TEST(ScopedStates, CarryLevelsToAThreadAndLeaveItsOwn) {
     } catch (int) {}
     note();
   }});
-  EXPECT_EQ(raised, std::vector<std::string>{""});
+  ASSERT_EQ(raised.size(), 1u);
+  EXPECT_EQ(raised[0], "");
   EXPECT_EQ(seen, (std::vector<uint64_t>{1, own_serial, 0, 1, level.serial(), 2, 1, own_serial, 0}));
   EXPECT_NE(own_serial, level.serial());
 }

@@ -64,7 +64,7 @@ struct Work {
     }
   }
   std::string wrong(size_t k) const {
-    return disagrees(functions[k].f(functions[k].xs), want[k], Agreement::Bitwise);
+    return disagrees(functions[k].f(functions[k].xs), want[k], Agreement::Bitwise).text();
   }
 };
 

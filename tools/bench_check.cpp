@@ -144,7 +144,7 @@ Judgement judge(const Work& w, const Witness& witness, const Tensors& got, doubl
       compare(got[i], want, adds(*w.op), sizes, i, allowed, out);
     } else if (out.wrong.empty()) {
       const bool same = want.device() == Device::CPU && want.dtype() == got[i].dtype();
-      out.wrong = verify::differs(got[i], same ? want : verify::narrow(want, got[i].dtype()));
+      out.wrong = verify::differs(got[i], same ? want : verify::narrow(want, got[i].dtype())).text();
     }
   }
   return out;

@@ -112,7 +112,7 @@ class Runner {
       set_threads(n);
       const Tensors got = w.results();
       if (!one) one = got;
-      const std::string d = verify::differs(got, *one);
+      const std::string d = verify::differs(got, *one).text();
       if (wrong.empty() && !d.empty()) wrong = format("with {} threads, beside one: {}", n, d);
     }
     set_threads(threads);

@@ -73,7 +73,7 @@ std::string tensors_are_read_back() {
       return format("{} tensors are read back as {}", tensors.size(), file.names().size());
     for (const auto& [name, t] : tensors) {
       if (!file.has(name)) return "there is no " + name;
-      const std::string d = verify::differs(file.tensor(name), t);
+      const std::string d = verify::differs(file.tensor(name), t).text();
       if (!d.empty()) return format("{} with strides {}: {}", type_str(t), Dims(t.strides()), d);
     }
   }

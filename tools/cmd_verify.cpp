@@ -255,7 +255,7 @@ json to_json(const Report& report, const VerifyOptions& o) {
   for (const verify::Failure& f : report.failures)
     out["failures"].push_back({{"operator", f.op},
                                {"law", f.law},
-                               {"kind", f.kind},
+                               {"kind", str(f.kind)},
                                {"depth", f.depth},
                                {"message", f.message},
                                {"program", cpp_program(f.program)},

@@ -30,7 +30,8 @@ constexpr Row kRows[] = {
     {"linalg.solve_triangular", "linalg_solve_triangular", ""},
     {"linalg.diagonal", "diagonal", "A:x offset +dim1=-2 +dim2=-1 dim1 dim2"},
     {"nn.functional.layer_norm", "layer_norm", ""},
-    {"var", "var", "input:x dim unbiased=true keepdim correction"},
+    {"var", "var", "input:x dim unbiased:correction keepdim correction"},
+    {"var.unbiased", "var", "input:x unbiased:correction"},
     {"nonzero", "nonzero", "input:x as_tuple=false"},
     {"where", "where", "self:x condition other:y"},
     {"eye", "eye", "n m dtype requires_grad=*"},
@@ -145,10 +146,11 @@ PackOperator::PackOperator(const std::string& name, const std::string& variant) 
 }
 
 /// What PyTorch takes in more forms than a schema: a number for a tensor (never the first, whose method it
-/// is), an empty list of tensors, a whole float for an integer.
+/// is), an empty list of tensors, yes or no for a correction of one.
 Value PackOperator::fitted(const Param& param, Value value, const PackArguments& all) const {
   const auto* ints = std::get_if<Dims>(&value);
   if (param.kind == ParamKind::TensorList && ints && ints->empty()) return Tensors{};
+  if (const auto* yes = std::get_if<bool>(&value); yes && param.kind == ParamKind::Float) return double(*yes);
   if (param.kind != ParamKind::Tensor || &param == &op_->schema.params[0]) return value;
   const Tensor* like = first_tensor(all);
   const std::optional<Scalar> scalar = number(value);

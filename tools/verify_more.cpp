@@ -52,7 +52,7 @@ int replay_blobs(const std::string& blobs, bool compile) {
     return 0;
   }
   const std::string program = cpp_program(v.program);
-  std::printf("%s (%s)\n\n%s", v.message.c_str(), failure_kind(v).c_str(), program.c_str());
+  std::printf("%s (%s)\n\n%s", v.message.c_str(), str(v.failure).c_str(), program.c_str());
   if (compile) std::printf("%s", compile_and_run(program).c_str());
   return 1;
 }
@@ -78,7 +78,7 @@ void store_failures(const std::string& directory, const Report& report) {
   std::filesystem::create_directories(directory);
   for (const Failure& f : report.failures) {
     if (f.blob.empty()) continue;
-    std::string name = f.op + "-" + f.law + "-" + f.kind;
+    std::string name = f.op + "-" + f.law + "-" + str(f.kind);
     std::replace_if(
         name.begin(), name.end(), [](char c) { return !std::isalnum(uint8_t(c)) && c != '-'; }, '_');
     write_whole_file(std::filesystem::path(directory) / (name + ".txt"),

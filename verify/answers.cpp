@@ -236,7 +236,8 @@ Verdict ask(const Law& law, Wrong kind) {
         const Verdict v = run_check(law, row, choices);
         plan.kept.clear();
         ++asked;
-        if (v.kind == Verdict::Fail) return Verdict::fail(op->name + ": " + v.message, {}, int(asked));
+        if (v.kind == Verdict::Fail)
+          return Verdict::fail({v.failure, op->name + ": " + v.message}, {}, int(asked));
         out = Verdict::pass(int(asked));
         if (asked >= (law.oracle ? kMostSlow : kMost)) return out;
       }
@@ -277,7 +278,7 @@ Heard hear(const Law& law, Wrong kind) {
   if (v.kind == Verdict::Discard) return out;
   out.kind = v.kind == Verdict::Fail ? Heard::Refused : Heard::Unseen;
   const size_t colon = v.message.find(": ");
-  if (v.kind == Verdict::Fail && !is_end(v.message) && colon != std::string::npos)
+  if (v.kind == Verdict::Fail && !is_end(v.failure) && colon != std::string::npos)
     out.op = v.message.substr(0, colon), out.message = v.message.substr(colon + 2);
   else out.message = v.message;
   return out;

@@ -31,9 +31,6 @@ struct Heard {
 /// Checks a fixed set of cases of the law, of operators of different shape classes, until it refuses.
 Heard hear(const Law& law, Wrong kind);
 
-/// laws_harness.cpp: 130 131
-void add_harness_laws(std::vector<Law>& laws);
-
 /// Whether the law is known to refuse the kind: docs/answers.md as a table (verify/answers_seen.inc).
 bool is_refused(const Law& law, Wrong kind);
 

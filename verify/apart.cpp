@@ -22,15 +22,15 @@
 
 namespace lamella::verify {
 
-std::string end_of(int status) {
-  if (!WIFSIGNALED(status)) return format("exited with status {}", WEXITSTATUS(status));
+FailureKind end_of(int status) {
+  if (!WIFSIGNALED(status)) return {What::Exited, std::to_string(WEXITSTATUS(status))};
   const int signal = WTERMSIG(status);
-  return signal == SIGKILL ? "did not end" : format("crashed: {} (signal {})", ::strsignal(signal), signal);
+  if (signal == SIGKILL) return {What::NeverEnded};
+  return {What::Crashed, format("{} (signal {})", ::strsignal(signal), signal)};
 }
 
-bool is_end(const std::string& kind) {
-  return kind.starts_with("crashed: ") || kind.starts_with("exited with status ") ||
-         kind.starts_with("did not end");
+bool is_end(const FailureKind& kind) {
+  return kind.what == What::Crashed || kind.what == What::Exited || kind.what == What::NeverEnded;
 }
 
 double processor_time(int pid) {
@@ -118,9 +118,10 @@ Verdict check_apart(const std::function<Verdict()>& check, double seconds) {
     said.pop_back();
     return decode_verdict(said);
   }
-  std::string ended = end_of(status);  // also where it exited in the middle with status 0
-  if (fault && fault[0]) ended += format(": {}", static_cast<const char*>(fault));
-  return Verdict::fail(ended);
+  const FailureKind ended = end_of(status);  // also where it exited in the middle with status 0
+  Finding wrong(ended, str(ended));
+  if (fault && fault[0]) wrong += format(": {}", static_cast<const char*>(fault));
+  return Verdict::fail(wrong);
 }
 
 namespace {
@@ -162,7 +163,7 @@ class Settler {
 
  private:
   double left() const { return seconds_ - since(begin_); }
-  bool alike(const Verdict& v) const { return v.kind == Verdict::Fail && failure_kind(v) == f_.kind; }
+  bool alike(const Verdict& v) const { return v.kind == Verdict::Fail && v.failure == f_.kind; }
   static size_t count(const std::vector<Burst>& ran) {
     size_t n = 0;
     for (const Burst& b : ran) n += b.count;
@@ -188,14 +189,14 @@ class Settler {
   }
 
   void shorten(const Verdict& alone) {
-    const bool hangs = f_.kind.starts_with("did not end");
+    const bool hangs = f_.kind.what == What::NeverEnded;
     const double patience = hangs ? kImpatience : kPatience;  // a hang costs as much each time
     const ShrinkLimits limits{.milliseconds = int(1000 * std::clamp(left(), 0.05, 4.0)),
                               .executions = hangs ? int(std::clamp(left() / patience, 1.0, 24.0)) : 160,
                               .explaining = 0};
     const auto apart = [&](const Choices& c) {
       Verdict v = check_apart([&] { return check(c); }, patience);
-      if (is_end(v.message)) v.used = c.size();  // nobody could say how many words were read
+      if (is_end(v.failure)) v.used = c.size();  // nobody could say how many words were read
       return v;
     };
     const Shrunk s = shrink_by(apart, *law_, *op_, record_.choices, limits, record_.decoding);

@@ -14,10 +14,10 @@ struct Burst {
   uint64_t first;
 };
 
-/// "crashed: Segmentation fault (signal 11)", "exited with status 1", "did not end".
-std::string end_of(int status);
+/// Crashed, Exited or NeverEnded.
+FailureKind end_of(int status);
 /// Whether a failure is that of a process that ended so.
-bool is_end(const std::string& kind);
+bool is_end(const FailureKind& kind);
 
 /// Processor time that a process has used, in seconds.
 double processor_time(int pid);
@@ -25,8 +25,8 @@ double processor_time(int pid);
 bool wants_to_run(int pid);
 
 /// Runs `check` in a fork of this process. One that kills its process, or takes more than `seconds` of
-/// processor time, or waits for twice as long using none, fails: the kind is end_of(), and so is the message,
-/// with the fault beside a guarded block, if it was one.
+/// processor time, or waits for twice as long using none, fails: the kind is end_of(), and the message says
+/// it, with the fault beside a guarded block, if it was one.
 Verdict check_apart(const std::function<Verdict()>& check, double seconds);
 
 /// shrink() with `check`, if there is one, in the place of run_check(law, op, …).

@@ -56,7 +56,7 @@ std::string every_element_counts() {
         const Tensor wrong = plain_copy(right);
         auto* const p = static_cast<char*>(wrong.raw_data()) + at * bytes / parts;
         *p = char(*p ^ 1);  // the least change there is
-        const std::string d = differs(wrong, right), e = differs(right, wrong);
+        const Finding d = differs(wrong, right), e = differs(right, wrong);
         const bool exact = !is_inexact(right.dtype());
         if (d.empty() || e.empty() || disagrees(wrong, right, Agreement::Bitwise).empty() ||
             (exact && disagrees(wrong, right, Agreement::Rounding).empty()))
@@ -72,9 +72,9 @@ std::string lists_have_lengths() {
   for (size_t n = 0; n < 4; ++n)
     for (size_t m = 0; m < 4; ++m) {
       const Tensors a(n, x), b(m, x);
-      for (const std::string& d :
+      for (const Finding& d :
            {differs(a, b), disagrees(a, b, Agreement::Bitwise), disagrees(a, b, Agreement::Rounding)})
-        if (d.empty() != (n == m)) return format("lists of {} and {} equal tensors: \"{}\"", n, m, d);
+        if (d.empty() != (n == m)) return format("lists of {} and {} equal tensors: \"{}\"", n, m, d.text());
     }
   return "";
 }

@@ -132,9 +132,9 @@ std::string discards_count_for_nothing() {
   return "";
 }
 
-Failure failure_of(const char* op, const char* law, const char* kind) {
+Failure failure_of(const char* op, const char* law, What kind) {
   Failure f;
-  f.op = op, f.law = law, f.kind = kind, f.message = "5:got 1\nexpected 2", f.program = "int x;\n";
+  f.op = op, f.law = law, f.kind = {kind, "shape"}, f.message = "5:got 1\nexpected 2", f.program = "int x;\n";
   f.blob = "LC9.AAAA", f.free = "dtype", f.index = 7, f.process = 1, f.ran = 12, f.checks = 34;
   f.depth = 2;
   return f;
@@ -145,9 +145,9 @@ std::string reports_are_merged() {
   one.tallies[{"mul", "a law"}] = {3, 1, 2, 1, 0.5, {}};
   other.tallies[{"mul", "a law"}] = {5, 0, 1, 2, 0.5, {}};
   other.tallies[{"sum", "a law"}] = {7, 2, 0, 0, 0.5, {}};
-  one.failures = {failure_of("mul", "a law", "value")};
-  other.failures = {failure_of("mul", "a law", "value"), failure_of("sum", "a law", "value"),
-                    failure_of("mul", "a law", "nan"), failure_of("mul", "another law", "value")};
+  one.failures = {failure_of("mul", "a law", What::Value)};
+  other.failures = {failure_of("mul", "a law", What::Value), failure_of("sum", "a law", What::Value),
+                    failure_of("mul", "a law", What::Nan), failure_of("mul", "another law", What::Value)};
   one.coverage["mul"] = full_coverage(), other.coverage["mul"] = full_coverage();
   one.counts["a law"]["calls"] = 4, other.counts["a law"]["calls"] = 5;
   one.merge(decode_report(encode(other)));  // as it comes from another process
@@ -159,7 +159,8 @@ std::string reports_are_merged() {
     return format("of four failures that differ in operator, law or kind {} are kept", one.failures.size());
   for (const Failure& f : one.failures)
     if (f.message != "5:got 1\nexpected 2" || f.program != "int x;\n" || f.blob != "LC9.AAAA" ||
-        f.index != 7 || f.process != 1 || f.ran != 12 || f.checks != 34 || f.depth != 2 || f.free != "dtype")
+        f.index != 7 || f.process != 1 || f.ran != 12 || f.checks != 34 || f.depth != 2 ||
+        f.free != "dtype" || f.kind.about != "shape")
       return "a failure of another process does not arrive whole";
   if (one.counts["a law"]["calls"] != 9) return "what laws count is not added up";
   return difference_of(one.coverage["mul"], full_coverage(), 2);
@@ -172,7 +173,7 @@ std::string nothing_checked_is_no_success() {
   if (r.passed()) return "an operator of which all cases were discarded has passed";
   r.report.tallies[{"mul", "a law"}].cases = 9;
   if (!r.passed()) return "an operator without failures has not passed";
-  r.report.failures = {failure_of("mul", "a law", "value")};
+  r.report.failures = {failure_of("mul", "a law", What::Value)};
   return r.passed() ? "an operator with a failure has passed" : "";
 }
 

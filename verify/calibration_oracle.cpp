@@ -112,8 +112,8 @@ std::string values_stay() {
     for (const Tensor& y : oracle.values()) before.push_back(plain_copy(y));
     (void)oracle.jacobian();
     (void)oracle.value_bounds(0x1p-53);
-    if (const std::string d = differs(oracle.values(), before); !d.empty())
-      return format("{}: values change while derivatives are computed: ", op->name) + d;
+    if (const Finding d = differs(oracle.values(), before); !d.empty())
+      return format("{}: values change while derivatives are computed: ", op->name) + d.text();
   }
   return "";
 }

@@ -67,7 +67,8 @@ std::string wrong_about(const Death& d) {
   for (const Failure& f : r.failures)
     if (f.law == dies.id) found = &f;
   if (!found) return format("a check that {} is no failure", d.what);
-  if (found->kind != d.kind) return format("a check that {} is reported as \"{}\"", d.what, found->kind);
+  if (const std::string kind = str(found->kind); kind != d.kind)
+    return format("a check that {} is reported as \"{}\"", d.what, kind);
   const Record record = from_blob(found->blob);
   Case c(op, record.choices, dies.options);
   if (!chosen(c)) return format("a check that {} is put to another case's account", d.what);

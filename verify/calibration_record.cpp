@@ -114,10 +114,10 @@ std::string replays_decode_as_recorded() {
 
 std::string verdicts_travel() {
   for (const Verdict::Kind kind : {Verdict::Pass, Verdict::Discard, Verdict::Fail}) {
-    Verdict v{kind, "12:a message\nof lines", "int x = 3;\n", 3, 17, {"mul", "sum"}};
+    Verdict v{kind, "12:a message\nof lines", "int x = 3;\n", 3, 17, {"mul", "sum"}, {What::Raised, "shape"}};
     const Verdict back = decode_verdict(encode(v));
     if (back.kind != v.kind || back.message != v.message || back.program != v.program || back.depth != 3 ||
-        back.used != 17 || back.partners != v.partners)
+        back.used != 17 || back.partners != v.partners || back.failure != v.failure)
       return format("a verdict of kind {} arrives as one of kind {}", int(kind), int(back.kind));
   }
   return "";

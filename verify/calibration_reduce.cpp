@@ -51,8 +51,8 @@ std::string reduced_is_smallest() {
 /// Two bugs: a rare one, and a common one that smaller cases show.
 Verdict two_kinds(Case& c) {
   const uint32_t w = c.draw.word(), v = c.draw.word();
-  if (w % 8 == 5 && v % 4 == 3) return Verdict::fail("raised: sizes are wrong");
-  if (w % 8 == 2) return Verdict::fail("got nan, expected 2");
+  if (w % 8 == 5 && v % 4 == 3) return Verdict::fail({{What::Raised, "shape"}, "raised: sizes are wrong"});
+  if (w % 8 == 2) return Verdict::fail({What::Nan, "got nan, expected 2"});
   return w % 8 == 4 ? Verdict::pass() : Verdict::fail("got 1, expected 2");
 }
 
@@ -63,10 +63,9 @@ std::string reduced_fails_alike() {
   for (uint64_t i = 0; i < 200; ++i) {
     const Choices words = choices_of(9, law, op, i);
     const Verdict v = run_check(law, op, words);
-    if (v.kind != Verdict::Fail || ++kinds[failure_kind(v)] > 3) continue;
+    if (v.kind != Verdict::Fail || ++kinds[str(v.failure)] > 3) continue;
     const Shrunk s = shrink(law, op, words);
-    if (failure_kind(s.verdict) != failure_kind(v) ||
-        failure_kind(run_check(law, op, s.choices)) != failure_kind(v))
+    if (s.verdict.failure != v.failure || run_check(law, op, s.choices).failure != v.failure)
       return format("a failure \"{}\" is reduced to \"{}\"", v.message, s.verdict.message);
   }
   return kinds.size() == 3 ? "" : format("{} of 3 kinds of failures are told apart", kinds.size());

@@ -43,7 +43,7 @@ std::string exceptions_are_failures() {
 std::string codes_are_told_apart() {
   for (const ErrorCode code : {ErrorCode::Shape, ErrorCode::DType, ErrorCode::Value}) {
     const Status s = status_of([code] { fail(code, "planted"); });
-    if (!s.raised || s.code != code) return "got " + str(s) + format(", expected {}", name(code));
+    if (!s.raised || s.code != code) return "got " + str(s).text() + format(", expected {}", name(code));
   }
   return status_of([] {}).raised ? "nothing was raised, and an error is reported" : "";
 }
@@ -155,7 +155,7 @@ std::string leaks_are_seen() {
     if (kind != Verdict::Fail) return format("a case that keeps a tensor of {} elements passes", n);
     if (kind_of(frees_what_it_makes) != Verdict::Pass) return "a case that keeps nothing fails";
     const Snapshot before;
-    if (!before.changed().empty()) return "nothing was done, and a snapshot says: " + before.changed();
+    if (!before.changed().empty()) return "nothing was done, and a snapshot says: " + before.changed().text();
     kept.push_back(make_tensor(Dims{n}, DType::F64));
     const bool seen = !before.changed().empty() && !before.changed_beside_heap().empty();
     kept.clear();

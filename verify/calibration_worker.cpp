@@ -157,7 +157,7 @@ std::string large_shares_wait() {
 Verdict fails_in_two_ways(Case& c) {
   const uint32_t w = c.draw.word();
   if (w % 5 == 1) return Verdict::fail("got 1, expected 2");
-  return w % 5 == 2 ? Verdict::fail("got nan, expected 2") : Verdict::pass();
+  return w % 5 == 2 ? Verdict::fail({What::Nan, "got nan, expected 2"}) : Verdict::pass();
 }
 
 std::string failures_are_counted() {
@@ -171,7 +171,7 @@ std::string failures_are_counted() {
   both.ops = {smooth_ones().at(0), smooth_ones().at(1)};
   const Report r = run_here(both, go_on);
   std::set<std::string> known;
-  for (const Failure& f : r.failures) known.insert(f.op + " " + f.kind);
+  for (const Failure& f : r.failures) known.insert(f.op + " " + str(f.kind));
   if (known.size() != 4 || r.failures.size() != 4)
     return format("of two kinds of failures of two operators {} are reported", r.failures.size());
   return r.total().cases == 80 ? "" : "cases of a law that fails are not counted";

@@ -44,12 +44,13 @@ Parts load(const Tensor& t, int64_t offset) {
   });
 }
 
-std::string both(const Tensor& t, int64_t flat, const Parts& got, const Parts& want) {
+Finding both(const Tensor& t, int64_t flat, const Parts& got, const Parts& want) {
   std::string out = format("entry {}: got {}", index_text(t, flat), text(got.part[0]));
   if (is_complex(t.dtype())) out += " + i " + text(got.part[1]);
   out += ", expected " + text(want.part[0]);
   if (is_complex(t.dtype())) out += " + i " + text(want.part[1]);
-  return out;
+  const What real = number_kind(got.part[0], want.part[0]);
+  return {real == What::Nan ? real : number_kind(got.part[1], want.part[1]), std::move(out)};
 }
 
 bool same_number(f128 a, f128 b, bool signed_zero) {
@@ -58,12 +59,12 @@ bool same_number(f128 a, f128 b, bool signed_zero) {
   return !signed_zero || a != 0 || signbitq(a) == signbitq(b) || faulty(Fault::SignOfZeroIgnored);
 }
 
-std::string differs_in_type(const Tensor& got, const Tensor& want) {
-  if (got.defined() != want.defined()) return format("got {}, expected {}", got, want);
+Finding differs_in_type(const Tensor& got, const Tensor& want) {
+  if (got.defined() != want.defined()) return {What::Results, format("got {}, expected {}", got, want)};
   if (!got.defined()) return {};
   const bool sizes = std::ranges::equal(got.sizes(), want.sizes());
   if (sizes && (got.dtype() == want.dtype() || faulty(Fault::DTypeIgnored))) return {};
-  return format("got {}, expected {}", got, want);
+  return {type_kind(got, want), format("got {}, expected {}", got, want)};
 }
 
 std::vector<int64_t> offsets(const Tensor& t) {
@@ -99,8 +100,16 @@ bool same_bytes(const Tensor& got, const std::vector<int64_t>& g, const Tensor& 
 
 }  // namespace
 
-std::string differs(const Tensor& got, const Tensor& want, bool signed_zero) {
-  std::string type = differs_in_type(got, want);
+Finding other_number(const Tensors& got, const Tensors& want) {
+  return {What::Results, format("got {} results, expected {}", got.size(), want.size())};
+}
+
+What type_kind(const Tensor& got, const Tensor& want) {
+  return std::ranges::equal(got.sizes(), want.sizes()) ? What::DType : What::Shape;
+}
+
+Finding differs(const Tensor& got, const Tensor& want, bool signed_zero) {
+  Finding type = differs_in_type(got, want);
   if (!type.empty() || !got.defined()) return type;
   const size_t bytes = size_t(itemsize(got.dtype()));
   if (got.is_contiguous() && want.is_contiguous() && got.dtype() == want.dtype() &&
@@ -116,13 +125,13 @@ std::string differs(const Tensor& got, const Tensor& want, bool signed_zero) {
   return {};
 }
 
-std::string differs(const Tensor& got, const Tensor& want) { return differs(got, want, true); }
+Finding differs(const Tensor& got, const Tensor& want) { return differs(got, want, true); }
 
-std::string differs(const Tensors& got, const Tensors& want) {
-  if (got.size() != want.size()) return format("got {} results, expected {}", got.size(), want.size());
+Finding differs(const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return other_number(got, want);
   for (size_t k = 0; k < got.size(); ++k)
-    if (std::string d = differs(got[k], want[k]); !d.empty())
-      return got.size() > 1 ? format("result {}: {}", k, d) : d;
+    if (Finding d = differs(got[k], want[k]); !d.empty())
+      return got.size() > 1 ? format("result {}: ", k) + std::move(d) : d;
   return {};
 }
 
@@ -173,12 +182,14 @@ thread_local Recording* recording = nullptr;
 Recording::Recording() : saved_(recording) { recording = this; }
 Recording::~Recording() { recording = saved_; }
 
-std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
-  if (!std::ranges::equal(got.sizes(), want.sizes()) || is_complex(got.dtype()) != is_complex(want.dtype()))
-    return format("got {}, expected {}", got, type_str(got.dtype(), want.sizes()));
+Finding outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
+  const bool sizes = std::ranges::equal(got.sizes(), want.sizes());
+  if (!sizes || is_complex(got.dtype()) != is_complex(want.dtype()))
+    return {sizes ? What::DType : What::Shape,
+            format("got {}, expected {}", got, type_str(got.dtype(), want.sizes()))};
   const std::vector<int64_t> g = offsets(got), w = offsets(want), b = offsets(bound);
   const Range range = range_of(got.dtype());
-  std::string worst;
+  Finding worst;
   f128 worst_excess = -1, largest = 0;
   for (size_t i = 0; i < g.size(); ++i) {
     const Parts x = load(got, g[i]), y = load(want, w[i]);

@@ -7,22 +7,29 @@
 
 #include "lamella/core/tensor.h"
 #include "lamella/core/visit.h"
+#include "lamella/verify/finding.h"
 
 namespace lamella::verify {
 
 /// Empty when shapes, dtypes and every element agree bit by bit (NaN equals NaN); else names the first
 /// difference.
-std::string differs(const Tensor& got, const Tensor& want);
+Finding differs(const Tensor& got, const Tensor& want);
 /// Likewise; -0 equals 0 unless `signed_zero`.
-std::string differs(const Tensor& got, const Tensor& want, bool signed_zero);
-std::string differs(const Tensors& got, const Tensors& want);
+Finding differs(const Tensor& got, const Tensor& want, bool signed_zero);
+Finding differs(const Tensors& got, const Tensors& want);
+/// Nan where `got` is that alone, else Value: of two numbers that differ.
+inline What number_kind(f128 got, f128 want) { return got != got && want == want ? What::Nan : What::Value; }
+/// What is wrong where `got` has more or fewer than `want`.
+Finding other_number(const Tensors& got, const Tensors& want);
+/// Shape, or DType where sizes agree: of two tensors that differ in one of them.
+What type_kind(const Tensor& got, const Tensor& want);
 
 inline constexpr f128 kInfinity = std::numeric_limits<double>::infinity();
 
 /// Empty when |got - want| <= bound element by element (NaN and infinities must agree in place and sign);
 /// `want` may be f128/c256 on the reference column and `bound` an f64 tensor of the same sizes. Names the
 /// worst entry, both numbers in hex and decimal, and the bound.
-std::string outside(const Tensor& got, const Tensor& want, const Tensor& bound);
+Finding outside(const Tensor& got, const Tensor& want, const Tensor& bound);
 
 /// Whether a gap is within a bound. An infinite one is within none, and NaN is not: equal infinities are
 /// asked for first.

@@ -81,35 +81,37 @@ void release(Tensors& results) {
 
 Snapshot::Snapshot() : state_(dispatch_state()), birth_(detail::birth_serial), alive_(Alive::now()) {}
 
-std::string Snapshot::changed() const {
+Finding Snapshot::changed() const {
   const int64_t objects = heap_objects();
-  std::string beside = changed_beside_heap();
+  Finding beside = changed_beside_heap();
   if (!beside.empty() || objects <= alive_.objects) return beside;
-  return format("{} objects of operator new are alive, {} before", objects, alive_.objects);
+  return {What::Leak, format("{} objects of operator new are alive, {} before", objects, alive_.objects)};
 }
 
-std::string Snapshot::changed_beside_heap() const {
+Finding Snapshot::changed_beside_heap() const {
   const DispatchState& now = dispatch_state();
-  if (now.depth != state_.depth) return format("{} levels are live, {} before", now.depth, state_.depth);
-  if (now.exclude != state_.exclude) return "masked keys differ";
-  if (now.modes != state_.modes || now.ambient != state_.ambient) return "modes or ambient keys differ";
-  if (now.table != state_.table) return "another table is pinned";
-  if (now.observer != state_.observer) return "another observer is installed";
+  if (now.depth != state_.depth)
+    return {What::State, format("{} levels are live, {} before", now.depth, state_.depth)};
+  if (now.exclude != state_.exclude) return {What::State, "masked keys differ"};
+  if (now.modes != state_.modes || now.ambient != state_.ambient)
+    return {What::State, "modes or ambient keys differ"};
+  if (now.table != state_.table) return {What::State, "another table is pinned"};
+  if (now.observer != state_.observer) return {What::State, "another observer is installed"};
   if (now.default_dtype != state_.default_dtype || now.default_device != state_.default_device ||
       now.determinism != state_.determinism)
-    return "a setting differs";
+    return {What::State, "a setting differs"};
   for (int k = 0; k < kMaxLevels; ++k)
     if (now.levels[k].transform != state_.levels[k].transform)
-      return format("level {} is not what it was", k);
-  if (detail::birth_serial != birth_) return "new storage is given another serial";
+      return {What::State, format("level {} is not what it was", k)};
+  if (detail::birth_serial != birth_) return {What::State, "new storage is given another serial"};
   const MemoryStats memory = memory_stats(), &before = alive_.memory;
   if (memory.storages != before.storages)
-    return format("{} storages are alive, {} before", memory.storages, before.storages);
+    return {What::Leak, format("{} storages are alive, {} before", memory.storages, before.storages)};
   if (memory.blocks != before.blocks || memory.bytes != before.bytes)
-    return format("{} blocks ({} bytes with storages) are alive, {} ({}) before", memory.blocks, memory.bytes,
-                  before.blocks, before.bytes);
+    return {What::Leak, format("{} blocks ({} bytes with storages) are alive, {} ({}) before", memory.blocks,
+                               memory.bytes, before.blocks, before.bytes)};
   if (guarded_blocks() != alive_.guarded)
-    return format("{} blocks of memory are alive, {} before", guarded_blocks(), alive_.guarded);
+    return {What::Leak, format("{} blocks of memory are alive, {} before", guarded_blocks(), alive_.guarded)};
   return "";
 }
 

@@ -28,9 +28,9 @@ class Snapshot {
   Snapshot();
   /// What differs now; empty when nothing does. Of operator new only what is more counts: lists that are kept
   /// for the next call may be given up.
-  std::string changed() const;
+  Finding changed() const;
   /// Likewise without operator new: where the caller keeps objects of its own.
-  std::string changed_beside_heap() const;
+  Finding changed_beside_heap() const;
 
  private:
   DispatchState state_;

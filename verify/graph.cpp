@@ -108,11 +108,11 @@ Tensors grads_of(const Tensors& leaves) {
   return out;
 }
 
-std::string unlike_gradients(const Tensors& got, const Tensors& want, double times) {
+Finding unlike_gradients(const Tensors& got, const Tensors& want, double times) {
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor w = times == 1 ? want[k] : to(want[k] * times, want[k].dtype());
     const Tensor g = got[k].defined() ? got[k] : zeros(w.sizes(), w.dtype());
-    const std::string d = disagrees(plain_copy(detach(g)), w, Agreement::Rounding, {64, 64, coarsest(want)});
+    const Finding d = disagrees(plain_copy(detach(g)), w, Agreement::Rounding, {64, 64, coarsest(want)});
     if (!d.empty()) return format("gradient {}: ", k) + d;
   }
   return "";

@@ -47,7 +47,7 @@ struct LiveRoots {
 
 /// Gradients by leaf, undefined where there are none: empty when they are `times` what is wanted, up to
 /// roundings of numbers much smaller than what one operator adds.
-std::string unlike_gradients(const Tensors& got, const Tensors& want, double times = 1);
+Finding unlike_gradients(const Tensors& got, const Tensors& want, double times = 1);
 Tensors grads_of(const Tensors& leaves);
 
 }  // namespace lamella::verify

@@ -133,7 +133,7 @@ void HookedGraph::inside() {
 
 /// The hooks of one value ran each once, in order, and saw what they should; or none did, and there was
 /// nothing.
-std::string HookedGraph::wrong_events(size_t k, const Tensor& cotangent) const {
+Finding HookedGraph::wrong_events(size_t k, const Tensor& cotangent) const {
   const HooksOfValue& a = asked_[k];
   std::vector<std::pair<std::string, double>> expected;
   double factor = 1;
@@ -146,30 +146,30 @@ std::string HookedGraph::wrong_events(size_t k, const Tensor& cotangent) const {
     if (n == expected.size()) return format("{} of value {} runs again", e.what, k);
     if (e.what != expected[n].first)
       return format("{} of value {} runs before {}", e.what, k, expected[n].first);
-    if (std::string d = unlike_gradients({e.seen}, {cotangent}, expected[n].second); !d.empty())
+    if (Finding d = unlike_gradients({e.seen}, {cotangent}, expected[n].second); !d.empty())
       return format("{} of value {} sees: ", e.what, k) + d;
     ++n;
   }
   if (n == expected.size()) return "";
   if (n > 0) return format("{} of value {} does not run", expected[n].first, k);
-  std::string d = unlike_gradients({zeros(cotangent.sizes(), cotangent.dtype())}, {cotangent});
+  Finding d = unlike_gradients({zeros(cotangent.sizes(), cotangent.dtype())}, {cotangent});
   return d.empty() ? "" : format("hooks of value {} do not run, and its cotangent is not 0: ", k) + d;
 }
 
-std::string HookedGraph::wrong(const Tensors& want) {
+Finding HookedGraph::wrong(const Tensors& want) {
   if (!found_.empty()) return found_;
   const size_t n = leaves_.size();
   for (size_t k = 0; k < values_.size(); ++k) {
     if (!values_[k].defined()) continue;
     const Tensor& ct = want[n + k];
-    if (std::string d = wrong_events(k, ct); !d.empty()) return d;
+    if (Finding d = wrong_events(k, ct); !d.empty()) return d;
     if (!asked_[k].retains) continue;
     const Tensor g = grad_of(values_[k]);
-    if (std::string d = unlike_gradients({g}, {ct}, runs_ * asked_[k].by_tensors()); !d.empty())
+    if (Finding d = unlike_gradients({g}, {ct}, runs_ * asked_[k].by_tensors()); !d.empty())
       return format("retained at value {}: ", k) + d;
   }
   for (size_t j = 0; j < n; ++j)
-    if (std::string d = wrong_leaf(j, want[j]); !d.empty()) return format("leaf {}: ", j) + d;
+    if (Finding d = wrong_leaf(j, want[j]); !d.empty()) return format("leaf {}: ", j) + d;
   if (target_ == n &&
       !unlike_gradients({grad_of(elsewhere_)}, {ones({2}, DType::F64)}, nested_in_all_).empty())
     return "a backward inside a hook adds up another gradient";
@@ -177,18 +177,18 @@ std::string HookedGraph::wrong(const Tensors& want) {
 }
 
 /// Its gradient, and what hooks of accumulation were shown.
-std::string HookedGraph::wrong_leaf(size_t j, const Tensor& want) const {
+Finding HookedGraph::wrong_leaf(size_t j, const Tensor& want) const {
   Tensor sum = want * double(runs_);
   if (j == target_) sum = sum + double(nested_in_all_);
   sum = to(sum, want.dtype());
   const Tensor g = grad_of(leaves_[j]);
-  if (std::string d = unlike_gradients({g}, {sum}); !d.empty()) return format("after {} runs ", runs_) + d;
+  if (Finding d = unlike_gradients({g}, {sum}); !d.empty()) return format("after {} runs ", runs_) + d;
   Tensors shown;
   for (const Event& e : log_)
     if (e.what == "accumulated" && e.value == j) shown.push_back(e.seen);
   if (shown.empty()) return g.defined() && runs_ == 1 ? "its new gradient is not shown" : "";
   if (shown.size() > 1u + (j == target_ ? size_t(nested_) : 0)) return "its new gradient is shown twice";
-  const std::string d = unlike_gradients({shown.back()}, {sum});
+  const Finding d = unlike_gradients({shown.back()}, {sum});
   return d.empty() ? "" : "of its new gradient is shown another sum, " + d;
 }
 
@@ -204,7 +204,7 @@ HookHandle HookedGraph::break_one() {
   return add_hook(x, [raise](const Tensor&) { return raise()[0]; });
 }
 
-std::string HookedGraph::broken(const Tensors& want) {
+Finding HookedGraph::broken(const Tensors& want) {
   Tensors before;
   const auto gradient = [&](size_t k) {
     const bool has = values_[k].defined() && (is_leaf(values_[k]) || asked_[k].retains);

@@ -38,9 +38,9 @@ class HookedGraph {
     ++runs_;
   }
   /// After run(): empty when all is as `want` says.
-  std::string wrong(const Tensors& want);
+  Finding wrong(const Tensors& want);
   /// One hook throws: nothing has changed, and once it is gone all goes on.
-  std::string broken(const Tensors& want);
+  Finding broken(const Tensors& want);
   void end() {
     for (const Tensor& v : values_)
       if (v.defined() && (is_leaf(v) || asked_[size_t(&v - values_.data())].retains)) clear_grad(v);
@@ -64,8 +64,8 @@ class HookedGraph {
   void add(size_t k, const Tensor& x);
   void add_to_node(size_t k, const Tensor& x);
   void inside();
-  std::string wrong_events(size_t k, const Tensor& cotangent) const;
-  std::string wrong_leaf(size_t j, const Tensor& want) const;
+  Finding wrong_events(size_t k, const Tensor& cotangent) const;
+  Finding wrong_leaf(size_t j, const Tensor& want) const;
   HookHandle break_one();
 
   const Graph& graph_;

@@ -24,7 +24,7 @@ struct Stop {
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 thread_local constinit Stop* stop_here = nullptr;
 
-constexpr long kPatience = 50'000'000;  ///< ns: a busy machine lets the other thread wait, too
+constexpr long kPatienceForOther = 50'000'000;  ///< ns: a busy machine lets the other thread wait, too
 long now() {
   timespec t{};
   clock_gettime(CLOCK_MONOTONIC, &t);
@@ -36,7 +36,7 @@ void on_step(int, siginfo_t*, void* context) {
   if (!s || s->taken++ != s->at) return;
   const int error = errno;
   s->phase.store(kStopped, std::memory_order_release);
-  for (const long end = now() + kPatience;
+  for (const long end = now() + kPatienceForOther;
        s->phase.load(std::memory_order_acquire) == kStopped && now() < end;)
     sched_yield();
   auto& registers = static_cast<ucontext_t*>(context)->uc_mcontext.gregs;

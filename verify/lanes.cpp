@@ -8,7 +8,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/fault.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -271,8 +271,8 @@ Roundings of_sums(const Tensors& xs) {
   return {64, 16 * largest * largest};
 }
 
-std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r) {
-  std::string first = differs(got, want);
+Finding disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r) {
+  Finding first = differs(got, want);
   if (first.empty() || how == Agreement::Bitwise || !is_inexact(want.dtype())) return first;
   if (got.dtype() != want.dtype() || !std::ranges::equal(got.sizes(), want.sizes())) return first;
   const std::vector<c128> g = values_of(got), w = values_of(want);
@@ -285,11 +285,11 @@ std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roun
   return "";
 }
 
-std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r) {
-  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+Finding disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r) {
+  if (got.size() != want.size()) return other_number(got, want);
   for (size_t k = 0; k < got.size(); ++k) {
-    const std::string d = disagrees(got[k], want[k], how, r);
-    if (!d.empty()) return format("result {}: {}", k, d);
+    const Finding d = disagrees(got[k], want[k], how, r);
+    if (!d.empty()) return format("result {}: ", k) + d;
   }
   return "";
 }
@@ -303,8 +303,11 @@ Status status_of(const std::function<void()>& f) {
   }
 }
 
-std::string str(const Status& s) {
-  return s.raised ? format("error {}: {}", name(s.code), s.text) : "no error";
+FailureKind failure_kind(const Status& s) {
+  return s.raised ? FailureKind{What::Raised, std::string(name(s.code))} : FailureKind{What::Accepted};
+}
+Finding str(const Status& s) {
+  return {failure_kind(s), s.raised ? format("error {}: {}", name(s.code), s.text) : "no error"};
 }
 
 InDims draw_out_dims(Draw& d, const Tensors& lane_results) {

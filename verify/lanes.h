@@ -2,6 +2,7 @@
 // arithmetic, never by operators.
 #pragma once
 
+#include "lamella/verify/compare.h"
 #include "lamella/verify/law.h"
 
 namespace lamella::verify {
@@ -64,8 +65,8 @@ double coarsest(const Tensors& ts);
 /// The largest finite real or imaginary part of any element.
 double largest_part(const Tensors& ts);
 /// Empty when `got` agrees with `want`; else the first difference.
-std::string disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});
-std::string disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r = {});
+Finding disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});
+Finding disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r = {});
 
 /// What a lane raised, if anything.
 struct Status {
@@ -75,7 +76,9 @@ struct Status {
 };
 /// Runs f; an Error becomes the status, anything else passes through.
 Status status_of(const std::function<void()>& f);
-std::string str(const Status& s);
+/// "error shape: …", of the kind that it is; "no error".
+Finding str(const Status& s);
+FailureKind failure_kind(const Status& s);
 
 /// Out dims for results of these ranks, negative half of the time.
 InDims draw_out_dims(Draw& d, const Tensors& lane_results);

@@ -15,7 +15,8 @@
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/heap.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_list.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/overrides.h"
 #include "lamella/verify/strata.h"
 
@@ -26,74 +27,9 @@ void by_number(std::vector<Law>& list) {
   std::stable_sort(list.begin(), list.end(), [](const Law& a, const Law& b) { return a.number < b.number; });
 }
 
-constexpr void (*kFamilies[])(std::vector<Law>&) = {
-    add_value_laws,
-    add_type_laws,
-    add_layout_laws,
-    add_form_laws,
-    add_derivative_laws,
-    add_vmap_laws,
-    add_compose_laws,
-    add_state_laws,
-    add_memory_laws,
-    add_repeat_laws,
-    add_linear_laws,
-    add_direction_laws,
-    add_hidden_laws,
-    add_write_laws,
-    add_chain_laws,
-    add_program_laws,
-    add_program_lane_laws,
-    add_program_time_laws,
-    add_graph_laws,
-    add_hook_laws,
-    add_scope_laws,
-    add_argnum_laws,
-    add_anomaly_laws,
-    add_graph_rule_laws,
-    add_thread_laws,
-    add_size_laws,
-    add_overlap_laws,
-    add_transpose_laws,
-    add_map_dim_laws,
-    add_identity_laws,
-    add_jet_laws,
-    add_kink_laws,
-    add_random_laws,
-    add_jacobian_laws,
-    add_registry_laws,
-    add_refusal_laws,
-    add_transform_refusal_laws,
-    add_boxed_refusal_laws,
-    add_memory_refusal_laws,
-    add_captured_laws,
-    add_tape_laws,
-    add_threshold_laws,
-    add_listed_laws,
-    add_mapped_laws,
-    add_replaced_laws,
-    add_harness_laws,
-    add_nonfinite_laws,
-    add_promise_laws,
-    add_attribute_laws,
-    add_schedule_laws,
-    add_captured_state_laws,
-    add_schedule_view_laws,
-    add_setting_laws,
-    add_number_laws,
-    add_cast_laws,
-    add_flat_laws,
-    add_schema_laws,
-    add_map_form_laws,
-    add_conversion_laws,
-    add_edge_laws,
-    add_thread_end_laws,
-    add_function_laws,
-    add_trace_laws,
-    add_at_once_laws,
-    add_registration_laws,
-    add_device_laws,
-};
+#define LAMELLA_ADDS_LAWS(family) add_##family##_laws,
+constexpr void (*kFamilies[])(std::vector<Law>&) = {LAMELLA_LAW_FAMILIES(LAMELLA_ADDS_LAWS)};
+#undef LAMELLA_ADDS_LAWS
 
 std::vector<Law>& all_laws() {
   static std::vector<Law> all = [] {
@@ -151,16 +87,16 @@ namespace {
 /// those that are live (nearly always none: the slots of all are a kilobyte).
 class StateBefore {
  public:
-  std::string changed() const {
+  Finding changed() const {
     if (now_.depth != depth_)
-      return format("{} levels are live after the check, {} before", now_.depth, depth_);
-    if (now_.exclude != exclude_) return "masked keys differ after the check";
-    if (now_.modes != modes_ || now_.ambient != ambient_) return "live modes differ after the check";
+      return state(format("{} levels are live after the check, {} before", now_.depth, depth_));
+    if (now_.exclude != exclude_) return state("masked keys differ after the check");
+    if (now_.modes != modes_ || now_.ambient != ambient_) return state("live modes differ after the check");
     if (now_.table != table_ || now_.observer != observer_)
-      return "live modes, the table or the observer, differ after the check";
+      return state("live modes, the table or the observer, differ after the check");
     if (now_.default_dtype != default_dtype_ || now_.default_device != default_device_ ||
         now_.determinism != determinism_ || detail::birth_serial != birth_)
-      return "live modes, a setting, differ after the check";
+      return state("live modes, a setting, differ after the check");
     return {};
   }
 
@@ -175,6 +111,8 @@ class StateBefore {
   }
 
  private:
+  static Finding state(std::string text) { return {What::State, std::move(text)}; }
+
   DispatchState& now_ = dispatch_state();
   const uint64_t exclude_ = now_.exclude, modes_ = now_.modes, ambient_ = now_.ambient;
   const OpTable* const table_ = now_.table;
@@ -221,14 +159,14 @@ GuardSide guard_of(const Choices& choices) {
   return w == 5 ? GuardSide::Begin : w == 6 ? GuardSide::Blocks : GuardSide::None;
 }
 
-Verdict raised(const std::exception& e) { return Verdict::fail(std::string("raised: ") + e.what()); }
-
 Verdict judged(const Law& law, Case& c) {
   try {
     return law.check(c);
   } catch (const std::exception& e) {
     if (faulty(Fault::ErrorsDiscard)) return Verdict::discard();
-    return faulty(Fault::ExceptionsPass) ? Verdict::pass() : raised(e);
+    return faulty(Fault::ExceptionsPass) ? Verdict::pass() : Verdict::fail(raised_by(e));
+  } catch (...) {  // what a law or an operator throws of its own must not end the process
+    return Verdict::fail({{What::Raised, "what is no exception"}, "raised: what is no std::exception"});
   }
 }
 
@@ -250,7 +188,7 @@ Verdict check_once(const Law& law, const Op& op, const Choices& choices, const D
   if (side != GuardSide::None) name_guarded(law.id.data(), op.name.c_str()), guarded.emplace(side);
   try {
     return drawn_and_judged(law, op, choices, options, decoding);
-  } catch (const std::exception& e) { return raised(e); }
+  } catch (const std::exception& e) { return Verdict::fail(raised_by(e)); }
 }
 
 bool on_heap(const std::string& s) { return s.capacity() > std::string().capacity(); }
@@ -261,7 +199,8 @@ int64_t objects_of_counts() {
   return n;
 }
 int64_t objects_of(const Verdict& v) {
-  int64_t n = on_heap(v.message) + on_heap(v.program) + (v.partners.capacity() > 0);
+  int64_t n =
+      on_heap(v.message) + on_heap(v.program) + on_heap(v.failure.about) + (v.partners.capacity() > 0);
   for (const std::string& name : v.partners) n += on_heap(name);
   return n + objects_of_counts();
 }
@@ -306,9 +245,7 @@ void check_leaks(Checked& c, const std::function<Verdict()>& check) {
     c.left = std::move(next.left);
   }
   if (c.left.empty() || c.verdict.kind == Verdict::Fail) return;
-  Verdict leak = Verdict::fail("each time the case is run, " + c.left, {}, c.verdict.depth);
-  leak.used = c.verdict.used, leak.partners = std::move(c.verdict.partners);
-  c.verdict = std::move(leak);
+  c.verdict.fail_by({What::Leak, "each time the case is run, " + c.left});
 }
 
 /// see NOTE: [overrides held]
@@ -339,10 +276,10 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
   const StateBefore before;
   DrawOptions options = law.options;
   options.version = decoding.version, options.depth = decoding.depth;
-  std::string change;
+  Finding change;
   const auto once = [&] {
     Verdict v = check_once(law, op, choices, options, decoding);
-    if (std::string now = before.changed(); !now.empty()) [[unlikely]]
+    if (Finding now = before.changed(); !now.empty()) [[unlikely]]
       change = std::move(now), before.restore();  // the next check starts afresh
     return v;
   };
@@ -357,10 +294,8 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
     check_leaks(c, check);
   Verdict& verdict = c.verdict;
   if (guard_of(choices) != GuardSide::None && verdict.kind != Verdict::Fail)
-    if (const std::string damage = damaged_memory(); !damage.empty())
-      verdict.kind = Verdict::Fail, verdict.message = damage;
-  if (!change.empty() && !faulty(Fault::StateNotCompared))
-    verdict.kind = Verdict::Fail, verdict.message = change;
+    if (const std::string damage = damaged_memory(); !damage.empty()) verdict.fail_by({What::Memory, damage});
+  if (!change.empty() && !faulty(Fault::StateNotCompared)) verdict.fail_by(change);
   if (verdict.kind == Verdict::Fail && verdict.program.empty())
     verdict.program = call_text(law, op, choices, options);
   return std::move(c.verdict);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lamella/verify/case.h"
+#include "lamella/verify/finding.h"
 
 namespace lamella::verify {
 
@@ -13,14 +14,17 @@ struct Verdict {
   int depth = 0;        ///< transforms nested in this check
   size_t used = 0;      ///< words of the choices that were read; set by run_check
   std::vector<std::string> partners = {};  ///< operators that the case drew from the table; set by run_check
-  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth, 0, {}}; }
-  static Verdict discard() { return {Discard, {}, {}, 0, 0, {}}; }
-  static Verdict fail(std::string message, std::string program = {}, int depth = 0) {
-    return {Fail, std::move(message), std::move(program), depth, 0, {}};
+  FailureKind failure = {};                ///< of Fail
+  static Verdict pass(int depth = 0) { return {Pass, {}, {}, depth}; }
+  static Verdict discard() { return {Discard, {}, {}}; }
+  static Verdict fail(const Finding& wrong, std::string program = {}, int depth = 0) {
+    return {Fail, wrong.text(), std::move(program), depth, 0, {}, wrong.kind()};
   }
+  /// Fails for another reason, of the same case.
+  void fail_by(const Finding& wrong) { kind = Fail, message = wrong.text(), failure = wrong.kind(); }
   /// Passes where nothing is wrong; no program shows more than `wrong` says.
-  static Verdict of(const std::string& wrong) {
-    return wrong.empty() ? pass() : fail(wrong, "  // " + wrong + "\n");
+  static Verdict of(const Finding& wrong) {
+    return wrong.empty() ? pass() : fail(wrong, "  // " + wrong.text() + "\n");
   }
 };
 
@@ -37,25 +41,13 @@ struct Law {
   int share = 1;
 };
 
-/// All laws, by number. Each file of verify/laws_*.cpp contributes its list.
+/// All laws, by number. Each file of verify/laws_*.cpp contributes its list (laws_list.h).
 const std::vector<Law>& laws();
 const Law* find_law(std::string_view id_or_number);
 /// Adds a plug-in's law (examples/my_law.cpp); its texts must outlive the program. Call it before laws are
 /// used: pointers into laws() end. Errors usage: something is missing; schema: a number or an id that another
 /// law has (then both origins are named).
 void add_law(const Law& law);
-
-void add_value_laws(std::vector<Law>&);       ///< laws_value.cpp: 1 2 13
-void add_type_laws(std::vector<Law>&);        ///< laws_types.cpp: 11
-void add_layout_laws(std::vector<Law>&);      ///< laws_layout.cpp: 3 5 12 19
-void add_form_laws(std::vector<Law>&);        ///< laws_forms.cpp: 6 7 8 55
-void add_derivative_laws(std::vector<Law>&);  ///< laws_derivative.cpp: 21 22 23 25 26 28 32 33
-void add_vmap_laws(std::vector<Law>&);        ///< laws_vmap.cpp: 37 38 39 40 41 42, functor laws
-void add_compose_laws(std::vector<Law>&);     ///< laws_compose.cpp: 43 46 48, perturbation confusion
-void add_state_laws(std::vector<Law>&);       ///< laws_state.cpp: 49 52 56 57
-void add_memory_laws(std::vector<Law>&);      ///< laws_memory.cpp: 4 53
-void add_write_laws(std::vector<Law>&);       ///< laws_writes.cpp: 8 59
-void add_chain_laws(std::vector<Law>&);       ///< laws_chains.cpp: 23 37 43, of programs
 
 /// What the user chose for the whole run.
 struct Settings {
@@ -76,10 +68,6 @@ void keeping_state(const std::function<void()>& f);
 
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding = {});
-
-/// What went wrong, without the numbers: "raises shape", "type", "nan", "value", "state". One operator, law
-/// and kind is one bug until shown otherwise.
-std::string failure_kind(const Verdict& v);
 
 /// A failing vector made shorter and smaller while it fails the same law in the same way.
 struct Shrunk {

@@ -13,7 +13,7 @@
 #include "lamella/transforms/call_site.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace anomaly_law {
@@ -376,7 +376,7 @@ Verdict anomalies_are_named(Case& c) {
     const AnomalyMode on;
     watched = p.run();
   });
-  std::string wrong;
+  Finding wrong;
   if (!s.raised) wrong = expected.empty() ? differs(watched, plain) : "nothing raised";
   else if (s.code != ErrorCode::Value) wrong = str(s);
   else if (expected.empty()) {

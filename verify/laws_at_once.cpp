@@ -1,7 +1,7 @@
 // The law of calls at once: threads share nothing but what they are given.
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace lamella::verify {
@@ -50,7 +50,7 @@ Verdict calls_at_once(Case& c) {
   const uint32_t rounds = elements <= kSmall ? kRoundsOfSmall : kRounds;
   const Schedule schedule(c.draw.word(), false);
   const OpTable* const table = dispatch_state().table;
-  std::vector<std::string> wrong(2 + c.draw.below(2));
+  std::vector<Finding> wrong(2 + c.draw.below(2));
   std::vector<std::function<void()>> bodies;
   for (size_t k = 0; k < wrong.size(); ++k)
     bodies.push_back([&, k] {
@@ -63,7 +63,7 @@ Verdict calls_at_once(Case& c) {
         if (!wrong[k].empty() && which == 1) wrong[k] = "the call beside it: " + wrong[k];
       }
     });
-  const std::vector<std::string> raised = schedule.run(bodies);
+  const std::vector<Finding> raised = schedule.run(bodies);
   for (size_t k = 0; k < wrong.size(); ++k) {
     if (wrong[k].empty() && !raised[k].empty()) wrong[k] = "raised: " + raised[k];
     if (!wrong[k].empty())

@@ -1,7 +1,7 @@
 // The law of attributes: integers at the ends of i64, and about sizes and ranks.
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
@@ -102,7 +102,7 @@ Verdict attributes_are_judged(Case& c) {
     return Verdict::discard();  // nobody asks for its size first
   const std::optional<Answer> got = answer(c.op, args);
   if (!got) return Verdict::discard();
-  const auto failed = [&](const std::string& what) {
+  const auto failed = [&](const Finding& what) {
     return Verdict::fail(format("{} = {}: ", p.name, v) + what,
                          cpp_declarations(args) + "  for (const Tensor& y : " + cpp_call(c.op, args) +
                              ") std::cout << str(y) << '\\n';\n");
@@ -123,14 +123,14 @@ Verdict attributes_are_judged(Case& c) {
       return failed(refusal.raised ? "raises " + str(refusal) + ", but a million does not"
                                    : "does not raise, but a million raises " + str(near->refusal));
     if (near && !refusal.raised)
-      if (const std::string d = differs(got->results, near->results); !d.empty())
+      if (const Finding d = differs(got->results, near->results); !d.empty())
         return failed("unlike a million: " + d);
   }
   const bool exact = c.op.promises.once || c.op.has(kLinear) || c.op.is_view();
   if (refusal.raised || !exact) return Verdict::pass();
   const Tensors want = reference_forward(c.op, to_reference(args));
   for (size_t k = 0; k < want.size(); ++k)
-    if (const std::string d = differs(got->results[k], narrow(want[k], got->results[k].dtype()), false);
+    if (const Finding d = differs(got->results[k], narrow(want[k], got->results[k].dtype()), false);
         !d.empty())
       return failed("unlike the reference: " + d);
   return Verdict::pass();

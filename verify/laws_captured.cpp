@@ -8,7 +8,7 @@
 #include "lamella/transforms/grad.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -106,7 +106,7 @@ Verdict workers_make_for_levels(Case& c) {
   // Whether another thread's memory is shown by one handle alone cannot always be told: it may be refused.
   if (place == ByOwner && status.raised && status.code == ErrorCode::Level) return Verdict::discard();
   if (status.raised) return Verdict::fail(where + str(status), program, 1);
-  const std::string d = differs(got, want);
+  const Finding d = differs(got, want);
   return d.empty() ? Verdict::pass(1) : Verdict::fail(where + d, program, 1);
 }
 

@@ -7,7 +7,7 @@
 #include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/inference.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -80,7 +80,7 @@ struct Carried {
   uint64_t birth = detail::birth_serial;
   KeySet live = live_levels();
 
-  std::string differs(const Carried& want) const {
+  Finding differs(const Carried& want) const {
     const auto wrong = [](const char* what, uint64_t a, uint64_t b) {
       return format("{}: got {}, expected {}", what, a, b);
     };
@@ -104,8 +104,8 @@ struct Carried {
     return "";
   }
   /// Likewise all that a thread has.
-  std::string whole_differs(const Carried& want) const {
-    if (std::string d = differs(want); !d.empty()) return d;
+  Finding whole_differs(const Carried& want) const {
+    if (Finding d = differs(want); !d.empty()) return d;
     if (state.captured_at != want.state.captured_at || state.captured_depth != want.state.captured_depth)
       return "it still counts as acting for another thread";
     if (state.observer != want.state.observer) return "another observer is installed";
@@ -116,10 +116,10 @@ struct Carried {
 struct Interruption {};
 
 /// Applies `outer`, and `inner` inside it, on this thread.
-std::string applied(const std::pair<DispatchState::Captured, Carried>& outer,
-                    const std::pair<DispatchState::Captured, Carried>& inner, bool by_exception) {
-  std::string wrong;
-  const auto note = [&](const char* when, const std::string& d) {
+Finding applied(const std::pair<DispatchState::Captured, Carried>& outer,
+                const std::pair<DispatchState::Captured, Carried>& inner, bool by_exception) {
+  Finding wrong;
+  const auto note = [&](const char* when, const Finding& d) {
     if (wrong.empty() && !d.empty()) wrong = when + d;
   };
   const Carried before;
@@ -143,7 +143,7 @@ std::string applied(const std::pair<DispatchState::Captured, Carried>& outer,
 std::pair<DispatchState::Captured, Carried> captured_here() { return {DispatchState::capture(), Carried()}; }
 
 /// A random operator called for the level by another thread is refused where this one is.
-std::string randomness_is_carried(Case& c) {
+Finding randomness_is_carried(Case& c) {
   Values args = c.args;
   args[size_t(c.op.schema.find("key"))] = Value{};
   const auto mode = Randomness(c.draw.below(3));
@@ -161,11 +161,12 @@ std::string randomness_is_carried(Case& c) {
        }),
        {{0}, {0}, mode, -1})({zeros({2})});
   if (here.raised == there.raised && (!here.raised || here.code == there.code)) return "";
-  return "drawing random numbers inside vmap: " + str(here) + "; by a thread that acts for it: " + str(there);
+  return "drawing random numbers inside vmap: " + str(here).text() +
+         "; by a thread that acts for it: " + str(there);
 }
 
 Verdict captured_states_are_whole(Case& c) {
-  std::string wrong;
+  Finding wrong;
   const bool by_exception = c.draw.flag(), own_state = c.draw.flag();
   {
     const OddState first(c.draw);
@@ -182,7 +183,7 @@ Verdict captured_states_are_whole(Case& c) {
   }
   if (wrong.empty()) wrong = randomness_is_carried(c);
   if (wrong.empty()) return Verdict::pass(1);
-  return Verdict::fail(wrong, "  // DispatchState::capture() and ScopedState: " + wrong + "\n", 1);
+  return Verdict::fail(wrong, "  // DispatchState::capture() and ScopedState: " + wrong.text() + "\n", 1);
 }
 
 bool draws_numbers(const Op& op) { return op.has(kRandom) && op.schema.find("key") >= 0; }

@@ -7,7 +7,7 @@
 #include "lamella/dispatch/draw_values.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -116,8 +116,8 @@ std::vector<Scalar> numbers_of(const Tensor& x) {
 }
 
 /// Empty when `got` holds these numbers; of the elements' own dtype all their bits.
-std::string holds_others(const Tensor& got, const std::vector<Scalar>& want, const Tensor& x) {
-  std::string wrong;
+Finding holds_others(const Tensor& got, const std::vector<Scalar>& want, const Tensor& x) {
+  Finding wrong;
   if (!std::ranges::equal(got.sizes(), x.sizes())) return format("got {}, expected sizes {}", got, x);
   visit_dtype(got.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -159,9 +159,8 @@ Verdict casts_as_numbers(Case& c) {
     lamella::Values args = c.args;
     args[c.op.tensor_params[0]] = x, args[size_t(c.op.schema.find("dtype"))] = to;
     const Tensors ys = call_boxed(c.op, args);
-    std::string wrong = ys.size() == 1 && ys[0].defined() && ys[0].dtype() == to
-                            ? holds_others(ys[0], want, x)
-                            : format("got no {}", to);
+    Finding wrong = ys.size() == 1 && ys[0].defined() && ys[0].dtype() == to ? holds_others(ys[0], want, x)
+                                                                             : format("got no {}", to);
     if (wrong.empty()) {
       const Tensor y = in_layout(into, rows, n, to, false);
       copy_(y, x);
@@ -170,7 +169,7 @@ Verdict casts_as_numbers(Case& c) {
     }
     if (!wrong.empty())
       return Verdict::fail(wrong, cpp_tensor("a0", x) + "  std::cout << str(" + cpp_call(c.op, args) +
-                                      "[0]) << '\\n';  // " + wrong + "\n");
+                                      "[0]) << '\\n';  // " + wrong.text() + "\n");
   }
   return Verdict::pass();
 }

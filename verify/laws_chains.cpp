@@ -7,7 +7,7 @@
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/verify/chain.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -71,20 +71,20 @@ bool loop_of(const Function& f, const Batch& b, std::vector<Tensors>& lanes) {
   return true;
 }
 
-std::string lanes_unlike(const Tensors& got, const std::vector<Tensors>& lanes) {
-  if (got.size() != lanes[0].size()) return format("{} results, expected {}", got.size(), lanes[0].size());
+Finding lanes_unlike(const Tensors& got, const std::vector<Tensors>& lanes) {
+  if (got.size() != lanes[0].size()) return other_number(got, lanes[0]);
   for (size_t i = 0; i < lanes.size(); ++i)
     for (size_t k = 0; k < got.size(); ++k) {
       // Not by bits: zeros may have either sign where absent derivatives are zeros.
-      const std::string d = disagrees(lane(got[k], 0, int64_t(i)), lanes[i][k], Agreement::Rounding);
-      if (!d.empty()) return format("result {}, lane {}: {}", k, i, d);
+      const Finding d = disagrees(lane(got[k], 0, int64_t(i)), lanes[i][k], Agreement::Rounding);
+      if (!d.empty()) return format("result {}, lane {}: ", k, i) + d;
     }
   return "";
 }
 
 /// No lanes: the results have the types of one lane's, and a dim of 0 before.
-std::string empty_unlike(const Tensors& got, const Tensors& example) {
-  if (got.size() != example.size()) return format("{} results, expected {}", got.size(), example.size());
+Finding empty_unlike(const Tensors& got, const Tensors& example) {
+  if (got.size() != example.size()) return other_number(got, example);
   for (size_t k = 0; k < got.size(); ++k) {
     Dims sizes(example[k].sizes());
     sizes.insert(0, 0);
@@ -122,9 +122,9 @@ Verdict compare_lanes(const Chain& chain, const ChainProgram& s, const Batch& b)
   if (b.size == 0 && status_of([&] { example = s.f(lane_like(b, s.xs)); }).raised) return Verdict::discard();
   const Status status = status_of([&] { got = under_vmap(s, b).f(b.xs); });
   if (refused_write(chain, status)) return Verdict::discard();
-  const std::string d = status.raised ? "the loop raises nothing, vmap raises " + str(status)
-                        : b.size == 0 ? empty_unlike(got, example)
-                                      : lanes_unlike(got, lanes);
+  const Finding d = status.raised ? "the loop raises nothing, vmap raises " + str(status)
+                    : b.size == 0 ? empty_unlike(got, example)
+                                  : lanes_unlike(got, lanes);
   if (d.empty()) return Verdict::pass(s.depth + 1);
   return Verdict::fail(d, lanes_text(s, b), s.depth + 1);
 }
@@ -222,7 +222,7 @@ Verdict chains_are_adjoint(Case& c) {
   });
   if (refused_write(chain, s) || (s.raised && s.code == ErrorCode::NotDifferentiable))
     return Verdict::discard();
-  std::string wrong = s.raised ? "derivatives raise " + str(s) : "";
+  Finding wrong = s.raised ? "derivatives raise " + str(s) : "";
   if (wrong.empty() && !(small_numbers(forth) && small_numbers(back))) return Verdict::discard();
   if (wrong.empty()) {
     const double a = exact_product(us, forth), b = exact_product(ts, back);

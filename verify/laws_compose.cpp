@@ -187,7 +187,7 @@ Verdict per_lane(Case& c) {
   const Status s = status_of([&] { got = outside ? derivative_of_mapped(p) : mapped_derivative(p); });
   if (declined(c.op, s)) return Verdict::discard();
   const Roundings few{1024, 1, std::max(coarsest(p.xs.xs), coarsest(p.directions.xs))};
-  const std::string d = s.raised ? str(s) : disagrees(got, want, Agreement::Rounding, few);
+  const Finding d = s.raised ? str(s) : disagrees(got, want, Agreement::Rounding, few);
   if (d.empty()) return Verdict::pass(2);
   return Verdict::fail(d, per_lane_program(c, p, outside, want), 2);
 }
@@ -220,11 +220,11 @@ Tensors constant_bounds(const Tensors& want, double relative) {
   return out;
 }
 
-std::string any_outside(const Tensors& got, const Tensors& want, const Tensors& bounds) {
-  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+Finding any_outside(const Tensors& got, const Tensors& want, const Tensors& bounds) {
+  if (got.size() != want.size()) return other_number(got, want);
   for (size_t k = 0; k < got.size(); ++k) {
-    const std::string d = outside(got[k], want[k], bounds[k]);
-    if (!d.empty()) return format("result {}: {}", k, d);
+    const Finding d = outside(got[k], want[k], bounds[k]);
+    if (!d.empty()) return format("result {}: ", k) + d;
   }
   return "";
 }
@@ -323,7 +323,7 @@ Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   }
   const double bound = 4 * distance(coarse, want) + 512 * s.roundoff() * (scale + moved_by * 0x1p40);
   if (bound > 0x1p-8 * scale) return Verdict::discard();  // ill-conditioned here
-  const std::string d = any_outside(got, want, constant_bounds(want, bound / scale));
+  const Finding d = any_outside(got, want, constant_bounds(want, bound / scale));
   if (d.empty()) return Verdict::pass(s.depth());
   // One tensor may be several arguments: max(x, x) bends in its arguments and not along x, so both are asked.
   if (c.op.has(kKinks) && kink_at_arguments(c) && right_close_by(s, xs)) return Verdict::discard();
@@ -348,7 +348,7 @@ Verdict check_stack(Case& c, const Stack::Options& options) {
   if (declined_by_column(c.op, oracle)) return Verdict::discard();
   if (oracle.raised) return Verdict::fail(s.str() + ": the oracle raises " + str(oracle), s.cpp(), s.depth());
   if (!finite(want)) return Verdict::discard();
-  const std::string d = any_outside(got, want, constant_bounds(want, 256 * s.roundoff()));
+  const Finding d = any_outside(got, want, constant_bounds(want, 256 * s.roundoff()));
   return d.empty() ? Verdict::pass(s.depth()) : judge(c, s, got);
 }
 

@@ -5,7 +5,7 @@
 #include "lamella/transforms/jvp.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
 
@@ -160,7 +160,7 @@ Verdict derivatives_agree(Case& c, const Conversion& v) {
   if (status_of([&] { plain = g(wide); }).raised) return Verdict::discard();
   ys = f(v.xs);
   if (ys.size() != plain.size() || !finite(ys)) return Verdict::discard();
-  const auto failed = [&](const std::string& what, const std::string& more) {
+  const auto failed = [&](const Finding& what, const std::string& more) {
     return Verdict::fail(what, cpp_values(c, v) + more, 1);
   };
   for (size_t k = 0; k < ys.size(); ++k)
@@ -173,7 +173,7 @@ Verdict derivatives_agree(Case& c, const Conversion& v) {
     if (!finite(want)) return Verdict::discard();
     const double size = size_of(want) + size_of(ts);
     for (size_t k = 0; k < got.size(); ++k)
-      if (const std::string d =
+      if (const Finding d =
               disagrees(got[k], want[k], Agreement::Rounding, {32, size, unit_roundoff(v.compute)});
           !d.empty())
         return failed("the tangent, operands converted in the call or before: " + d,
@@ -186,8 +186,8 @@ Verdict derivatives_agree(Case& c, const Conversion& v) {
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor expected = converted(want[k], v.xs[k].dtype());
     if (!finite({expected})) continue;
-    const std::string d = disagrees(got[k], expected, Agreement::Rounding,
-                                    roundings(v, got[k], size_of({want[k]}) + size_of(us)));
+    const Finding d = disagrees(got[k], expected, Agreement::Rounding,
+                                roundings(v, got[k], size_of({want[k]}) + size_of(us)));
     if (!d.empty())
       return failed("the cotangent, operands converted in the call or before: " + d,
                     cpp_tensors("u", us) + "  std::cout << str(vjp(f, " + xs + ").pullback(" +

@@ -34,14 +34,14 @@ void interval_product(const Matrix& low, const Matrix& high, const Reals& v, boo
 }
 
 struct Compared {
-  std::string difference;
+  Finding difference;
   Tensors want;
   bool overflows = false;  ///< and infinities, or NaN of complex products of them, came out
 };
 
-std::string outside_hull(const std::pair<Matrix, Matrix>& hull, const Reals& mine, const Reals& direction,
-                         bool transposed) {
-  std::string difference;
+Finding outside_hull(const std::pair<Matrix, Matrix>& hull, const Reals& mine, const Reals& direction,
+                     bool transposed) {
+  Finding difference;
   Reals from, to;
   interval_product(hull.first, hull.second, direction, transposed, from, to);
   for (size_t i = 0; i < mine.size(); ++i) {
@@ -184,7 +184,8 @@ Verdict equals_along(Case& c, const Subject& s, const Tensors& ts, const Tensors
   if (may_differ(oracle, c, s, *want, k, fabsq(mine - want->value), t, u)) return Verdict::pass(1);
   const std::string found =
       format("<u, J t> = {}, {} by differences along t", double(mine), double(want->value));
-  return Verdict::fail(found, along_program(c, s, ts, us, forward, !forward, found), 1);
+  return Verdict::fail({number_kind(mine, want->value), found},
+                       along_program(c, s, ts, us, forward, !forward, found), 1);
 }
 
 Verdict jvp_equals_differences(Case& c) {
@@ -232,7 +233,8 @@ Verdict vjp_is_adjoint(Case& c) {
     const bool inside = overflows_inside(oracle, {}, c.op, DType::F64);  // see NOTE: [wide products]
     if (inside || overflows_nearby(oracle, s, t, u)) return Verdict::discard();
     const std::string infinite = found + ", and nothing overflows";
-    return Verdict::fail(infinite, along_program(c, s, ts, us, true, true, infinite), 1);
+    return Verdict::fail({number_kind(left, right), infinite},
+                         along_program(c, s, ts, us, true, true, infinite), 1);
   }
   if (is_long(c, s, 2 * kMostParts)) {
     const std::optional<Oracle::Along> a = oracle.along(t, u);
@@ -271,8 +273,6 @@ void add_derivative_laws(std::vector<Law>& laws) {
                   false,
                   both_ways,
                   vjp_is_adjoint});
-  add_rule_laws(laws);
-  add_second_order_laws(laws);
 }
 
 }  // namespace lamella::verify

@@ -9,7 +9,7 @@
 #include "lamella/ops/functions/join.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -24,13 +24,13 @@ std::vector<Device> devices() {
 }
 
 /// Elements of random operators and of arange are rounded by each column's own text.
-std::string unlike(const Tensor& got, const Tensor& want, Device device) {
+Finding unlike(const Tensor& got, const Tensor& want, Device device) {
   const std::string where = format("on {}: ", name(device));
   if (got.device() != device) return where + format("the result lies on {}", name(got.device()));
   if (got.dtype() != want.dtype() || !std::ranges::equal(got.sizes(), want.sizes()))
-    return where + format("got {}, expected {}", got, want);
+    return {type_kind(got, want), where + format("got {}, expected {}", got, want)};
   if (device == Device::Meta) return "";
-  const std::string d = disagrees(to_device(got, Device::CPU), want, Agreement::Rounding);
+  const Finding d = disagrees(to_device(got, Device::CPU), want, Agreement::Rounding);
   return d.empty() ? "" : where + d;
 }
 
@@ -44,12 +44,12 @@ Tensor called(const Case& c, const Value& device) {
 }
 
 /// Where a call that says nothing of devices leaves its result inside DefaultDevice(device).
-std::string default_counts(const Case& c, const Tensor& want, Device device) {
+Finding default_counts(const Case& c, const Tensor& want, Device device) {
   const DefaultDevice around(device == Device::Meta ? Device::CPU : Device::Meta);
   const DefaultDevice here(device);
   const bool has_tensor = !c.tensors().empty();
   if (!c.op.schema.params[size_t(c.op.device_param)].optional) return "";
-  std::string d = unlike(called(c, Value()), want, has_tensor ? Device::CPU : device);
+  Finding d = unlike(called(c, Value()), want, has_tensor ? Device::CPU : device);
   if (d.empty()) d = unlike(called(c, Device::CPU), want, Device::CPU);  // what is said counts more
   const DispatchState::Captured captured = DispatchState::capture();
   Device bare = device, carried = Device::CUDA;
@@ -67,7 +67,7 @@ Verdict made_where_asked(Case& c) {
   const Tensor want = called(c, Device::CPU);
   const std::vector<Device> all = devices();
   const Device device = all[c.draw.below(uint32_t(all.size()))];
-  std::string d = unlike(called(c, device), want, device);
+  Finding d = unlike(called(c, device), want, device);
   if (d.empty()) d = default_counts(c, want, device);
   if (d.empty() && dispatch_state().default_device != Device::CPU) d = "the scope left its device behind";
   const Op* const out = OpTable::current().find(c.op.name + "_out");
@@ -138,7 +138,7 @@ Verdict moves_are_identity(Case& c) {
   };
   // What was moved lies without gaps, and folds in another order.
   const bool folds = c.op.shape != ShapeClass::Broadcast && !c.op.is_view();
-  std::string d = disagrees(g(xs), ys, folds ? Agreement::Rounding : Agreement::Bitwise);
+  Finding d = disagrees(g(xs), ys, folds ? Agreement::Rounding : Agreement::Bitwise);
   if (d.empty()) d = disagrees(jvp(g, xs, ts).tangents, jvp(f, xs, ts).tangents, Agreement::Rounding);
   if (d.empty()) d = disagrees(pulled(g)(xs), pulled(f)(xs), Agreement::Rounding);
   if (d.empty())

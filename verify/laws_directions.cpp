@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -37,7 +37,7 @@ Verdict one_way(Case& c, const Subject& s, bool forward) {
   if (!finite(want)) return Verdict::discard();
   const Tensors got = jvp(g, at, along).tangents;
   if (!finite(g(at))) return Verdict::discard();
-  const std::string d = disagrees(got, want, Agreement::Rounding, {64, 1, s.u});
+  const Finding d = disagrees(got, want, Agreement::Rounding, {64, 1, s.u});
   if (d.empty()) return Verdict::pass(2);
   return Verdict::fail((forward ? "jvp of jvp in its tangents: " : "jvp of vjp in its cotangents: ") + d,
                        program(c, s, at, along, want, forward), 2);

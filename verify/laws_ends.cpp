@@ -5,8 +5,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/identities.h"
-#include "lamella/verify/laws_edges.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
@@ -80,7 +79,7 @@ bool reference_refuses(const Case& c) {
 /// Where result and reference are 0 both, the sign is the reference's. Of the greater of two zeros (operators
 /// with kinks) it may be either; and where a factor comes first, its product may vanish before it is added:
 /// then only what is exactly 0 has a sign to keep.
-std::string other_sign_of_zero(const Case& c, const Tensor& got, const Tensor& want) {
+Finding other_sign_of_zero(const Case& c, const Tensor& got, const Tensor& want) {
   if (!is_inexact(got.dtype()) || c.op.has(kKinks)) return "";
   const int factor = c.op.overflows_in.argument;
   const bool once =
@@ -101,7 +100,7 @@ Verdict asked_of(Case& c, const Operands& m) {
   const Tensors got = call_boxed(c.op, c.args);
   if (Verdict v = classes_as_reference(c, got); v.kind != Verdict::Pass) return v;
   const Tensor want = reference_forward(c.op, to_reference(c.args))[0];
-  const std::string wrong = other_sign_of_zero(c, got[0], want);
+  const Finding wrong = other_sign_of_zero(c, got[0], want);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail(wrong, cpp_got_want(c, cpp_tensor("w", narrow(want, got[0].dtype())),
                                            "{" + cpp_call(c.op, c.args) + "[0]}", "{w}"));

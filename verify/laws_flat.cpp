@@ -1,7 +1,7 @@
 // The law of whole results: what is reduced over all dims, or lies in one dim alone, is a line.
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/lines.h"
 #include "lamella/verify/subject.h"
 
@@ -53,8 +53,9 @@ Agreement whole_agreement(const Op& op) {
   return exact ? Agreement::Bitwise : Agreement::Rounding;
 }
 
-std::string whole_differs(const Case& c, const Tensors& got, const Tensors& want) {
-  if (got.size() != want.size()) return format("{} results, of the line {}", got.size(), want.size());
+Finding whole_differs(const Case& c, const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size())
+    return {What::Results, format("{} results, of the line {}", got.size(), want.size())};
   for (size_t k = 0; k < got.size(); ++k) {
     if (!got[k].defined() || !want[k].defined()) return format("result {} is missing", k);
     if (got[k].numel() != want[k].numel() || got[k].dtype() != want[k].dtype())
@@ -63,7 +64,7 @@ std::string whole_differs(const Case& c, const Tensors& got, const Tensors& want
     const bool exact = whole_agreement(c.op) == Agreement::Bitwise || !is_inexact(a.dtype());
     const bool signed_zero = c.op.shape != ShapeClass::Reduce;
     if (!exact && !finite({a, b})) continue;  // partial products may overflow in one order only
-    const std::string d = exact ? differs(a, b, signed_zero) : disagrees(a, b, Agreement::Rounding);
+    const Finding d = exact ? differs(a, b, signed_zero) : disagrees(a, b, Agreement::Rounding);
     if (!d.empty()) return format("result {}: ", k) + d;
   }
   return "";
@@ -89,12 +90,13 @@ Verdict whole_results_are_flat(Case& c) {
   const Status g = status_of([&] { got = call_boxed(c.op, args); });
   const Status l = status_of([&] { want = call_boxed(c.op, of_line); });
   if (g.raised && l.raised && g.code == l.code) return Verdict::discard();
-  std::string wrong;
+  Finding wrong;
   if (g.raised || l.raised) wrong = g.raised ? "raises " + str(g) : "the line raises " + str(l);
   else wrong = whole_differs(c, got, want);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail(wrong, cpp_declarations(args) + "  for (const Tensor& y : " + cpp_call(c.op, args) +
-                                  ") std::cout << str(y) << '\\n';  // the line alone: " + wrong + "\n");
+                                  ") std::cout << str(y) << '\\n';  // the line alone: " + wrong.text() +
+                                  "\n");
 }
 
 }  // namespace

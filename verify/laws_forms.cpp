@@ -6,7 +6,7 @@
 #include "lamella/ops/functions/strided.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/constraints_call.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -23,6 +23,10 @@ struct Outcome {
     std::string out;
     for (const Tensor& t : results) out += (out.empty() ? "" : ", ") + type_str(t);
     return out;
+  }
+  /// Of one that should have been another.
+  FailureKind kind() const {
+    return raised ? FailureKind{What::Raised, std::string(name(code))} : FailureKind{What::Accepted};
   }
 };
 
@@ -46,14 +50,15 @@ bool has_out(const Op& op) { return form_of(op, OpForm::Out); }
 bool has_meta(const Op& op) { return stays_on_device(op) && op.shape != ShapeClass::Dynamic; }
 bool every(const Op&) { return true; }
 
-std::string type_differs(const Tensors& got, const Tensors& want, bool strides) {
-  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+Finding type_differs(const Tensors& got, const Tensors& want, bool strides) {
+  if (got.size() != want.size()) return other_number(got, want);
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor &a = got[k], &b = want[k];
     if (a.dtype() != b.dtype() || !std::ranges::equal(a.sizes(), b.sizes()))
-      return format("result {} is {}, expected {}", k, a, b);
+      return {type_kind(a, b), format("result {} is {}, expected {}", k, a, b)};
     if (strides && b.numel() > 0 && !std::ranges::equal(a.strides(), b.strides()))
-      return format("result {} has strides {}, expected {}", k, Dims(a.strides()), Dims(b.strides()));
+      return {What::Strides,
+              format("result {} has strides {}, expected {}", k, Dims(a.strides()), Dims(b.strides()))};
   }
   return "";
 }
@@ -61,7 +66,7 @@ std::string type_differs(const Tensors& got, const Tensors& want, bool strides) 
 bool from_values(ErrorCode code) { return code == ErrorCode::Value || code == ErrorCode::IndexOutOfRange; }
 
 /// Forms too: what they write to is made for the plain result, or is not of its sizes or dtype.
-std::string form_of_meta_differs(Case& c, const Outcome& real) {
+Finding form_of_meta_differs(Case& c, const Outcome& real) {
   const uint32_t w = c.draw.word();
   const Op* const form = form_of(c.op, w & 1 ? OpForm::Out : OpForm::InPlace);
   if (!form || draws_anew(c) || c.tensors().empty() || real.results.size() != 1) return "";
@@ -82,23 +87,23 @@ std::string form_of_meta_differs(Case& c, const Outcome& real) {
   const Outcome cpu = attempt(*form, args), meta = attempt(*form, on_meta);
   if (cpu.raised && !meta.raised && from_values(cpu.code)) return "";
   if (cpu.raised != meta.raised || (cpu.raised && cpu.code != meta.code))
-    return format("{}: meta: {}; cpu: {}", form->name, meta.str(), cpu.str());
+    return {meta.kind(), format("{}: meta: {}; cpu: {}", form->name, meta.str(), cpu.str())};
   if (cpu.raised) return "";
-  const std::string d = type_differs(meta.results, cpu.results, true);
+  const Finding d = type_differs(meta.results, cpu.results, true);
   return d.empty() ? "" : form->name + ": " + d;
 }
 
 Verdict meta_agrees(Case& c) {
   if (c.draw.flag()) spoil(c);
   const Outcome real = attempt(c.op, c.args), meta = attempt(c.op, to_meta(c.args));
-  std::string d;
+  Finding d;
   if (real.raised && !meta.raised && from_values(real.code)) return Verdict::discard();
   if (real.raised != meta.raised || (real.raised && real.code != meta.code))
-    d = format("meta: {}; cpu: {}", meta.str(), real.str());
+    d = {meta.kind(), format("meta: {}; cpu: {}", meta.str(), real.str())};
   else if (!real.raised) d = type_differs(meta.results, real.results, c.op.is_view());
   if (!real.raised && d.empty()) {
     d = form_of_meta_differs(c, real);
-    if (!d.empty()) return Verdict::fail(d, cpp_declarations(c.args) + "  // " + d + "\n");
+    if (!d.empty()) return Verdict::fail(d, cpp_declarations(c.args) + "  // " + d.text() + "\n");
   }
   if (d.empty()) return Verdict::pass();
   std::vector<std::string> names = cpp_names(c, c.tensors());
@@ -121,14 +126,14 @@ std::optional<ErrorCode> refusal(const Tensor& result, const Tensor& target, boo
   return std::nullopt;
 }
 
-std::string must_raise(const Outcome& o, ErrorCode code) {
+Finding must_raise(const Outcome& o, ErrorCode code) {
   if (o.raised && o.code == code) return "";
-  return format("got {}, expected {} error", o.str(), name(code));
+  return {o.kind(), format("got {}, expected {} error", o.str(), name(code))};
 }
 
 /// Compares what a form wrote with the functional result; the same dtype only, conversions are another law's.
-std::string form_differs(const Outcome& o, const Tensor& target, const Tensor& want) {
-  if (o.raised) return "raised " + o.str();
+Finding form_differs(const Outcome& o, const Tensor& target, const Tensor& want) {
+  if (o.raised) return {o.kind(), "raised " + o.str()};
   if (o.results.size() != 1 || !o.results[0].is_same(target))
     return "the result is not the tensor written to";
   return target.dtype() == want.dtype() ? differs(target, want) : "";
@@ -160,7 +165,7 @@ Verdict in_place_equals(Case& c) {
   const uint32_t version = target.impl()->storage->version.load();
   const Outcome o = attempt(form, c.with({c.tensors()[0]}, {target}));
   const std::optional<ErrorCode> refused = refusal(want, x);
-  std::string d = refused ? must_raise(o, *refused) : form_differs(o, target, want);
+  Finding d = refused ? must_raise(o, *refused) : form_differs(o, target, want);
   if (refused && d.empty()) d = differs(target, x);  // nothing may be written
   if (!refused && d.empty() && target.impl()->storage->version.load() == version)
     d = "the version did not change";
@@ -195,7 +200,7 @@ Verdict out_equals(Case& c) {
   const std::optional<ErrorCode> refused = refusal(want, target, c.op.has(kExactOut));
   // Only pointwise operators convert while they store; others may ask for the result's own dtype.
   const bool may_refuse = dtype != want.dtype() && o.raised && o.code == ErrorCode::DType;
-  std::string d = may_refuse ? "" : refused ? must_raise(o, *refused) : form_differs(o, target, want);
+  Finding d = may_refuse ? "" : refused ? must_raise(o, *refused) : form_differs(o, target, want);
   if (o.raised && d.empty()) d = differs(target, before);  // nothing may be written
   if (!o.raised && d.empty() && target.impl()->storage->version.load() == version)
     d = "the version did not change";
@@ -259,7 +264,7 @@ Tensors boxed(Case& c) {
 Verdict boxed_equals(Case& c) {
   if (draws_anew(c)) return Verdict::discard();
   const Tensors want = unboxed(c.op, c.args), got = boxed(c);
-  const std::string d = differs(got, want);
+  const Finding d = differs(got, want);
   if (d.empty()) return Verdict::pass();
   return Verdict::fail(d, cpp_declarations(c.args) + "  for (const Tensor& y : " + cpp_call(c.op, c.args) +
                               ") std::cout << str(y) << '\\n';  // the typed call prints another result\n");

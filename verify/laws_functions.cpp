@@ -13,7 +13,7 @@
 #include "lamella/transforms/custom.h"
 #include "lamella/verify/graph.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -41,7 +41,7 @@ struct Sight {
             s.default_device,
             s.determinism};
   }
-  std::string differs(const Sight& want) const {
+  Finding differs(const Sight& want) const {
     if (live != want.live) return format("live levels {}, its caller's are {}", live, want.live);
     if (masked != want.masked) return format("masked keys {}, its caller's are {}", masked, want.masked);
     if (modes != want.modes) return format("modes {}, its caller's are {}", modes, want.modes);
@@ -293,12 +293,11 @@ bool draw_program(Case& c, Program& p) {
   return true;
 }
 
-std::string unlike(const Run& got, const Run& want, bool exactly) {
+Finding unlike(const Run& got, const Run& want, bool exactly) {
   if (got.sights.size() != want.sights.size())
     return format("the function ran {} times, expected {}", got.sights.size(), want.sights.size());
   for (size_t k = 0; k < got.sights.size(); ++k)
-    if (const std::string d = got.sights[k].differs(want.sights[k]); !d.empty())
-      return "the function sees " + d;
+    if (const Finding d = got.sights[k].differs(want.sights[k]); !d.empty()) return "the function sees " + d;
   // Which calls a level makes of one depends on whether arguments have lanes, as all have inside a function.
   for (size_t k = 0; k < std::min(got.seen.size(), want.seen.size()); ++k)
     if (exactly ? got.seen[k] != want.seen[k] : got.seen[k].empty() != want.seen[k].empty())
@@ -323,7 +322,7 @@ Verdict functions_see_all(Case& c) {
     must_refuse |= depends_on(p, k);
   }
   const Status s = status_of([&] { got = p.run(true); });
-  std::string wrong;
+  Finding wrong;
   if (s.raised) {
     const bool refused = s.code == ErrorCode::Level || s.code == ErrorCode::Value;
     if (!may_refuse || !refused) wrong = "raises " + str(s);

@@ -6,7 +6,7 @@
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -15,7 +15,7 @@ namespace {
 const Storage* memory_of(const Tensor& t) { return t.impl()->storage; }
 
 /// What is wrong with a gradient as a tensor of its own; none of `others` may show its memory.
-std::string not_its_own(const Tensor& g, const Tensor& leaf, const Tensors& others) {
+Finding not_its_own(const Tensor& g, const Tensor& leaf, const Tensors& others) {
   if (!std::ranges::equal(g.sizes(), leaf.sizes()) || g.dtype() != leaf.dtype() ||
       g.device() != leaf.device())
     return format("is {}, expected the sizes, dtype and device of {}", g, leaf);
@@ -76,23 +76,23 @@ struct Ownership {
     return out;
   }
 
-  std::string wrong() const {
+  Finding wrong() const {
     const double times = double(seen.size());
     for (size_t r = 0; r < seen.size(); ++r)
-      if (const std::string d = unlike_gradients(seen[r], graph.gradients(), double(r + 1)); !d.empty())
+      if (const Finding d = unlike_gradients(seen[r], graph.gradients(), double(r + 1)); !d.empty())
         return format("of backward {} of {}, ", r + 1, times) + d;
     for (size_t k = 0; k < kept.size(); ++k)
       if (kept[k].defined() && !differs(live.us[k], kept[k]).empty())
         return format("cotangent {} was written", k);
     for (size_t j = 0; j < leaves.size() && !create_graph; ++j)
       if (const Tensor& g = seen.back()[j]; g.defined())
-        if (const std::string d = not_its_own(g, leaves[j], all_but(j)); !d.empty())
+        if (const Finding d = not_its_own(g, leaves[j], all_but(j)); !d.empty())
           return format("gradient {} ", j) + d;
     return "";
   }
 
   /// Writes to each gradient in turn.
-  std::string written() const {
+  Finding written() const {
     if (create_graph) return "";
     Tensors before;
     for (const Tensor& g : seen.back()) before.push_back(g.defined() ? plain_copy(g) : Tensor());
@@ -110,7 +110,7 @@ struct Ownership {
 };
 
 /// A cotangent of other sizes or of another dtype is refused, and nothing changes.
-std::string accepts_other(const Ownership& o, uint32_t word) {
+Finding accepts_other(const Ownership& o, uint32_t word) {
   if (o.live.ys.empty()) return "";
   const size_t k = word % o.live.ys.size();
   const Tensor& y = o.live.ys[k];
@@ -124,15 +124,15 @@ std::string accepts_other(const Ownership& o, uint32_t word) {
   for (const bool create_graph : {false, true}) {
     const Status s = status_of([&] { backward(o.live.ys, us, {create_graph}); });
     if (!s.raised || s.code != (dtype ? ErrorCode::DType : ErrorCode::Shape))
-      return format("a cotangent {} of {}: {}", us[k], y, str(s));
+      return format("a cotangent {} of {}: ", us[k], y) + str(s);
   }
   for (const Tensor& leaf : o.leaves)
     if (grad_of(leaf).defined()) return "a refused backward changed a gradient";
   return "";
 }
 
-Verdict graph_failure(const Graph& g, const std::string& message, const std::string& code) {
-  return Verdict::fail(message,
+Verdict graph_failure(const Graph& g, const Finding& wrong, const std::string& code) {
+  return Verdict::fail(wrong,
                        g.cpp() + code +
                            "  for (size_t k = 0; k < leaves.size(); ++k)\n    std::cout << \"got      \" << "
                            "str(grad_of(leaves[k])) << \"\\nexpected \" << str(want[k]) << '\\n';\n",
@@ -140,12 +140,12 @@ Verdict graph_failure(const Graph& g, const std::string& message, const std::str
 }
 
 /// Roots without a cotangent are roots with zeros, whichever they are.
-std::string absent_unlike_zero(const Graph& g, uint32_t word) {
+Finding absent_unlike_zero(const Graph& g, uint32_t word) {
   const VjpResult r = vjp(g.function(), g.inputs());
   Tensors some = g.cotangents(), zero = some;
   for (size_t k = 0; k < some.size(); ++k)
     if (word >> (k % 30) & 1) some[k] = Tensor(), zero[k] = zeros(zero[k].sizes(), zero[k].dtype());
-  const std::string d = unlike_gradients(r.pullback(some), r.pullback(zero));
+  const Finding d = unlike_gradients(r.pullback(some), r.pullback(zero));
   return d.empty() ? "" : "a pullback without some cotangents, " + d;
 }
 
@@ -155,7 +155,7 @@ Verdict gradients_are_own(Case& c) {
   const uint32_t again = c.draw.below(3);
   if (!g.valid()) return Verdict::discard();
   Ownership o(g, word);
-  std::string wrong = word % 3 == 1 ? accepts_other(o, bad) : word % 3 == 2 ? absent_unlike_zero(g, bad) : "";
+  Finding wrong = word % 3 == 1 ? accepts_other(o, bad) : word % 3 == 2 ? absent_unlike_zero(g, bad) : "";
   for (uint32_t r = 0; r <= again && wrong.empty(); ++r) {
     o.run();
     wrong = o.wrong();
@@ -209,7 +209,7 @@ struct SecondOrder {
     return out;
   }
   /// Empty when base autograd agrees.
-  std::string wrong(bool accumulate) const {
+  Finding wrong(bool accumulate) const {
     Tensors leaves;
     for (const Tensor& x : inputs) leaves.push_back(requires_grad(x));
     const size_t n = graph.inputs().size();
@@ -228,9 +228,9 @@ struct SecondOrder {
       if (!first[j].defined()) first[j] = zeros(xs[j].sizes(), xs[j].dtype());
     const LiveRoots again(first, vs);
     if (!again.ys.empty()) second = autograd::grad(again.ys, leaves, again.us, {.allow_unused = true});
-    const std::string d = unlike_gradients(first, graph.gradients());
+    const Finding d = unlike_gradients(first, graph.gradients());
     if (!d.empty()) return d;
-    const std::string d2 = unlike_gradients(second, want);
+    const Finding d2 = unlike_gradients(second, want);
     return d2.empty() ? "" : "second derivatives (of cotangents behind those of inputs): " + d2;
   }
 };
@@ -241,7 +241,7 @@ Verdict gradients_go_on(Case& c) {
   const bool accumulate = c.draw.flag();
   const SecondOrder s(c, g);
   if (s.want.empty() || !small_numbers(s.want)) return Verdict::discard();
-  const std::string wrong = s.wrong(accumulate);
+  const Finding wrong = s.wrong(accumulate);
   if (wrong.empty()) return Verdict::pass(2);
   return Verdict::fail(
       wrong,

@@ -8,7 +8,7 @@
 #include "lamella/transforms/jacobian.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -145,7 +145,7 @@ bool any_complex(const ManyArguments& m, const std::vector<size_t>& at) {
   return std::ranges::any_of(at, [&](size_t i) { return is_complex(m.args[i].dtype()); });
 }
 
-std::string wrong_gradients(const ManyArguments& m, const ChosenArguments& chosen) {
+Finding wrong_gradients(const ManyArguments& m, const ChosenArguments& chosen) {
   const Tensors want = one_by_one_gradients(m, chosen.at);
   const Tensor value = m.value(m.args);
   for (const TakesArgnums& f : all_that_take_argnums()) {
@@ -153,9 +153,9 @@ std::string wrong_gradients(const ManyArguments& m, const ChosenArguments& chose
     if (jacobian && (any_complex(m, chosen.at) || m.numel(chosen.at) > 40)) continue;
     Tensors got = f.run(m, chosen.argnums);
     if (got.size() != want.size() + f.values_before + f.aux_behind)
-      return format("{}: {} results", f.name, got.size());
+      return {What::Results, format("{}: {} results", f.name, got.size())};
     if (jacobian && !finite(got)) continue;  // a slope that is infinite, times a tangent of 0
-    std::string d = f.values_before ? unlike_gradients({got[0]}, {value}) : "";
+    Finding d = f.values_before ? unlike_gradients({got[0]}, {value}) : "";
     if (d.empty() && f.aux_behind) d = unlike_gradients({got.back()}, {value});
     got.erase(got.begin(), got.begin() + long(f.values_before));
     got.resize(want.size());
@@ -166,7 +166,7 @@ std::string wrong_gradients(const ManyArguments& m, const ChosenArguments& chose
 }
 
 /// Blocks of second derivatives: (p, q) of the list is that of arguments p and q alone.
-std::string wrong_hessian(const ManyArguments& m, const ChosenArguments& chosen) {
+Finding wrong_hessian(const ManyArguments& m, const ChosenArguments& chosen) {
   if (any_complex(m, chosen.at) || m.numel(chosen.at) > 8) return "";
   const size_t n = chosen.at.size();
   const Tensors got =
@@ -182,14 +182,14 @@ std::string wrong_hessian(const ManyArguments& m, const ChosenArguments& chosen)
           return m.value(all);
         })(other[chosen.at[p]]);
       })(m.args[chosen.at[q]]);
-      if (const std::string d = unlike_gradients({got[p * n + q]}, {want}); !d.empty())
+      if (const Finding d = unlike_gradients({got[p * n + q]}, {want}); !d.empty())
         return format("hessian, block ({}, {}): ", p, q) + d;
     }
   return "";
 }
 
 /// A list that names an argument twice, one that is not there, or one of integers.
-std::string accepts_bad_argnums(const ManyArguments& m, ChosenArguments chosen, uint32_t word) {
+Finding accepts_bad_argnums(const ManyArguments& m, ChosenArguments chosen, uint32_t word) {
   const int n = int(m.args.size());
   std::vector<int>& a = chosen.argnums;
   ErrorCode code = ErrorCode::Usage;
@@ -223,7 +223,7 @@ Verdict argnums_choose(Case& c) {
   Tensors first;
   if (status_of([&] { first = one_by_one_gradients(m, chosen.at); }).raised || !small_numbers(first))
     return Verdict::discard();
-  std::string wrong;
+  Finding wrong;
   const Status s = status_of([&] {
     wrong = wrong_gradients(m, chosen);
     if (wrong.empty()) wrong = accepts_bad_argnums(m, chosen, word);

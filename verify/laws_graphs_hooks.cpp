@@ -5,7 +5,7 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/hooked_graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -20,7 +20,7 @@ Verdict hooks_see_gradients(Case& c) {
   Tensors want;
   const Status s = status_of([&] { want = hooked.wanted(); });
   if (s.raised || !small_numbers(want)) return Verdict::discard();
-  std::string wrong;
+  Finding wrong;
   hooked.build();
   for (uint32_t r = 0; r < runs && wrong.empty(); ++r) {
     hooked.run();
@@ -54,7 +54,7 @@ Verdict retained_follow_writes(Case& c) {
   Tensors us;
   for (const Tensor& ct : g.cotangents()) us.push_back(zeros(ct.sizes(), ct.dtype()));
   us[k] = to(u * factor, u.dtype());
-  std::string wrong = unlike_gradients({grad_of(z)}, {plain_copy(u)});
+  Finding wrong = unlike_gradients({grad_of(z)}, {plain_copy(u)});
   if (!wrong.empty()) wrong = "retained: " + wrong;
   if (wrong.empty() && !(wrong = unlike_gradients({before}, {us[k]})).empty())
     wrong = "a hook added before the write sees: " + wrong;

@@ -8,7 +8,7 @@
 #include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/custom.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -191,7 +191,7 @@ Verdict rule_agrees(const Chain& chain, RuleKind kind, const std::function<void(
   if (plainly.raised || !finite(want) || largest_part(want) > 1e6) return Verdict::discard();
   const Status ruled = status_of([&] { got = s.ruled(s.xs); });
   if (ruled.raised && ruled.code == ErrorCode::Level && chain.writes()) return Verdict::discard();
-  std::string wrong = ruled.raised ? "raises " + str(ruled) : "";
+  Finding wrong = ruled.raised ? "raises " + str(ruled) : "";
   // Rules are given zeros for what is absent, and 0 * inf is NaN where the function has no slope.
   if (wrong.empty() && s.constants && !finite(got)) return Verdict::discard();
   if (wrong.empty())

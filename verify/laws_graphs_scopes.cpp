@@ -14,7 +14,7 @@
 #include "lamella/transforms/inference.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -127,7 +127,7 @@ std::string scopes_text(const ScopeTree& tree, const std::string& indent = "    
 }
 
 /// Whether this thread, and memory it makes, are as the model says; a product with 1 is new memory.
-std::string unlike_marks(const Tensors& ys, Records r) {
+Finding unlike_marks(const Tensors& ys, Records r) {
   if (is_inference_mode() != r.inference) return "is_inference_mode() is wrong";
   const Tensor fresh = zeros({2}), part = select(fresh, 0, 0);
   if (is_inference(fresh) != r.inference || is_inference(part) != r.inference)
@@ -139,8 +139,8 @@ std::string unlike_marks(const Tensors& ys, Records r) {
 }
 
 /// What may be done at a place with a tensor that was made at another one, marked or not, and what not.
-std::string unlike_inference_tensor(const Tensor& c, bool marked, const Tensor& leaf, Records r) {
-  const auto unlike = [&](bool refused, const char* what, const std::function<void()>& f) -> std::string {
+Finding unlike_inference_tensor(const Tensor& c, bool marked, const Tensor& leaf, Records r) {
+  const auto unlike = [&](bool refused, const char* what, const std::function<void()>& f) -> Finding {
     const Status st = status_of(f);
     if (st.raised == refused && (!refused || st.code == ErrorCode::Value)) return "";
     return format("{}, with a tensor c made {} inference mode, {} be refused: ", what,
@@ -152,7 +152,7 @@ std::string unlike_inference_tensor(const Tensor& c, bool marked, const Tensor& 
     return "is_inference is wrong for a tensor made before, or for a view of it";
   if (is_inference(clone(c)) != r.inference) return "is_inference(clone(c)) is wrong";
   if (is_grad_required(c * 2.0) || is_grad_required(leaf + c) != r.base) return "a sum's history is wrong";
-  std::string wrong = unlike(marked && r.base, "leaf * c", [&] { (void)(leaf * c); });
+  Finding wrong = unlike(marked && r.base, "leaf * c", [&] { (void)(leaf * c); });
   if (wrong.empty()) wrong = unlike(false, "leaf * clone(c)", [&] { (void)(leaf * clone(c)); });
   if (wrong.empty()) wrong = unlike(marked, "requires_grad(c)", [&] { (void)requires_grad(c); });
   const uint32_t before = version_of(c);
@@ -170,14 +170,14 @@ class BaseLook {
     for (const Tensor& y : s.f(leaves_)) recorded_.push_back(is_grad_required(y));
   }
   void operator()(Records r) {
-    if (std::string wrong = look(r); wrong_.empty() && !wrong.empty())
+    if (Finding wrong = look(r); wrong_.empty() && !wrong.empty())
       wrong_ = format("at place {}, where the base {}{}: ", at_, r.base ? "records" : "does not record",
                       r.inference ? " and memory is marked" : "") +
                wrong;
     ++at_;
   }
   /// Behind all: writes inside of scopes are counted.
-  std::string wrong() const {
+  Finding wrong() const {
     if (!wrong_.empty()) return wrong_;
     const Status st = status_of([&] { backward(sum(saves_)); });
     return st.raised == was_written_ && (!st.raised || st.code == ErrorCode::Value)
@@ -187,7 +187,7 @@ class BaseLook {
   }
 
  private:
-  std::string look(Records r) {
+  Finding look(Records r) {
     const Tensors ys = s_.f(leaves_);
     const auto is_one_of = [](const Tensors& ts, auto&& f) { return std::ranges::any_of(ts, f); };
     for (size_t k = 0; k < ys.size(); ++k) {
@@ -197,13 +197,12 @@ class BaseLook {
       if (is_one_of(leaves_, [&](const Tensor& x) { return ys[k].is_same(x); })) continue;
       if (is_grad_required(ys[k]) != (r.base && recorded_[k]))
         return format("result {} {} a history", k, is_grad_required(ys[k]) ? "has" : "has not");
-      if (const std::string d = differs(detach(ys[k]), s_.ys[k]); !d.empty())
-        return format("result {}: ", k) + d;
+      if (const Finding d = differs(detach(ys[k]), s_.ys[k]); !d.empty()) return format("result {}: ", k) + d;
     }
     const Status st = status_of([&] { fill_(written_, 1); });
     was_written_ |= !st.raised;
     if (st.raised != r.base) return "writing to a leaf: " + str(st);
-    std::string wrong = unlike_marks(ys, r);
+    Finding wrong = unlike_marks(ys, r);
     for (const bool marked : {false, true})
       if (made_[marked].defined() && wrong.empty())
         wrong = unlike_inference_tensor(made_[marked], marked, other_, r);
@@ -220,24 +219,24 @@ class BaseLook {
   std::vector<bool> recorded_;
   bool was_written_ = false;
   int at_ = 0;
-  std::string wrong_;
+  Finding wrong_;
 };
 
-std::string base_unlike_model(const Case& c, const Subject& s, const ScopeTree& tree) {
+Finding base_unlike_model(const Case& c, const Subject& s, const ScopeTree& tree) {
   BaseLook look(c, s);
   ScopeWalk([&](Records r) { look(r); }).walk(tree, {});
   return look.wrong();
 }
 
 /// All results of all places, under levels that are open around the tree; counts those that are recorded.
-Function at_all_places(const Subject& s, const ScopeTree& tree, Tensors us, int& count, std::string& wrong) {
+Function at_all_places(const Subject& s, const ScopeTree& tree, Tensors us, int& count, Finding& wrong) {
   return [&s, &tree, us, &count, &wrong](const Tensors& xs) {
     Tensors all;
     count = 0;
     Tensors marked;  // a one for each result, made in inference mode
     ScopeWalk([&](Records r) {
       const Tensors ys = s.f(xs);
-      if (const std::string w = unlike_marks(ys, r); wrong.empty()) wrong = w;
+      if (const Finding w = unlike_marks(ys, r); wrong.empty()) wrong = w;
       for (size_t k = 0; k < ys.size(); ++k) {
         const Tensor& y = ys[k];
         const bool same = std::ranges::any_of(xs, [&](const Tensor& x) { return y.is_same(x); });
@@ -252,7 +251,7 @@ Function at_all_places(const Subject& s, const ScopeTree& tree, Tensors us, int&
         const EnableGrad on;
         return vjp(s.f, s.xs).pullback(us);
       }();
-      if (const std::string d = differs(g, outside); !d.empty()) wrong = "vjp inside a scope: " + d;
+      if (const Finding d = differs(g, outside); !d.empty()) wrong = "vjp inside a scope: " + d;
     }).walk(tree, {});
     return all;
   };
@@ -265,10 +264,10 @@ Tensors repeated(const Tensors& ts, size_t times) {
 }
 
 /// `got` is `count` times `want` (sums), or `want` at the places where it is recorded.
-std::string unlike_count(const Tensors& got, const Tensors& want, int count, double u) {
+Finding unlike_count(const Tensors& got, const Tensors& want, int count, double u) {
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor w = to(want[k] * double(count), want[k].dtype());
-    const std::string d = disagrees(plain_copy(got[k]), w, Agreement::Rounding, {64, 16, u});
+    const Finding d = disagrees(plain_copy(got[k]), w, Agreement::Rounding, {64, 16, u});
     if (!d.empty()) return format("derivative {} of {} recorded places: ", k, count) + d;
   }
   return "";
@@ -281,10 +280,10 @@ Tensors summed(const Tensors& all, size_t n) {
   return out;
 }
 
-std::string levels_unlike_model(const Subject& s, const ScopeTree& tree, const Tensors& ts, const Tensors& us,
-                                uint32_t engine) {
+Finding levels_unlike_model(const Subject& s, const ScopeTree& tree, const Tensors& ts, const Tensors& us,
+                            uint32_t engine) {
   int count = 0;
-  std::string wrong;
+  Finding wrong;
   const Function f = at_all_places(s, tree, engine == 0 ? us : Tensors(), count, wrong);
   const size_t n = s.ys.size(), places = f(s.xs).size() / n, m = s.xs.size();
   Tensors got, want;
@@ -341,7 +340,7 @@ Verdict scopes_nest(Case& c) {
   const Tensors ts = directions(c, s.xs), us = directions(c, s.ys);
   uint32_t modes = c.draw.word();
   draw_inference(modes, tree);
-  const std::string wrong =
+  const Finding wrong =
       engine == 5 ? base_unlike_model(c, s, tree) : levels_unlike_model(s, tree, ts, us, engine);
   const int depth = engine == 5 ? 1 : 2;
   if (wrong.empty()) return Verdict::pass(depth);

@@ -10,7 +10,7 @@
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -87,7 +87,7 @@ Verdict lists_of_any_length(Case& c) {
   const Tensor root = f(leaves)[0];
   backward(root, u);
   const Tensors got = grads_of(leaves), pulled = vjp(f, l.leaves).pullback({u});
-  std::string wrong = unlike_gradients(got, pulled);
+  Finding wrong = unlike_gradients(got, pulled);
   const size_t n = leaves.size();
   for (const size_t j : {size_t(0), n - 1, std::min<size_t>(8, n - 1), std::min<size_t>(255, n - 1), n / 2}) {
     const Tensor t = c.direction(l.leaves[j]);
@@ -98,7 +98,8 @@ Verdict lists_of_any_length(Case& c) {
     if (const double a = product(u, along), b = product(pulled[j], t); a != b)
       wrong = format("in entry {} of the leaves <u, J t> = {}, <J^H u, t> = {}", j, a, b);
     else if (wrong = disagrees(jvp(f, l.leaves, ts).tangents[0], along, Agreement::Bitwise); !wrong.empty())
-      if ((wrong = unlike_gradients(jvp(f, l.leaves, ts).tangents, {along})).size()) wrong = "jvp: " + wrong;
+      if (wrong = unlike_gradients(jvp(f, l.leaves, ts).tangents, {along}); !wrong.empty())
+        wrong = "jvp: " + wrong;
   }
   if (wrong.empty()) return Verdict::pass(1);
   std::string list;
@@ -223,7 +224,7 @@ Verdict graphs_of_any_size(Case& c) {
   Tensors us = g.cotangents();
   us.back() = to(us.back() * (double(extension.n + 1) / 8), us.back().dtype());
   const Tensors want = vjp(g.function(), g.inputs()).pullback(us);
-  const std::string wrong = unlike_gradients(got, want);
+  const Finding wrong = unlike_gradients(got, want);
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(
       wrong,

@@ -7,7 +7,7 @@
 #include "lamella/ops/operators.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/graph.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -94,7 +94,7 @@ Verdict threads_add_up(Case& c) {
     }
     times += 1 + other.times();
   }
-  std::string wrong = raised.raised ? "on another thread: " + str(raised) : "";
+  Finding wrong = raised.raised ? "on another thread: " + str(raised) : "";
   if (wrong.empty()) wrong = unlike_gradients(grads_of(s.leaves), g.gradients(), times);
   if (wrong.empty() && !(wrong = unlike_gradients(first, g.gradients())).empty())
     wrong = "read before the others ran: " + wrong;
@@ -219,12 +219,14 @@ Verdict graphs_leave_nothing(Case& c) {
     // Threads that end leave what they freed to malloc's caches.
     const size_t bytes = way == 1 || way == 2 ? 0 : heap_growth(leftovers);
     if (bytes == 0) return Verdict::pass(1);
-    return Verdict::fail(format("{}: {} bytes of the heap are lost each time", Leftovers::kNames[way], bytes),
-                         g.cpp(), 1);
+    return Verdict::fail(
+        {What::Leak, format("{}: {} bytes of the heap are lost each time", Leftovers::kNames[way], bytes)},
+        g.cpp(), 1);
   }
   return Verdict::fail(
-      format("{}: {} blocks ({} bytes) and {} storages stay alive each time", Leftovers::kNames[way],
-             after.blocks - before.blocks, after.bytes - before.bytes, after.storages - before.storages),
+      {What::Leak,
+       format("{}: {} blocks ({} bytes) and {} storages stay alive each time", Leftovers::kNames[way],
+              after.blocks - before.blocks, after.bytes - before.bytes, after.storages - before.storages)},
       g.cpp() + "  // " + Leftovers::kNames[way] +
           "\n  const auto before = memory_stats();\n  {\n    Tensors own;\n    for (const Tensor& x "
           ": inputs) own.push_back(requires_grad(clone(x)));\n    g(own);\n  }\n  std::cout << "

@@ -4,8 +4,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_edges.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/subject.h"
 
@@ -55,7 +54,8 @@ Verdict halves_round_once(Case& c) {
   Oracle oracle(c, c.inexact());
   const Tensors& want = oracle.values();
   if (got.size() != want.size())
-    return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+    return Verdict::fail(
+        {What::Results, format("got {} results, the reference {}", got.size(), want.size())});
   Tensors inexact;
   for (size_t k = 0; k < got.size(); ++k) {
     if (!is_inexact(got[k].dtype())) continue;
@@ -69,7 +69,7 @@ Verdict halves_round_once(Case& c) {
   for (size_t k = 0; k < got.size(); ++k) {
     if (!is_inexact(got[k].dtype())) continue;
     const double lost = oracle.lost_to_underflow(DType::F32, {});
-    const std::string d = outside(got[k], want[k], plus(unflatten(bounds, at, want[k], 1), lost));
+    const Finding d = outside(got[k], want[k], plus(unflatten(bounds, at, want[k], 1), lost));
     if (d.empty()) continue;
     return Verdict::fail("more than one rounding: " + d,
                          cpp_got_want(c, cpp_tensor("w", narrow(want[k], got[k].dtype())),

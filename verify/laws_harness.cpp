@@ -2,7 +2,7 @@
 #include "lamella/verify/answers.h"
 #include "lamella/verify/apart.h"
 #include "lamella/verify/calibration.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -42,12 +42,12 @@ Verdict calibrations_hold(Case& c) {
   if (one.slow) return Verdict::pass();
   const Verdict v = check_apart(
       [&] {
-        const std::string wrong = one.check();
+        const Finding wrong = one.check();
         return wrong.empty() ? Verdict::pass() : Verdict::fail(wrong);
       },
       20);
   if (v.kind != Verdict::Fail) return v;
-  return Verdict::fail(format("{}: {}", one.id, v.message), format("  // {}\n", one.statement));
+  return Verdict::fail({v.failure, format("{}: {}", one.id, v.message)}, format("  // {}\n", one.statement));
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 #include "lamella/ops/functions/pointwise_other.h"
 #include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
 
@@ -133,9 +133,9 @@ Verdict hidden_by_where(Case& c, const Subject& s) {
     if (!finite(want)) return Verdict::discard();
     const Tensors got = look.at(h, choice.dirty, ts, us);
     for (size_t k = 0; k < got.size(); ++k) {
-      const std::string d = differs(got[k], want[k], false);
+      const Finding d = differs(got[k], want[k], false);
       if (!d.empty())
-        return Verdict::fail(format("the {} shows what `where` hides: {}", look.name, d),
+        return Verdict::fail(format("the {} shows what `where` hides: ", look.name) + d,
                              choice_program(c, s, choice, ts, us, look), look.depth);
     }
   }
@@ -165,7 +165,7 @@ Verdict hidden_by_operator(Case& c, const Subject& s) {
   for (f128& v : want) v = v == 0 ? 0 : v < 0 ? -kInfinity : kInfinity;
   size_t from = 0;
   const Tensor expected = narrow(unflatten(want, from, z), z.dtype());
-  const std::string d = differs(got, expected, false);
+  const Finding d = differs(got, expected, false);
   if (d.empty()) return Verdict::pass(1);
   const std::string name = cpp_names(c, s.slots)[at];
   std::vector<std::string> names = cpp_names(c, s.slots);
@@ -176,7 +176,7 @@ Verdict hidden_by_operator(Case& c, const Subject& s) {
           "  const Function f = " + cpp_function(c, s.slots, true) +
           ";\n  const Function h = [&](const Tensors& zs) { return f(" + cpp_list(names) + "); };\n",
       "vjp(h, {z}).pullback({o})", "{w}");
-  return Verdict::fail(format("sqrt(z) added to argument {} at z = 0: {}", at, d), program, 1);
+  return Verdict::fail(format("sqrt(z) added to argument {} at z = 0: ", at) + d, program, 1);
 }
 
 /// What a choice hides along one path counts along another: of h, where(m, y, o) and a list with y in it.
@@ -215,7 +215,7 @@ Verdict hidden_on_one_path(Case& c, const Subject& s) {
   const Tensors got = paths.pulled(true, true, paths.list_first ? Tensors{to_list, u} : Tensors{u, to_list});
   for (size_t k = 0; k < got.size(); ++k) {
     if (!has_sizes(s.xs[k], s.ys[0])) continue;  // a sum of many: in another order
-    const std::string d = differs(got[k], add(alone[k], listed[k]), false);
+    const Finding d = differs(got[k], add(alone[k], listed[k]), false);
     if (d.empty()) continue;
     const std::string taken = choice.flipped ? "where(logical_not(m), o, y)" : "where(m, y, o)";
     const std::string both =
@@ -231,7 +231,7 @@ Verdict hidden_on_one_path(Case& c, const Subject& s) {
         format("{vjp(h, {}).pullback({})[{}]}", cpp_names("x", s.xs.size()),
                paths.list_first ? "{v, u}" : "{u, v}", k),
         "{w}");
-    return Verdict::fail(format("what `where` hides is hidden from a list, too, in argument {}: {}", k, d),
+    return Verdict::fail(format("what `where` hides is hidden from a list, too, in argument {}: ", k) + d,
                          program, 1);
   }
   return Verdict::pass(1);

@@ -9,7 +9,7 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/identities.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"
@@ -92,7 +92,7 @@ std::vector<const Identity*> about(const Op& op, Kinds kinds) {
 
 std::string text_of(const Identity& id) { return std::string(id.left) + " = " + std::string(id.right); }
 
-Verdict broken(const Identity& id, const XYZ& v, const std::string& what) {
+Verdict broken(const Identity& id, const XYZ& v, const Finding& what) {
   std::string head;
   for (const auto& [name, t] : {std::pair("x", v.x), std::pair("y", v.y), std::pair("z", v.z)})
     if (t.defined()) head += cpp_tensor(name, t);
@@ -108,7 +108,7 @@ Verdict identities_equal(Case& c) {
   const Identity& id = *all[c.draw.below(uint32_t(all.size()))];
   const XYZ v = draw_letters(c.draw, id);
   const Tensor got = id.lhs(v.x, v.y, v.z), want = id.rhs(v.x, v.y, v.z);
-  const std::string d = differs(got, want, id.sides == Sides::Equal);
+  const Finding d = differs(got, want, id.sides == Sides::Equal);
   return d.empty() ? Verdict::pass() : broken(id, v, d);
 }
 
@@ -119,7 +119,7 @@ Verdict broken_identity(const Op& op, const Tensor& x, const Tensor& y) {
     if (id->letters != Letters::Alike || id->domain != Domain::Any || !(id->dtypes & mask(x.dtype())))
       continue;
     const Tensor got = id->lhs(x, y, x), want = id->rhs(x, y, x);
-    const std::string d = differs(got, want, id->sides == Sides::Equal);
+    const Finding d = differs(got, want, id->sides == Sides::Equal);
     if (!d.empty()) return broken(*id, {x, y, x}, d);
   }
   return Verdict::pass();
@@ -169,20 +169,23 @@ Verdict identities_hold(Case& c) {
     for (size_t i = 0; i + 1 < bounds.size(); i += 2) bounds[i] = bounds[i + 1] = bounds[i] + bounds[i + 1];
   size_t at = 0, left_at = 0, right_at = 0;
   const Tensor bound = unflatten(bounds, at, left, 1);
-  std::string d = outside(left, unflatten(right_values, right_at, right), bound);
+  Finding d = outside(left, unflatten(right_values, right_at, right), bound);
   if (d.empty()) d = outside(right, unflatten(left_values, left_at, left), bound);
-  if (d.empty() && left.dtype() != right.dtype()) d = format("got {}, expected {}", left, right);
+  if (d.empty() && left.dtype() != right.dtype())
+    d = {What::DType, format("got {}, expected {}", left, right)};
   return d.empty() ? Verdict::pass() : broken(id, v, d);
 }
 
-std::string elsewhere(const Tensor& got, const Tensor& want) {
-  if (!std::ranges::equal(got.sizes(), want.sizes())) return format("got {}, expected {}", got, want);
+Finding elsewhere(const Tensor& got, const Tensor& want) {
+  if (!std::ranges::equal(got.sizes(), want.sizes()))
+    return {What::Shape, format("got {}, expected {}", got, want)};
   if (!got.shares_storage(want)) return "got another storage";
   if (want.numel() == 0) return "";
   if (got.raw_data() != want.raw_data()) return "got another offset";
   for (int d = 0; d < want.rank(); ++d)
     if (want.size(d) > 1 && got.stride(d) != want.stride(d))
-      return format("got strides {}, expected {}", Dims(got.strides()), Dims(want.strides()));
+      return {What::Strides,
+              format("got strides {}, expected {}", Dims(got.strides()), Dims(want.strides()))};
   return "";
 }
 
@@ -191,7 +194,7 @@ Verdict round_trips(Case& c) {
   const Identity& id = *all[c.draw.below(uint32_t(all.size()))];
   const XYZ v = draw_letters(c.draw, id);
   const Tensor got = id.lhs(v.x, v.y, v.z), want = id.rhs(v.x, v.y, v.z);
-  std::string d = elsewhere(got, want);
+  Finding d = elsewhere(got, want);
   if (d.empty()) d = differs(got, want);
   return d.empty() ? Verdict::pass() : broken(id, v, d);
 }
@@ -211,7 +214,7 @@ Verdict views_show_elements(Case& c) {
   const Tensor real = to(numbers, DType::F64);
   const Tensor counted = is_complex(x.dtype()) ? complex(real, real + double(x.numel())) : numbers;
   const Tensor y = call_boxed(c.op, c.args)[0], shown = call_boxed(c.op, c.with({first}, {counted}))[0];
-  std::string d;
+  Finding d;
   if (!std::ranges::equal(y.sizes(), shown.sizes())) d = format("got {}, of a dense x {}", y, shown);
   const std::vector<int64_t> in_x = places_of(x), in_y = places_of(y);
   const std::vector<double> which = shown.to_vector();
@@ -223,7 +226,7 @@ Verdict views_show_elements(Case& c) {
   }
   if (d.empty()) return Verdict::pass();
   return Verdict::fail(d, cpp_declarations(c.args) + "  std::cout << str(" + cpp_call(c.op, c.args) +
-                              "[0]) << '\\n';  // " + d + "\n");
+                              "[0]) << '\\n';  // " + d.text() + "\n");
 }
 
 bool in_equal_ones(const Op& op) { return !about(op, {Sides::Equal, Sides::EqualNumbers}).empty(); }

@@ -9,7 +9,7 @@
 #include "lamella/transforms/linearize.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -84,7 +84,7 @@ Tensors column(const Subject& s, const Tensors& blocks, const Unit& unit) {
   return out;
 }
 
-std::string wrong_block(const Subject& s, const Tensors& blocks, bool reverse) {
+Finding wrong_block(const Subject& s, const Tensors& blocks, bool reverse) {
   if (blocks.size() != s.ys.size() * s.xs.size())
     return format("got {} blocks, expected {}", blocks.size(), s.ys.size() * s.xs.size());
   for (size_t k = 0; k < blocks.size(); ++k) {
@@ -134,7 +134,7 @@ Verdict jacobians_agree(Case& c) {
   o.chunk = c.draw.below(4);
   if (o.holomorphic && !is_holomorphic(s)) return refuses_complex(c, s, o);
   const Tensors rows = jacrev(s.f, o)(s.xs), columns = jacfwd(s.f, o)(s.xs);
-  std::string d = wrong_block(s, rows, true);
+  Finding d = wrong_block(s, rows, true);
   if (d.empty()) d = wrong_block(s, columns, false);
   if (!d.empty()) return Verdict::fail(d, jacobian_program(c, s, o), 2);
   if (!finite(rows) || !finite(columns)) return Verdict::discard();
@@ -173,7 +173,7 @@ Verdict linear_maps_agree(Case& c) {
   if (ts.size() > 1 && c.draw.below(3) == 1) ts[c.draw.below(uint32_t(ts.size()))] = Tensor();
   const Linearized linear = linearize(s.f, s.xs);
   const Tensors got = linear.map(ts), again = linear.map(ts), want = jvp(s.f, s.xs, ts).tangents;
-  std::string d = differs(linear.values, s.ys);
+  Finding d = differs(linear.values, s.ys);
   if (d.empty()) d = differs(again, got);
   if (!d.empty()) return Verdict::fail(d, map_program(c, s, ts, "linearize(f, xs).map", want), 2);
   if (!finite(want)) return Verdict::discard();
@@ -182,13 +182,12 @@ Verdict linear_maps_agree(Case& c) {
     full.push_back(ts[j].defined() ? plain_copy(ts[j]) : zeros(s.xs[j].sizes(), s.xs[j].dtype()));
   const Reals t = flatten(full);
   std::optional<Oracle> oracle;
-  const auto compared = [&](const Tensors& found, const Tensors& expected) {
-    if (found.size() != expected.size())
-      return format("got {} results, expected {}", found.size(), expected.size());
+  const auto compared = [&](const Tensors& found, const Tensors& expected) -> Finding {
+    if (found.size() != expected.size()) return other_number(found, expected);
     for (size_t k = 0; k < found.size(); ++k)
       if (found[k].dtype() != expected[k].dtype())
-        return format("result {} is {}, expected {}", k, found[k], expected[k]);
-    if (flatten(found) == flatten(expected)) return std::string();
+        return {What::DType, format("result {} is {}, expected {}", k, found[k], expected[k])};
+    if (flatten(found) == flatten(expected)) return {};
     if (!oracle) oracle.emplace(c, s.slots);
     return beyond_rounding(c.op, s, found, flatten(expected), oracle->pushforward_bounds(t), total(t));
   };
@@ -205,23 +204,23 @@ Verdict linear_maps_agree(Case& c) {
 Tensor zeros_as(const Tensor& t) { return zeros(t.sizes(), t.dtype()); }
 
 /// Jvp and vjp of g against those of f where only some inputs are traced. Empty when they agree.
-std::string constant_in(const Subject& s, const Function& g, const std::vector<bool>& cut, const Tensors& ts,
-                        const Tensors& us) {
+Finding constant_in(const Subject& s, const Function& g, const std::vector<bool>& cut, const Tensors& ts,
+                    const Tensors& us) {
   Tensors some = ts;
   bool any = false;
   for (size_t j = 0; j < ts.size(); ++j)
     if (cut[j]) some[j] = Tensor();
     else any = true;
   const JvpResult forward = jvp(g, s.xs, ts);
-  if (const std::string d = differs(forward.values, s.ys); !d.empty()) return "values: " + d;
+  if (const Finding d = differs(forward.values, s.ys); !d.empty()) return "values: " + d;
   const Tensors tangents = any ? jvp(s.f, s.xs, some).tangents : Tensors();
   for (size_t i = 0; i < s.ys.size(); ++i)
-    if (const std::string d = differs(forward.tangents[i], any ? tangents[i] : zeros_as(s.ys[i]), false);
+    if (const Finding d = differs(forward.tangents[i], any ? tangents[i] : zeros_as(s.ys[i]), false);
         !d.empty())
       return format("tangent {}: ", i) + d;
   const Tensors got = vjp(g, s.xs).pullback(us), all = vjp(s.f, s.xs).pullback(us);
   for (size_t j = 0; j < got.size(); ++j)
-    if (const std::string d = differs(got[j], cut[j] ? zeros_as(s.xs[j]) : all[j], false); !d.empty())
+    if (const Finding d = differs(got[j], cut[j] ? zeros_as(s.xs[j]) : all[j], false); !d.empty())
       return format("cotangent {}: ", j) + d;
   Tensors leaves;
   for (const Tensor& x : s.xs) leaves.push_back(requires_grad(plain_copy(x)));
@@ -249,7 +248,8 @@ Verdict constants_stay(Case& c) {
       if (std::ranges::any_of(xs, [&](const Tensor& x) { return y.is_same(x); })) y = stop_gradient(y);
     return ys;
   };
-  std::string d = constant_in(s, detached, cut, ts, us), what = "inputs detached: ";
+  Finding d = constant_in(s, detached, cut, ts, us);
+  std::string what = "inputs detached: ";
   if (d.empty()) {
     what = "without recording: ";
     d = constant_in(s, in_scope, std::vector<bool>(s.xs.size(), true), ts, us);

@@ -4,7 +4,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"
@@ -145,11 +145,11 @@ Verdict jets_agree(Case& c) {
     bounds.assign(bounds.size(), *std::max_element(bounds.begin(), bounds.end()));
   size_t at = 0, bound_at = 0;
   Tensors want;
-  std::string wrong;
+  Finding wrong;
   for (const Tensor& y : got) {
     want.push_back(unflatten(finer, at, y));
     if (!finite({narrow(want.back(), y.dtype())})) return Verdict::discard();
-    const std::string d = outside(y, want.back(), unflatten(bounds, bound_at, y, 1));
+    const Finding d = outside(y, want.back(), unflatten(bounds, bound_at, y, 1));
     if (wrong.empty()) wrong = d;
   }
   if (wrong.empty()) return Verdict::pass(k);

@@ -5,7 +5,7 @@
 
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/real_function.h"
 #include "lamella/verify/subject.h"
 
@@ -127,8 +127,8 @@ Stated interval(const Case& c, const RealFunction& g) {
   return out;
 }
 
-std::string beyond(const Tensors& got, const Matrix& m, const Reals& direction, bool transposed, double u,
-                   Tensors& want) {
+Finding beyond(const Tensors& got, const Matrix& m, const Reals& direction, bool transposed, double u,
+               Tensors& want) {
   const size_t n = transposed ? m.columns : m.rows;
   Reals sum(n);
   Bounds bounds(n);
@@ -141,17 +141,17 @@ std::string beyond(const Tensors& got, const Matrix& m, const Reals& direction, 
   const double size = total(direction);
   for (double& b : bounds) b += 0x1p-58 * size;  // of the pieces' slopes: 2^-113 over the step
   size_t at = 0, bound_at = 0;
-  std::string wrong;
+  Finding wrong;
   for (const Tensor& g : got) {
     want.push_back(unflatten(sum, at, g));
-    const std::string d = outside(g, want.back(), unflatten(bounds, bound_at, g, 1));
+    const Finding d = outside(g, want.back(), unflatten(bounds, bound_at, g, 1));
     if (wrong.empty()) wrong = d;
   }
   return wrong;
 }
 
 Verdict failed(const Case& c, const Subject& s, bool forward, const Tensors& directions, const Tensors& got,
-               const Tensors& want, const std::string& wrong) {
+               const Tensors& want, const Finding& wrong) {
   const std::string call = forward ? jvp_text(c, s) + ".tangents"
                                    : vjp_text(c, s) + ".pullback(" + cpp_names("u", directions.size()) + ")";
   const std::string more =
@@ -181,7 +181,7 @@ Verdict second_zero_at_zero(Case& c, const Subject& s, const Tensors& d, bool fo
     if (outer ? !has_jvp(c.op) : !has_vjp(c.op)) continue;
     const Tensors along = directions(c, outer ? s.xs : g(s.xs)),
                   got = outer ? jvp(g, s.xs, along).tangents : vjp(g, s.xs).pullback(along);
-    const std::string wrong = differs(got[0], zero_where_zero(got[0], s.xs[0]), false);
+    const Finding wrong = differs(got[0], zero_where_zero(got[0], s.xs[0]), false);
     if (wrong.empty()) continue;
     const std::string inner = forward ? "jvp(f, xs, " + cpp_names("d", 1) + ").tangents"
                                       : "vjp(f, xs).pullback(" + cpp_names("d", 1) + ")",
@@ -214,7 +214,7 @@ Verdict zero_at_zero(Case& c, Subject& s) {
     const Tensors d = directions(c, forward ? s.xs : s.ys);
     const Tensors got = forward ? jvp(s.f, s.xs, d).tangents : vjp(s.f, s.xs).pullback(d);
     const Tensor want = zero_where_zero(got[0], x);
-    if (const std::string wrong = differs(got[0], want, false); !wrong.empty())
+    if (const Finding wrong = differs(got[0], want, false); !wrong.empty())
       return failed(c, s, forward, d, got, {to_reference(want)}, wrong);
     if (Verdict v = second_zero_at_zero(c, s, d, forward); v.kind == Verdict::Fail) return v;
   }
@@ -244,7 +244,7 @@ Verdict kinks_as_stated(Case& c) {
     const Tensors d = directions(c, forward ? s.xs : s.ys);
     const Tensors got = forward ? jvp(s.f, s.xs, d).tangents : vjp(s.f, s.xs).pullback(d);
     Tensors want;
-    const std::string wrong = beyond(got, *m, flatten(d), !forward, s.u, want);
+    const Finding wrong = beyond(got, *m, flatten(d), !forward, s.u, want);
     if (!wrong.empty()) return failed(c, s, forward, d, got, want, wrong);
   }
   return Verdict::pass(1);

@@ -4,7 +4,7 @@
 
 #include "lamella/ops/functions/copy.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/subject.h"
 
@@ -60,7 +60,7 @@ bool has_large_integers(const Case& c) {
 
 Verdict compare_with(Case& c, const Values& other) {
   const Tensors got = call_boxed(c.op, c.args), want = call_boxed(c.op, other);
-  const std::string d = differs(got, want);
+  const Finding d = differs(got, want);
   if (d.empty()) return Verdict::pass();
   const bool may_round = c.op.shape != ShapeClass::Broadcast && c.op.shape != ShapeClass::View;
   const bool rounds = may_round && got.size() == want.size() && is_inexact(want[0].dtype());
@@ -184,7 +184,7 @@ Verdict views_share(Case& c) {
                          head + "  std::cout << y.shares_storage(a0);  // expected 1\n");
   fill_iota(x, 1);
   const Tensor fresh = call_boxed(c.op, c.with({first}, {plain_copy(x)}))[0];
-  if (const std::string d = differs(y, fresh); !d.empty())
+  if (const Finding d = differs(y, fresh); !d.empty())
     return Verdict::fail(
         "after a write to x: " + d,
         head + "  fill_(a0, 7);\n  std::cout << str(y);  // expected the call on the new a0\n");
@@ -192,7 +192,7 @@ Verdict views_share(Case& c) {
   const Tensor untouched = plain_copy(x);
   fill_iota(y, 60);
   const Tensor again = call_boxed(c.op, c.args)[0];
-  if (const std::string d = differs(again, y); !d.empty())
+  if (const Finding d = differs(again, y); !d.empty())
     return Verdict::fail(
         "after a write to the view: " + d,
         head + "  fill_(y, 7);\n  std::cout << str(" + cpp_call(c.op, c.args) + "[0]);  // expected 7\n");

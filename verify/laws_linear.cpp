@@ -5,7 +5,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/subject.h"
 
@@ -47,11 +47,10 @@ Tensor zeros_of(const Tensor& t) {
 }
 
 /// The first difference, zeros of either sign being equal.
-std::string first_difference(const Tensors& got, const Tensors& want) {
-  if (got.size() != want.size()) return format("got {} results, expected {}", got.size(), want.size());
+Finding first_difference(const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return other_number(got, want);
   for (size_t k = 0; k < got.size(); ++k)
-    if (const std::string d = differs(got[k], want[k], false); !d.empty())
-      return format("result {}: {}", k, d);
+    if (const Finding d = differs(got[k], want[k], false); !d.empty()) return format("result {}: ", k) + d;
   return "";
 }
 
@@ -76,14 +75,14 @@ Verdict derivatives_scale(Case& c) {
     const Tensors ts = directions(c, s.xs), four = scaled(ts, kFactor);
     const Tensors want = scaled(jvp(s.f, s.xs, ts).tangents, kFactor), got = jvp(s.f, s.xs, four).tangents;
     if (!finite(want) || near_subnormal(want)) return Verdict::discard();
-    if (const std::string d = first_difference(got, want); !d.empty())
+    if (const Finding d = first_difference(got, want); !d.empty())
       return Verdict::fail("four times the tangents: " + d, jvp_program(c, s, four, want), 1);
   }
   if (!has_vjp(c.op)) return Verdict::pass(1);
   const Tensors us = directions(c, s.ys), four = scaled(us, kFactor);
   const Tensors want = scaled(vjp(s.f, s.xs).pullback(us), kFactor), got = vjp(s.f, s.xs).pullback(four);
   if (!finite(want) || near_subnormal(want)) return Verdict::discard();
-  const std::string d = first_difference(got, want);
+  const Finding d = first_difference(got, want);
   if (d.empty()) return Verdict::pass(1);
   return Verdict::fail("four times the cotangents: " + d, vjp_program(c, s, four, want), 1);
 }
@@ -98,7 +97,7 @@ Verdict unused_is_zero(Case& c) {
   Tensors got = vjp(f, xs).pullback(us);
   const Tensor last = got.empty() ? Tensor() : got.back();
   got.resize(want.size());
-  std::string d = first_difference(got, want);
+  Finding d = first_difference(got, want);
   if (d.empty() && !last.defined()) d = "the unused input has no gradient";
   if (d.empty()) d = differs(last, zeros_of(xs.back()), false);
   if (d.empty()) return Verdict::pass(1);
@@ -121,7 +120,7 @@ Verdict uses_accumulate(Case& c) {
   const size_t n = us.size();
   for (size_t k = 0; k < n; ++k) us.push_back(us[k]);
   const Tensors got = vjp(twice, s.xs).pullback(us);
-  std::string d = first_difference(got, want);
+  Finding d = first_difference(got, want);
   if (c.op.composite || c.op.has(kSymmetricInput)) d = disagrees(got, want, Agreement::Rounding, {64, 1});
   if (d.empty()) return Verdict::pass(1);
   us.resize(n);
@@ -156,14 +155,14 @@ Verdict subsets_agree(Case& c) {
   if (has_vjp(c.op)) {
     const Tensors us = directions(c, all.ys);
     const Tensors want{vjp(all.f, all.xs).pullback(us)[k]}, got = vjp(one.f, one.xs).pullback(us);
-    if (const std::string d = first_difference(got, want); !d.empty() && finite(want))
+    if (const Finding d = first_difference(got, want); !d.empty() && finite(want))
       return Verdict::fail(format("input {} alone, backwards: ", k) + d, vjp_program(c, one, us, want), 1);
   }
   if (!has_jvp(c.op)) return Verdict::pass(1);
   Tensors ts(all.xs.size());
   ts[k] = c.direction(all.xs[k]);
   const Tensors want = jvp(all.f, all.xs, ts).tangents, got = jvp(one.f, one.xs, {ts[k]}).tangents;
-  const std::string d = first_difference(got, want);
+  const Finding d = first_difference(got, want);
   if (d.empty() || !finite(want)) return Verdict::pass(1);
   return Verdict::fail(format("input {} alone, forwards: ", k) + d, jvp_program(c, one, {ts[k]}, want), 1);
 }
@@ -187,7 +186,7 @@ Verdict identity_transforms(Case& c) {
   const Function inner = [&](const Tensors& xs) { return jvp(s.f, xs, zeros).values; };
   const Status status = status_of([&] { got = vmap(inner, {{0}, {0}, Randomness::Error, 1})(lanes); });
   if (declined(c.op, status)) return Verdict::discard();
-  std::string d = status.raised ? str(status) : "";
+  Finding d = status.raised ? str(status) : "";
   for (size_t k = 0; k < got.size() && d.empty(); ++k)
     d = disagrees(lane(got[k], 0, 0), s.ys[k], agreement(c.op));
   if (d.empty()) return Verdict::pass(2);
@@ -230,7 +229,7 @@ Verdict chunks_agree(Case& c) {
     few.chunk = chunk;
     joined = vmap(f, few)(b.xs);
   });
-  std::string d = s.raised ? "in chunks " + str(s) : "";
+  Finding d = s.raised ? "in chunks " + str(s) : "";
   // Where a product overflows on its way, infinity times a later 0 depends on the order of its factors.
   if (!s.raised && agreement(c.op) != Agreement::Bitwise && finite(b.xs) &&
       !(finite(whole) && finite(joined) && finite(first) && finite(second)))

@@ -6,7 +6,7 @@
 #include "lamella/verify/census.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/listed.h"
 #include "lamella/verify/shared_write.h"
 
@@ -64,7 +64,7 @@ std::string cpp_views(DType dtype, const std::vector<std::pair<std::string, Stri
 }
 
 /// Empty when core's answers about one view are those of the lists.
-std::string unlike_list(const Tensor& t) {
+Finding unlike_list(const Tensor& t) {
   const Strided v = strided(t);
   const auto count = int64_t(listed_places(v).size());
   if (t.numel() != count) return format("numel() is {}, {} elements are listed", t.numel(), count);
@@ -79,7 +79,7 @@ std::string unlike_list(const Tensor& t) {
 }
 
 /// Likewise of two views of one storage.
-std::string unlike_list(const Tensor& a, const Tensor& b) {
+Finding unlike_list(const Tensor& a, const Tensor& b) {
   static constexpr const char* kNames[] = {"None", "Same", "Partial"};
   const Strided v = strided(a), w = strided(b);
   const std::vector<int64_t> in_v = listed_places(v), in_w = listed_places(w);
@@ -95,14 +95,15 @@ std::string unlike_list(const Tensor& a, const Tensor& b) {
 }
 
 /// Whether make_view takes what lies within the storage, and nothing else.
-std::string unlike_list(const Tensor& base, const Strided& v) {
+Finding unlike_list(const Tensor& base, const Strided& v) {
   const bool valid = std::ranges::all_of(v.sizes, [](int64_t s) { return s >= 0; }) &&
                      std::ranges::all_of(v.strides, [](int64_t s) { return s >= 0; }) &&
                      listed_within(v, int64_t(base.impl()->storage->nbytes));
   const Status s = status_of([&] { (void)make_view(base, v.sizes, v.strides, v.offset, v.dtype); });
   if (s.raised != valid) return "";
-  return format("make_view {}, but {}", s.raised ? "raises " + str(s) : "raises nothing",
-                valid ? "all bytes lie within the storage" : "some size, stride or byte is out of range");
+  return {failure_kind(s),
+          format("make_view {}, but {}", s.raised ? "raises " + str(s).text() : "raises nothing",
+                 valid ? "all bytes lie within the storage" : "some size, stride or byte is out of range")};
 }
 
 Strided spoiled(Draw& d, Strided v) {
@@ -135,11 +136,11 @@ Verdict memory_as_listed(Case& c) {
     }
   }
   const std::string program = cpp_views(dtype, {{"x", v}, {"z", w}});
-  const auto verdict = [&](const std::string& d, const std::string& more = {}) {
+  const auto verdict = [&](const Finding& d, const std::string& more = {}) {
     return d.empty() ? Verdict::pass() : Verdict::fail(d, program + more);
   };
   const Strided wrong = spoiled(c.draw, v);
-  if (const std::string d = unlike_list(buffer, wrong); !d.empty())
+  if (const Finding d = unlike_list(buffer, wrong); !d.empty())
     return Verdict::fail(d, cpp_views(dtype, {{"x", wrong}}));
   const Tensor x = make_view(buffer, v.sizes, v.strides, v.offset);
   const Tensor z = make_view(buffer, w.sizes, w.strides, w.offset, w.dtype);
@@ -148,13 +149,13 @@ Verdict memory_as_listed(Case& c) {
   if (!y.shares_storage(x)) return verdict("y, a view of x, has a storage of its own", more);
   const std::pair<const char*, const Tensor*> all[] = {{"x", &x}, {"z", &z}, {"y", &y}};
   for (const auto& [name, t] : all)
-    if (const std::string d = unlike_list(*t); !d.empty())
+    if (const Finding d = unlike_list(*t); !d.empty())
       return verdict(name + (": " + d), more + format("  std::cout << {}.is_contiguous() << "
                                                       "overlaps_itself({});\n",
                                                       name, name));
   for (const auto& [one, a] : all)
     for (const auto& [other, b] : all)
-      if (const std::string d = unlike_list(*a, *b); !d.empty())
+      if (const Finding d = unlike_list(*a, *b); !d.empty())
         return verdict(format("{} and {}: ", one, other) + d,
                        more + format("  std::cout << int(overlap({}, {}));\n", one, other));
   // What it shows of x are bytes of x.
@@ -216,7 +217,7 @@ Verdict views_as_listed(Case& c) {
     if (c.op.schema.params[i].role == ParamRole::Size) args[i] = asked;
   const std::string program =
       cpp_views(dtype, {{"x", v}}) + "  std::cout << " + cpp_call(c.op, args, {"x"}) + "[0];\n";
-  const auto failed = [&](const std::string& d) { return Verdict::fail(d, program); };
+  const auto failed = [&](const Finding& d) { return Verdict::fail(d, program); };
 
   const std::optional<Dims> sizes = listed_sizes(asked, x.numel());
   const std::optional<Strided> view = sizes ? listed_view(v, *sizes) : std::nullopt;
@@ -224,7 +225,7 @@ Verdict views_as_listed(Case& c) {
   Tensor y;
   const Status s = status_of([&] { y = call_boxed(c.op, args)[0]; });
   counts_of_case()[legal ? "legal" : "refused"]++;
-  if (legal && s.raised) return failed(format("raises {}, but the elements allow it", str(s)));
+  if (legal && s.raised) return failed("raises " + str(s) + ", but the elements allow it");
   if (!legal && !s.raised)
     return failed(format("gives {} with strides {}, but {}", y, Dims(y.strides()),
                          sizes ? "no strides show these elements" : "the sizes do not fit"));

@@ -5,7 +5,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -135,7 +135,7 @@ Verdict order_is_kept(Case& c) {
   for (const Case::Slot& slot : c.tensors()) xs.push_back(shuffled(c.at(slot), s.in));
   const Tensors got = call_boxed(c.op, c.with(c.tensors(), xs));
   for (size_t k = 0; k < ys.size(); ++k) {
-    const std::string d = disagrees(got[k], shuffled(ys[k], s.out), agreement(c.op));
+    const Finding d = disagrees(got[k], shuffled(ys[k], s.out), agreement(c.op));
     if (!d.empty() && overflows(c.op, got[k], ys[k])) return Verdict::discard();
     if (!d.empty())
       return Verdict::fail(format("result {}, of elements in another order: ", k) + d, two_calls(c, xs));
@@ -209,7 +209,7 @@ Verdict parts_are_enough(Case& c) {
       if (dim->of[k] >= 0) xs[k] = part(xs[k], dim->of[k], from, to);
     const Tensors got = call_boxed(c.op, c.with(c.tensors(), xs));
     for (size_t k = 0; k < ys.size(); ++k) {
-      const std::string d = disagrees(got[k], part(ys[k], dim->of_result, from, to), agreement(c.op));
+      const Finding d = disagrees(got[k], part(ys[k], dim->of_result, from, to), agreement(c.op));
       if (!d.empty())
         return Verdict::fail(
             format("result {}, elements {} to {} of dim {}: ", k, from, to, dim->of_result) + d,

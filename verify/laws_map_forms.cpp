@@ -5,7 +5,7 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -135,14 +135,14 @@ constexpr Form kForms[] = {
      false, false},
 };
 
-std::string unlike(const Mapping& m, const Form& form, const Tensors& got) {
-  if (const std::string d = disagrees(got, m.plain, form.same_calls ? Agreement::Bitwise : agreement(m.c.op));
+Finding unlike(const Mapping& m, const Form& form, const Tensors& got) {
+  if (const Finding d = disagrees(got, m.plain, form.same_calls ? Agreement::Bitwise : agreement(m.c.op));
       !d.empty())
     return d;
   for (size_t k = 0; k < got.size() && form.same_strides; ++k)
     if (!std::ranges::equal(got[k].strides(), m.plain[k].strides()))
-      return format("result {} has strides {}, expected {}", k, Dims(got[k].strides()),
-                    Dims(m.plain[k].strides()));
+      return {What::Strides, format("result {} has strides {}, expected {}", k, Dims(got[k].strides()),
+                                    Dims(m.plain[k].strides()))};
   return "";
 }
 
@@ -167,10 +167,10 @@ Verdict vmap_forms_agree(Case& c) {
     std::optional<Tensors> got;
     const Status s = status_of([&] { got = form.run(m); });
     if (!s.raised && !got) continue;
-    const std::string d = s.raised ? "raises " + str(s) : unlike(m, form, *got);
+    const Finding d = s.raised ? "raises " + str(s) : unlike(m, form, *got);
     if (!d.empty())
-      return Verdict::fail(format("{} lanes, {}: {}", m.b.size, form.name, d),
-                           mapping_text(m, std::string(form.name) + ": " + d), 1);
+      return Verdict::fail(format("{} lanes, {}: ", m.b.size, form.name) + d,
+                           mapping_text(m, std::string(form.name) + ": " + d.text()), 1);
   }
   return Verdict::pass(1);
 }
@@ -198,7 +198,8 @@ Verdict strides_of_lanes(Case& c) {
   Tensors alone;
   const Status one = status_of([&] { alone = f(first_lane(m)); });
   if (one.raised && (c.op.has(kValueErrors) || is_view(c.op))) return Verdict::discard();
-  if (one.raised) return Verdict::fail("a call of one lane: " + str(one), mapping_text(m, str(one)), 1);
+  if (one.raised)
+    return Verdict::fail("a call of one lane: " + str(one), mapping_text(m, str(one).text()), 1);
   std::vector<Dims> seen;
   const Function look = [&](const Tensors& xs) {
     const Tensors ys = f(xs);
@@ -208,17 +209,17 @@ Verdict strides_of_lanes(Case& c) {
   const Status mapped = status_of([&] { m.plain = vmap(look, plain_options(m))(m.b.xs); });
   if (mapped.raised && (c.op.composite || c.op.has(kValueErrors))) return Verdict::discard();
   if (mapped.raised)
-    return Verdict::fail(format("{} lanes: {}, in a call of one none", m.b.size, str(mapped)),
+    return Verdict::fail(format("{} lanes: ", m.b.size) + str(mapped) + ", in a call of one none",
                          mapping_text(m, "a call of one lane raises nothing"), 1);
   if (seen.size() != alone.size())
-    return Verdict::fail(format("got {} results, alone {}", seen.size(), alone.size()), mapping_text(m, ""),
-                         1);
+    return Verdict::fail({What::Results, format("got {} results, alone {}", seen.size(), alone.size())},
+                         mapping_text(m, ""), 1);
   for (size_t k = 0; k < alone.size(); ++k) {
-    const std::string d =
-        format("result {}, {} in each of {} lanes, has strides {} there, in a call of one {}", k, alone[k],
-               m.b.size, seen[k], Dims(alone[k].strides()));
+    const Finding d(What::Strides,
+                    format("result {}, {} in each of {} lanes, has strides {} there, in a call of one {}", k,
+                           alone[k], m.b.size, seen[k], Dims(alone[k].strides())));
     if (seen[k].size() != alone[k].rank() || !same_strides(seen[k], alone[k]))
-      return Verdict::fail(d, mapping_text(m, d), 1);
+      return Verdict::fail(d, mapping_text(m, d.text()), 1);
   }
   return Verdict::pass(1);
 }
@@ -247,15 +248,15 @@ Verdict lanes_have_63_dims(Case& c) {
   const Status plain = status_of([&] { alone = f(alone); });
   if (plain.raised || alone[0].rank() != sizes.size()) return Verdict::discard();
   const Status s = status_of([&] { got = vmap(f, {in, {0}, Randomness::Error})(xs); });
-  std::string d;
-  if (s.raised != too_many) d = format("lanes of {} dims: {}", sizes.size(), str(s));
+  Finding d;
+  if (s.raised != too_many) d = format("lanes of {} dims: ", sizes.size()) + str(s);
   else if (s.raised && (s.code != ErrorCode::Shape || s.text.rfind(c.op.name + ":", 0) != 0))
     d = str(s) + ", expected [shape], of " + c.op.name;
   for (size_t k = 0; k < got.size() && d.empty(); ++k)
     for (int64_t i = 0; i < 2 && d.empty(); ++i) d = disagrees(lane(got[k], 0, i), alone[k], agreement(c.op));
   if (d.empty()) return Verdict::pass(1);
-  return Verdict::fail(d, cpp_setting(c, slots, xs) + "  vmap(f0, " + cpp_dims(in) + ")(xs);  // " + d + "\n",
-                       1);
+  return Verdict::fail(
+      d, cpp_setting(c, slots, xs) + "  vmap(f0, " + cpp_dims(in) + ")(xs);  // " + d.text() + "\n", 1);
 }
 
 /// The exception: without a rule of its own or of its class an operator goes lane by lane.
@@ -295,10 +296,10 @@ Verdict lanes_cost_no_calls(Case& c) {
   });
   const int saved = int(mapped.size());
   if (!s.raised && two == many && one <= two && two - one <= saved) return Verdict::pass(1);
-  const std::string d = s.raised
-                            ? format("one lane raises nothing, {} lanes {}", kMany, str(s))
-                            : format("{} kernels for one lane, {} for two, {} for {}", one, two, many, kMany);
-  return Verdict::fail(d, cpp_setting(c, c.tensors(), c.values(c.tensors())) + "  // " + d + "\n", 1);
+  const Finding d = s.raised
+                        ? format("one lane raises nothing, {} lanes ", kMany) + str(s)
+                        : format("{} kernels for one lane, {} for two, {} for {}", one, two, many, kMany);
+  return Verdict::fail(d, cpp_setting(c, c.tensors(), c.values(c.tensors())) + "  // " + d.text() + "\n", 1);
 }
 
 bool broadcasts_operands(const Op& op) {

@@ -7,7 +7,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/index_maps.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/lines.h"
 #include "lamella/verify/listed.h"
 #include "lamella/verify/subject.h"
@@ -29,9 +29,9 @@ Inferred inferred_of(const Op& op, const Values& args) {
 Verdict composites_as_defined(Case& c) {
   const bool wrong = c.draw.one_in(3);
   if (wrong) spoil(c);
-  const auto failed = [&](const std::string& d) {
+  const auto failed = [&](const Finding& d) {
     return Verdict::fail(d, cpp_declarations(c.args) + "  for (const Tensor& y : " + cpp_call(c.op, c.args) +
-                                ") std::cout << y << '\\n';  // " + d + "\n");
+                                ") std::cout << y << '\\n';  // " + d.text() + "\n");
   };
   Inferred want;
   Tensors got;
@@ -39,13 +39,14 @@ Verdict composites_as_defined(Case& c) {
   const Status composed = status_of([&] { got = call_boxed(c.op, c.args); });
   if (defined.raised != composed.raised && !(composed.raised && c.op.has(kValueErrors)))
     return failed(composed.raised ? "raises " + str(composed) + ", the definition does not"
-                                  : "raises nothing, the definition refuses");
+                                  : Finding(What::Accepted, "raises nothing, the definition refuses"));
   if (composed.raised)
     return !defined.raised || defined.code == composed.code
                ? Verdict::pass()
-               : failed(format("raises {}, the definition {}", str(composed), str(defined)));
+               : failed("raises " + str(composed) + ", the definition " + str(defined).text());
   if (got.size() != want.outs.size())
-    return failed(format("gives {} results, the definition {}", got.size(), want.outs.size()));
+    return failed(
+        {What::Results, format("gives {} results, the definition {}", got.size(), want.outs.size())});
   for (size_t k = 0; k < got.size(); ++k)
     if (!(Dims(got[k].sizes()) == want.outs[k].sizes) || got[k].dtype() != want.outs[k].dtype)
       return failed(format("result {} is {}, by definition {}", k, got[k],
@@ -64,7 +65,7 @@ const char* element(const Tensor& t, const Dims& at) {
 }
 
 /// Empty when the element is the one the map names, byte by byte; of a view also the very same memory.
-std::string unlike_origin(const Asked& a, const Tensor& y, const Dims& at, const Origin& from) {
+Finding unlike_origin(const Asked& a, const Tensor& y, const Dims& at, const Origin& from) {
   const auto bytes = size_t(itemsize(y.dtype()));
   if (from.tensor < 0) {
     const Tensor number = scalar_tensor(from.number, y.dtype());
@@ -73,7 +74,7 @@ std::string unlike_origin(const Asked& a, const Tensor& y, const Dims& at, const
   }
   const Tensor& x = a.tensors[size_t(from.tensor)];
   const DType part = from.part < 0 ? x.dtype() : to_real(x.dtype());
-  if (y.dtype() != part) return format("got {}, expected {}", y, part);
+  if (y.dtype() != part) return {What::DType, format("got {}, expected {}", y, part)};
   const char* const origin = element(x, from.at) + std::max(from.part, 0) * int(bytes);
   const bool same_place = !a.c.op.is_view() || element(y, at) == origin;
   if (same_place && std::memcmp(element(y, at), origin, bytes) == 0) return "";
@@ -87,18 +88,19 @@ Verdict elements_as_mapped(Case& c) {
   const Tensors ys = call_boxed(c.op, c.args);
   const std::vector<Dims> sizes =
       map ? map->sizes(asked) : std::vector<Dims>{broadcast_by_hand(asked.tensors)};
-  const auto failed = [&](size_t k, const std::string& d) {
-    return Verdict::fail(format("result {}: ", k) + d, cpp_declarations(c.args) + "  std::cout << str(" +
-                                                           cpp_call(c.op, c.args) +
-                                                           format("[{}]) << '\\n';  // ", k) + d + "\n");
+  const auto failed = [&](size_t k, const Finding& d) {
+    return Verdict::fail(format("result {}: ", k) + d,
+                         cpp_declarations(c.args) + "  std::cout << str(" + cpp_call(c.op, c.args) +
+                             format("[{}]) << '\\n';  // ", k) + d.text() + "\n");
   };
   if (ys.size() != sizes.size())
-    return failed(0, format("got {} results, expected {}", ys.size(), sizes.size()));
+    return failed(0, {What::Results, format("got {} results, expected {}", ys.size(), sizes.size())});
   for (size_t k = 0; k < ys.size(); ++k) {
-    if (!(Dims(ys[k].sizes()) == sizes[k])) return failed(k, format("got {}, expected {}", ys[k], sizes[k]));
+    if (!(Dims(ys[k].sizes()) == sizes[k]))
+      return failed(k, {What::Shape, format("got {}, expected {}", ys[k], sizes[k])});
     if (!map || !map->origin) continue;
     for (const Dims& at : listed_indices(sizes[k]))
-      if (const std::string d = unlike_origin(asked, ys[k], at, map->origin(asked, k, at)); !d.empty())
+      if (const Finding d = unlike_origin(asked, ys[k], at, map->origin(asked, k, at)); !d.empty())
         return failed(k, d);
   }
   return Verdict::pass();
@@ -154,7 +156,7 @@ Verdict lines_alone(Case& c) {
     if (named[size_t(d)]) across[d] = 1;
     if (!named[size_t(d)] || kept) sizes.push_back(named[size_t(d)] && reduces ? 1 : x.size(d));
   }
-  const auto failed = [&](size_t k, const std::string& d) {
+  const auto failed = [&](size_t k, const Finding& d) {
     return Verdict::fail(format("result {}: ", k) + d, cpp_declarations(c.args) + "  std::cout << str(" +
                                                            cpp_call(c.op, c.args) + format("[{}]);\n", k));
   };
@@ -179,7 +181,7 @@ Verdict lines_alone(Case& c) {
     const bool one_is_finite = finite({got}) != finite({alone});
     if (is_inexact(got.dtype()) && !finite({got, alone}) && !(one_is_finite && far_from_overflow({x})))
       return Verdict::discard();  // partial products may overflow in one order only
-    const std::string d = disagrees(got, alone, Agreement::Rounding);
+    const Finding d = disagrees(got, alone, Agreement::Rounding);
     if (!d.empty()) return failed(k, format("the line at {}, taken alone: ", at) + d);
   }
   return Verdict::pass();

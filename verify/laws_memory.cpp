@@ -15,9 +15,9 @@ bool repeats(const Op& op) { return !op.has(kRandom) && (takes_tensors(op) || !o
 constexpr int64_t kMostSteps = 32;
 
 /// Calls step(k) for k in [0, n) until it says what is wrong.
-template <class F> std::string sweep(int64_t n, uint32_t word, F&& step) {
+template <class F> Finding sweep(int64_t n, uint32_t word, F&& step) {
   const int64_t stride = (n + kMostSteps - 1) / kMostSteps;
-  std::string wrong;
+  Finding wrong;
   for (int64_t k = stride > 1 ? word % stride : 0; k < n && wrong.empty(); k += stride) wrong = step(k);
   return wrong;
 }
@@ -35,7 +35,7 @@ struct Thrower final : Observer {
   void on_return(const Frame&) override {}
 };
 
-std::string raise_at(const DrawnFunction& s, int64_t k, const Snapshot& before) {
+Finding raise_at(const DrawnFunction& s, int64_t k, const Snapshot& before) {
   Thrower thrower;
   thrower.at = k;
   bool raised = false;
@@ -43,8 +43,8 @@ std::string raise_at(const DrawnFunction& s, int64_t k, const Snapshot& before) 
     const ScopedObserver scope(&thrower);
     s.f(s.xs);
   } catch (const Planted&) { raised = true; }
-  const std::string wrong = raised ? before.changed() : "the exception did not reach the caller";
-  return wrong.empty() ? "" : format("after an exception at call {}: {}", k, wrong);
+  const Finding wrong = raised ? before.changed() : "the exception did not reach the caller";
+  return wrong.empty() ? "" : format("after an exception at call {}: ", k) + wrong;
 }
 
 Verdict state_restored(Case& c) {
@@ -60,7 +60,7 @@ Verdict state_restored(Case& c) {
     const ScopedObserver scope(&counter);
     s->f(s->xs);
   }
-  std::string wrong = before.changed();
+  Finding wrong = before.changed();
   if (!wrong.empty()) return Verdict::fail("after a return: " + wrong, s->program, s->depth);
   wrong = sweep(counter.calls, word, [&](int64_t k) { return raise_at(*s, k, before); });
   if (wrong.empty()) wrong = disagrees(s->f(s->xs), first, Agreement::Bitwise);
@@ -70,9 +70,9 @@ Verdict state_restored(Case& c) {
 
 // Law 53: memory that runs out.
 
-std::string refuse_at(const DrawnFunction& s, MemoryTrial::Options options, const Tensors& want,
-                      const Snapshot& before) {
-  std::string wrong;
+Finding refuse_at(const DrawnFunction& s, MemoryTrial::Options options, const Tensors& want,
+                  const Snapshot& before) {
+  Finding wrong;
   Tensors ys;
   bool raised = false;
   int64_t refused = 0;
@@ -82,7 +82,7 @@ std::string refuse_at(const DrawnFunction& s, MemoryTrial::Options options, cons
       ys = s.f(s.xs);
     } catch (const std::bad_alloc&) { raised = true; } catch (const Error& e) {
       raised = true;
-      if (e.code() != ErrorCode::OutOfMemory) wrong = e.what();
+      if (e.code() != ErrorCode::OutOfMemory) wrong = raised_by(e, "");
     }
     refused = trial.refused();
   }
@@ -90,10 +90,11 @@ std::string refuse_at(const DrawnFunction& s, MemoryTrial::Options options, cons
   if (!raised) wrong = disagrees(ys, want, Agreement::Bitwise);
   release(ys);
   if (wrong.empty()) wrong = before.changed();
-  if (wrong.empty()) wrong = damaged_memory();
+  if (wrong.empty()) wrong = {What::Memory, damaged_memory()};
   if (wrong.empty()) return "";
-  return format("with allocation {} refused{}: {}", options.fail_at,
-                options.sticky ? " and all later ones" : "", wrong);
+  return format("with allocation {} refused{}: ", options.fail_at,
+                options.sticky ? " and all later ones" : "") +
+         wrong;
 }
 
 Verdict out_of_memory(Case& c) {
@@ -110,7 +111,7 @@ Verdict out_of_memory(Case& c) {
     s->f(s->xs);
     asked = trial.asked();
   }
-  std::string wrong = before.changed();
+  Finding wrong = before.changed();
   if (wrong.empty())
     wrong = sweep(asked, word,
                   [&](int64_t k) { return refuse_at(*s, {.fail_at = k, .sticky = sticky}, want, before); });
@@ -121,10 +122,10 @@ Verdict out_of_memory(Case& c) {
 
 // Law 4.
 
-std::string differs_in_poison(const DrawnFunction& s, uint8_t poison, const Tensors& want) {
+Finding differs_in_poison(const DrawnFunction& s, uint8_t poison, const Tensors& want) {
   const MemoryTrial trial({.poison = poison});
-  const std::string wrong = disagrees(s.f(s.xs), want, Agreement::Bitwise);
-  return wrong.empty() ? "" : format("fresh memory full of {}: {}", int(poison), wrong);
+  const Finding wrong = disagrees(s.f(s.xs), want, Agreement::Bitwise);
+  return wrong.empty() ? "" : format("fresh memory full of {}: ", int(poison)) + wrong;
 }
 
 Verdict poison_is_invisible(Case& c) {
@@ -133,10 +134,10 @@ Verdict poison_is_invisible(Case& c) {
   Tensors want;
   if (status_of([&] { want = s->f(s->xs); }).raised) return Verdict::discard();
   const Snapshot before;
-  std::string wrong;
+  Finding wrong;
   for (const uint8_t poison : {uint8_t{0xA5}, uint8_t{0xFF}}) {
     wrong = differs_in_poison(*s, poison, want);
-    if (wrong.empty()) wrong = damaged_memory();
+    if (wrong.empty()) wrong = {What::Memory, damaged_memory()};
     if (wrong.empty()) wrong = before.changed();
     if (!wrong.empty()) return Verdict::fail(wrong, s->program, s->depth);
   }

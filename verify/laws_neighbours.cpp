@@ -6,8 +6,7 @@
 #include "lamella/core/visit.h"
 #include "lamella/verify/constraints_call.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_edges.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -83,11 +82,11 @@ std::vector<Value> values_beside(const Value& v) {
 }
 
 /// How the operator takes this call, if not as it must.
-std::string misjudged(const Op& op, const Values& args) {
+Finding misjudged(const Op& op, const Values& args) {
   const Ruling said = ruling(op, args);
   if (!said.open.empty()) return "";
   const Status s = status_of([&] { (void)call_boxed(op, args); });
-  if (!s.raised) return said.refuses() ? "is accepted, expected " + said.str() : "";
+  if (!s.raised) return said.refuses() ? Finding(What::Accepted, "is accepted, expected " + said.str()) : "";
   const std::string unfit = said.unfit(op, s.code, s.text);
   return unfit.empty() ? "" : "raises " + str(s) + "; " + unfit;
 }
@@ -106,7 +105,7 @@ Verdict neighbours_are_judged(Case& c) {
     const auto& [i, v] = all[(from + n) % all.size()];
     Values args = c.args;
     args[i] = v;
-    const std::string d = misjudged(c.op, args);
+    const Finding d = misjudged(c.op, args);
     if (d.empty()) continue;
     return Verdict::fail(format("with another {}: ", c.op.schema.params[i].name) + d,
                          cpp_declarations(args) + "  " + cpp_call(c.op, args) + ";\n");

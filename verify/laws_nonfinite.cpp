@@ -5,7 +5,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
@@ -143,16 +143,16 @@ bool is_far(std::optional<Oracle>& oracle, Bounds& bounds, const Case& c, DType 
   return at < bounds.size() && bounds[at] < double(size) * 0x1p-4 && gap > 2 * f128(bounds[at]);
 }
 
-std::string part_text(const Case& c, size_t part, f128 got, f128 want, f128 wide) {
+Finding part_text(const Case& c, size_t part, f128 got, f128 want, f128 wide) {
   std::string out = format("part {}: got {}, expected {}", part, double(got), double(want));
   if (want != wide) out += format(" ({} rounded)", double(wide));
   if (c.op.overflows_in.size != Inside::Nothing)
     out += format("; allowed only where {} may overflow", c.op.overflows_in.what);
-  return out;
+  return {number_kind(got, want), std::move(out)};
 }
 
 /// What is wrong with one inexact result; `first` is its first part among those of all inexact results.
-std::string wrong_class(const Case& c, const Tensor& got, const Tensor& want, size_t first) {
+Finding wrong_class(const Case& c, const Tensor& got, const Tensor& want, size_t first) {
   const Reals g = flatten({got}), wide = flatten({want});
   const DType d = got.dtype();
   const auto rounded = [&](size_t k) { return rounded_to(wide[k], to_real(d)); };
@@ -192,12 +192,13 @@ std::string wrong_class(const Case& c, const Tensor& got, const Tensor& want, si
 Verdict classes_as_reference(Case& c, const Tensors& got) {
   const Tensors want = reference_forward(c.op, converted_first(c));
   if (got.size() != want.size())
-    return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+    return Verdict::fail(
+        {What::Results, format("got {} results, the reference {}", got.size(), want.size())});
   size_t first = 0;
   for (size_t k = 0; k < got.size(); ++k) {
-    std::string wrong;
+    Finding wrong;
     if (!std::ranges::equal(got[k].sizes(), want[k].sizes())) {
-      wrong = format("got {}, expected {}", got[k], want[k]);
+      wrong = {type_kind(got[k], want[k]), format("got {}, expected {}", got[k], want[k])};
     } else if (is_inexact(got[k].dtype())) {
       wrong = wrong_class(c, got[k], want[k], first);
       first += part_count(got[k]);

@@ -17,7 +17,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/element_text.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -126,8 +126,8 @@ template <class T> bool converts(const Drawn& n, T got) {
   }
 }
 
-std::string conversions_wrong(const Drawn& n, const Scalar& s) {
-  std::string wrong;
+Finding conversions_wrong(const Drawn& n, const Scalar& s) {
+  Finding wrong;
   for (int k = 0; k < int(DType::F128); ++k)
     visit_dtype(DType(k), [&]<class Tag>(Tag) {
       using T = typename Tag::type;
@@ -161,7 +161,7 @@ bool prints(const Drawn& n, const std::string& text) {
   return (*at == '+' || *at == '-') && read(at, im) && same(im, n.im) && std::strcmp(at, "j") == 0;
 }
 
-std::string negation_wrong(const Drawn& n, const Scalar& s) {
+Finding negation_wrong(const Drawn& n, const Scalar& s) {
   Scalar got;
   const Status status = status_of([&] { got = -s; });
   const bool fits = !n.integral() || -n.whole >= INT64_MIN;
@@ -197,11 +197,11 @@ template <class T> std::string element_wrong(T x) {
   return "";
 }
 
-std::string elements_wrong(Draw& d) {
+Finding elements_wrong(Draw& d) {
   const uint64_t bits[] = {d.word(), d.word(), d.word(), d.word()};
   const uint64_t word = (bits[0] << 32 | bits[1]) ^ (d.flag() ? uint64_t(draw_whole(d)) : 0);
   const double odd = draw_double(d);
-  std::string wrong;
+  Finding wrong;
   for (int k = 0; k < int(DType::F128); ++k)
     visit_dtype(DType(k), [&]<class Tag>(Tag) {
       using T = typename Tag::type;
@@ -225,7 +225,7 @@ std::string elements_wrong(Draw& d) {
   return wrong;
 }
 
-std::string texts_wrong(Draw& d) {
+Finding texts_wrong(Draw& d) {
   static constexpr int64_t kSizes[] = {1, 2, 15, 16, 17, 18, 0, 24};
   Dims sizes;
   for (uint32_t k = d.below(3); k > 0; --k) sizes.push_back(kSizes[d.below(std::size(kSizes))]);
@@ -237,7 +237,7 @@ std::string texts_wrong(Draw& d) {
 }
 
 /// Another header of a number's tensor is the number still: it promotes as that does, beside any dtype.
-std::string alias_wrong(Draw& d, const Scalar& s) {
+Finding alias_wrong(Draw& d, const Scalar& s) {
   const DType dtype = DType(d.below(uint32_t(DType::F128)));
   const Tensor x = make_tensor(d.flag() ? Dims{1} : Dims{}, dtype);
   std::memset(x.raw_data(), 0, size_t(itemsize(dtype)));
@@ -248,7 +248,7 @@ std::string alias_wrong(Draw& d, const Scalar& s) {
   if (plain.raised != other.raised) return "its alias beside " + type_str(x) + ": " + str(other);
   if (plain.raised) return "";
   for (const Tensor& t : {got, second})
-    if (const std::string differ = differs(t, want); !differ.empty())
+    if (const Finding differ = differs(t, want); !differ.empty())
       return "its alias beside " + type_str(x) + ": " + differ;
   return "";
 }
@@ -256,7 +256,7 @@ std::string alias_wrong(Draw& d, const Scalar& s) {
 Verdict numbers_are_kept(Case& c) {
   const Drawn n = draw_number(c.draw);
   const Scalar s = n.scalar();
-  std::string wrong;
+  Finding wrong;
   if (s.kind() != n.kind) wrong = format("a number of kind {}", name(s.kind()));
   if (wrong.empty() && !prints(n, s.str())) wrong = "printed";
   if (wrong.empty()) wrong = conversions_wrong(n, s);
@@ -269,7 +269,7 @@ Verdict numbers_are_kept(Case& c) {
 }
 
 /// Empty when each element is the number, as its dtype holds it.
-std::string holds_another(const Drawn& n, const Tensor& y, const Tensor& like, std::string_view what) {
+Finding holds_another(const Drawn& n, const Tensor& y, const Tensor& like, std::string_view what) {
   if (!y.defined() || y.dtype() != like.dtype() || !std::ranges::equal(y.sizes(), like.sizes()))
     return format("{}: got {}, expected {}", what, y, like);
   bool same = true;
@@ -315,22 +315,22 @@ bool fits_in(const Drawn& n, DType d) {
 }
 
 /// What makes elements of a number that `d` does not hold says so.
-std::string taken_though_unfit(const Scalar& s, const Tensor& like) {
+Finding taken_though_unfit(const Scalar& s, const Tensor& like) {
   const DType d = like.dtype();
   const std::function<void()> all[] = {
       [&] { full(like.sizes(), s, d); }, [&] { full_like(like, s); }, [&] { lamella::fill(like, s); },
       [&] { new_full(like, like.sizes(), s); }, [&] { fill_(clone(like), s); }};
   for (const auto& run : all)
     if (const Status got = status_of(run); !got.raised || got.code != ErrorCode::Overflow)
-      return format("of {} nothing holds it: expected error overflow, got {}", d, str(got));
+      return format("of {} nothing holds it: expected error overflow, got ", d) + str(got);
   return "";
 }
 
 /// A number beside a tensor that leaves it as it is: -0 + x, 1 x, max(lowest, x).
-std::string beside_wrong(const Drawn& n, const Scalar& s, const Tensor& like) {
+Finding beside_wrong(const Drawn& n, const Scalar& s, const Tensor& like) {
   const DType d = like.dtype();
   const Drawn seen = seen_by(n, d);
-  std::string wrong = holds_another(seen, add(full_like(like, -0.0), s), like, "-0 + a number");
+  Finding wrong = holds_another(seen, add(full_like(like, -0.0), s), like, "-0 + a number");
   if (wrong.empty()) wrong = holds_another(seen, add(s, full_like(like, -0.0)), like, "a number + -0");
   if (is_complex(d) || is_bool(d)) return wrong;
   if (wrong.empty()) wrong = holds_another(seen, mul(full_like(like, 1), s), like, "1 times a number");
@@ -348,7 +348,7 @@ Verdict numbers_fill(Case& c) {
   const Scalar s = n.scalar();
   const uint32_t w = c.draw.word();
   const Dims sizes{1 + int64_t(w % 2), 1 + int64_t(w / 2 % 19)};
-  std::string wrong;
+  Finding wrong;
   for (int k = 0; k < int(DType::F128) && wrong.empty(); ++k) {
     const DType d = DType(k);
     if (is_complex(s.kind()) && !is_complex(d)) continue;  // refused
@@ -400,9 +400,9 @@ Verdict numbers_in_lanes(Case& c) {
   for (int64_t i = 0; i < 2; ++i)
     if (status_of([&] { lanes[size_t(i)] = f(lane(b, i)); }).raised) return Verdict::discard();
   const Status mapped = status_of([&] { ys = vmap(f, {b.in_dims, {0}, Randomness::Error, b.size})(b.xs); });
-  std::string wrong = mapped.raised ? "the lanes raise nothing, vmap raises " + str(mapped) : "";
+  Finding wrong = mapped.raised ? "the lanes raise nothing, vmap raises " + str(mapped) : "";
   if (wrong.empty() && (ys.size() != lanes[0].size() || ys.size() != lanes[1].size()))
-    wrong = format("{} results, expected {}", ys.size(), lanes[0].size());
+    wrong = other_number(ys, lanes[0]);
   for (size_t k = 0; k < ys.size() && wrong.empty(); ++k)
     for (int64_t i = 0; i < 2 && wrong.empty(); ++i) {
       const Tensor& want = lanes[size_t(i)][k];
@@ -415,7 +415,8 @@ Verdict numbers_in_lanes(Case& c) {
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(wrong,
                        cpp_setting(c, slots, b.xs) + "  for (const Tensor& y : vmap(f0, VmapOptions{" +
-                           cpp_dims(b.in_dims) + "})(xs)) std::cout << str(y) << '\\n';  // " + wrong + "\n",
+                           cpp_dims(b.in_dims) + "})(xs)) std::cout << str(y) << '\\n';  // " + wrong.text() +
+                           "\n",
                        1);
 }
 

@@ -5,7 +5,7 @@
 
 #include "lamella/verify/census.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/shared_write.h"
 
 namespace lamella::verify {
@@ -59,7 +59,7 @@ bool has_no_place(const SharedWrite& w) {
 }
 
 /// Empty when the engine did what the loops say.
-std::string unlike_loop(const SharedWrite& w, Counts& counts) {
+Finding unlike_loop(const SharedWrite& w, Counts& counts) {
   const Loop forth(w, false), back(w, true);
   const bool matters = !differs(forth.after, back.after).empty();
   const bool meet = lanes_meet(w);
@@ -72,15 +72,16 @@ std::string unlike_loop(const SharedWrite& w, Counts& counts) {
   const bool must = forth.refused.raised || matters;
   if (!s.raised) {
     if (must || w.is_argument(w.parts[0]))
-      return format("raises nothing; {}", forth.refused.raised ? "a lane raises " + str(forth.refused)
-                                          : matters            ? "the order of lanes matters"
-                                                               : "the target is an argument");
+      return {What::Accepted,
+              "raises nothing; " + (forth.refused.raised ? "a lane raises " + str(forth.refused).text()
+                                    : matters            ? "the order of lanes matters"
+                                                         : "the target is an argument")};
     ++counts["written"];
     return differs(got, wanted(w, forth));
   }
   const bool level = s.code == ErrorCode::Level && !forth.refused.raised && has_no_place(w);
   if (!level && (s.code != ErrorCode::Overlap || !(must || meet || unclear)))
-    return "raises " + str(s) + (forth.refused.raised ? "; a lane raises " + str(forth.refused) : "");
+    return "raises " + str(s) + (forth.refused.raised ? "; a lane raises " + str(forth.refused).text() : "");
   ++counts[level                  ? "no place"
            : forth.refused.raised ? "refused by a lane"
            : matters              ? "order of lanes matters"
@@ -94,7 +95,7 @@ Verdict overlaps_are_refused_alike(Case& c) {
   const Loop plain(w, false);
   if (plain.other) return Verdict::discard();
   const int depth = w.depth() + (w.engine != Engine::Plain && w.engine != Engine::Base);
-  const std::string wrong = unlike_loop(w, counts_of_case());
+  const Finding wrong = unlike_loop(w, counts_of_case());
   return wrong.empty() ? Verdict::pass(depth) : Verdict::fail(wrong, w.cpp(wanted(w, plain)), depth);
 }
 

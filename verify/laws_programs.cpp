@@ -6,7 +6,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/autograd.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/program_engines.h"
 #include "lamella/verify/script_lanes.h"
 

@@ -1,6 +1,6 @@
 // The law of mapped programs: vmap of a program of calls, views and writes is the loop over its lanes.
 #include "lamella/ops/operators.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/script_lanes.h"
 
 namespace lamella::verify {
@@ -18,8 +18,7 @@ bool same_elements(const Tensor& a, const Tensor& b) {
 
 /// What the program wrote has to be in the caller's memory: inputs and captures that the program still has at
 /// its end are there what it returns for them. Empty when they are.
-std::string wrong_memory(const Script& p, const ScriptLanes& lanes, const Tensors& captures,
-                         const Tensors& ys) {
+Finding wrong_memory(const Script& p, const ScriptLanes& lanes, const Tensors& captures, const Tensors& ys) {
   const std::vector<int> handles = p.result_handles();
   const size_t n = p.inputs().size();
   for (size_t k = 0; k < handles.size(); ++k) {
@@ -49,7 +48,7 @@ Verdict under_vmap(Case& c) {
       "in_lane;\n    for (const Tensor& y : ys) in_lane.push_back(select(y, 0, l));\n    std::cout << "
       "\"got      \" << weighted(in_lane) << '\\n';\n  }\n";
   EngineRun run;
-  std::string memory;
+  Finding memory;
   run.status = status_of([&] {
     const Tensors captures = p.fresh_captures();
     const Function mapped =

@@ -4,7 +4,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
@@ -166,7 +166,7 @@ Verdict rounded_once(Case& c) {
     if (is_floating(d) && !c.op.has(kLinear) && !holds_integers(c, d)) return Verdict::discard();
     const Tensor once =
         is_inexact(d) && is_inexact(want[k].dtype()) ? rounded_parts(want[k], d) : narrow(want[k], d);
-    if (const std::string wrong = differs(got[k], once, signed_zero); !wrong.empty())
+    if (const Finding wrong = differs(got[k], once, signed_zero); !wrong.empty())
       return Verdict::fail(
           wrong, cpp_got_want(c, cpp_tensor("w", once),
                               "{" + cpp_call(c.op, c.args) + "[" + std::to_string(k) + "]}", "{w}"));
@@ -180,7 +180,7 @@ Verdict odd_and_even(Case& c) {
   if (is_bool(x.dtype()) || (is_integer(x.dtype()) && !is_signed_integer(x.dtype())))
     return Verdict::discard();
   const Tensor y = call_boxed(c.op, c.args)[0], other = call_boxed(c.op, c.with(c.tensors(), {mirrored}))[0];
-  const std::string wrong = differs(other, c.op.promises.odd ? each_of(y, Negate{}) : y);
+  const Finding wrong = differs(other, c.op.promises.odd ? each_of(y, Negate{}) : y);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail("of -x: " + wrong, with_other(c, c.tensors(), {mirrored}));
 }
@@ -212,7 +212,7 @@ Verdict operands_commute(Case& c) {
   const Tensor got = call_boxed(c.op, c.with({a, b}, {c.at(b), c.at(a)}))[0],
                want = call_boxed(c.op, c.args)[0];
   const bool equal_zeros = is_complex(want.dtype()) || c.op.has(kKinks);  // one zero of two may be either
-  const std::string wrong = differs(got, want, !equal_zeros);
+  const Finding wrong = differs(got, want, !equal_zeros);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail("operands exchanged: " + wrong, with_other(c, {a, b}, {c.at(b), c.at(a)}));
 }

@@ -2,7 +2,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -66,15 +66,15 @@ std::string random_program(const Case& c, const std::vector<RandomLevel>& levels
 }
 
 /// Compares lane by lane: `got` has a dim for each level that maps, `want` one for each that draws apart.
-std::string lanes_differ(const std::vector<RandomLevel>& levels, size_t k, const Tensor& got,
-                         const Tensor& want) {
+Finding lanes_differ(const std::vector<RandomLevel>& levels, size_t k, const Tensor& got,
+                     const Tensor& want) {
   if (k == levels.size()) return differs(got, want);
   if (!levels[k].maps()) return lanes_differ(levels, k + 1, got, want);
   const bool apart = levels[k].kind == RandomLevel::Different;
   if (got.rank() == 0 || got.size(0) != levels[k].size)
     return format("got {}, expected {} lanes at level {}", got, levels[k].size, k);
   for (int64_t i = 0; i < levels[k].size; ++i) {
-    const std::string d = lanes_differ(levels, k + 1, lane(got, 0, i), apart ? lane(want, 0, i) : want);
+    const Finding d = lanes_differ(levels, k + 1, lane(got, 0, i), apart ? lane(want, 0, i) : want);
     if (!d.empty()) return format("lane {} of level {}: ", i, k) + d;
   }
   return "";
@@ -99,7 +99,7 @@ Verdict random_modes(Case& c) {
   const Function twice = [&](const Tensors&) { return Tensors{plain({})[0], plain({})[0]}; };
   Tensors got;
   const Status s = status_of([&] { got = under(levels, twice, true)({}); });
-  std::string wrong;
+  Finding wrong;
   if (refused) {
     if (!s.raised || s.code != ErrorCode::Randomness)
       wrong = "a level refuses random numbers; expected error randomness, got " + str(s);
@@ -162,9 +162,9 @@ Verdict draws_are_apart(Case& c) {
     for (std::string& sequence : sequences_of(s)) all.push_back(std::move(sequence));
   std::ranges::sort(all);
   if (std::ranges::adjacent_find(all) == all.end()) return Verdict::pass();
-  const std::string wrong = format("of {} sequences of {} numbers two are equal", all.size(), kNumbers);
+  const Finding wrong = format("of {} sequences of {} numbers two are equal", all.size(), kNumbers);
   return Verdict::fail(wrong, cpp_declarations(args) + "  std::cout << str(" + cpp_call(c.op, args) +
-                                  "[0]) << '\\n';  // " + wrong + "\n");
+                                  "[0]) << '\\n';  // " + wrong.text() + "\n");
 }
 
 bool draws(const Op& op) { return op.has(kRandom) && op.schema.result_kind == ResultKind::Tensors; }

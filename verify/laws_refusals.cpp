@@ -17,7 +17,7 @@
 #include "lamella/verify/constraints_call.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
@@ -32,9 +32,8 @@ struct Way {
   std::string name;
   std::function<Tensors()> call;
   Ruling ruling;
-  Tensor written = {};  ///< what it would write to
-  std::function<std::string(const Tensors&)> compare =
-      {};  ///< with the plain call; none: it is the plain call
+  Tensor written = {};                                  ///< what it would write to
+  std::function<Finding(const Tensors&)> compare = {};  ///< with the plain call; none: it is the plain call
   int depth = 0;
 };
 
@@ -70,7 +69,7 @@ Tensors plain_result(const Case& c) {
   return out;
 }
 
-std::string same(const Case& c, const Tensors& got) {
+Finding same(const Case& c, const Tensors& got) {
   return is_open(c) ? "" : differs(got, call_boxed(c.op, c.args));
 }
 
@@ -165,14 +164,15 @@ std::optional<Way> mapped(Case& c) {
           },
           all};
   way.depth = 1;
-  way.compare = [&c, lanes, values](const Tensors& got) -> std::string {
+  way.compare = [&c, lanes, values](const Tensors& got) -> Finding {
     for (int64_t i = 0; i < lanes->size && !is_open(c); ++i) {
       const Tensors want = call_boxed(c.op, values(lane(*lanes, i)));
-      if (got.size() != want.size()) return format("{} results, in a lane {}", got.size(), want.size());
+      if (got.size() != want.size())
+        return {What::Results, format("{} results, in a lane {}", got.size(), want.size())};
       for (size_t k = 0; k < got.size(); ++k)
-        if (std::string d = disagrees(lane(got[k], 0, i), want[k], agreement(c.op), of_sums(lanes->xs));
+        if (Finding d = disagrees(lane(got[k], 0, i), want[k], agreement(c.op), of_sums(lanes->xs));
             !d.empty())
-          return format("lane {}: {}", i, d);
+          return format("lane {}: ", i) + d;
     }
     return "";
   };
@@ -223,7 +223,7 @@ class Untouched {
     for (const Case::Slot& s : c.tensors()) watch(c.at(s));
     if (written.defined()) watch(written);
   }
-  std::string changed() const {
+  Finding changed() const {
     for (const Watched& w : all_) {
       const Storage& s = *w.tensor.impl()->storage;
       if (s.nbytes > 0 && std::memcmp(s.data, w.bytes.data(), s.nbytes) != 0)
@@ -249,16 +249,17 @@ class Untouched {
 
 /// What is wrong with how `way` refuses. `before`: the first call; a write that each call repeats shows in it
 /// alone.
-std::string wrong_refusal(const Case& c, const Way& way, const Untouched& before) {
+Finding wrong_refusal(const Case& c, const Way& way, const Untouched& before) {
   const Status raised = status_of([&] { way.call(); });  // what is made once for the process is there now
   const Snapshot snapshot;
   const bool again = status_of([&] { way.call(); }).raised;
   if (again != raised.raised) return again ? "raises the second time only" : "raises the first time only";
-  if (!again) return way.ruling.refuses() ? "is accepted, expected " + way.ruling.str() : "";
-  if (const std::string left = snapshot.changed(); !left.empty()) return "after a refusal: " + left;
+  if (!again)
+    return way.ruling.refuses() ? Finding(What::Accepted, "is accepted, expected " + way.ruling.str()) : "";
+  if (const Finding left = snapshot.changed(); !left.empty()) return "after a refusal: " + left;
   if (const std::string unfit = way.ruling.unfit(c.op, raised.code, raised.text); !unfit.empty())
     return "raises " + str(raised) + "; " + unfit;
-  if (const std::string changed = before.changed(); !changed.empty()) return "after a refusal: " + changed;
+  if (const Finding changed = before.changed(); !changed.empty()) return "after a refusal: " + changed;
   return "";
 }
 
@@ -302,7 +303,7 @@ Tensor from_triangle(const Tensor& x, bool upper) {
 }
 
 /// An operator on Hermitian matrices reads one triangle: the other one does not show, bit by bit.
-std::string reads_one_triangle(Case& c) {
+Finding reads_one_triangle(Case& c) {
   Tensor& x = std::get<Tensor>(c.args[0]);
   if (x.numel() == 0) return "";
   const Tensors with_both = call_boxed(c.op, c.args);
@@ -313,7 +314,7 @@ std::string reads_one_triangle(Case& c) {
 Verdict agrees(Case& c) {
   if (!stays_on_device(c.op) || is_open(c) || !on_cpu(c)) return Verdict::pass();
   if (c.op.has(kSymmetricInput))
-    if (const std::string d = reads_one_triangle(c); !d.empty())
+    if (const Finding d = reads_one_triangle(c); !d.empty())
       return Verdict::fail("the triangle that is not read shows: " + d);
   if (has_large_integers(c) || rounds_arguments(c, call_boxed(c.op, c.args))) return Verdict::pass();
   if (c.op.shape == ShapeClass::Linalg && !c.inexact().empty())
@@ -336,7 +337,7 @@ struct Rows {
 
 /// "" or the first element of `slot` where 0, or the largest integer, is not refused, though the
 /// specification says it is.
-std::string accepted_somewhere(const Case& c, const Case::Slot& slot, bool largest) {
+Finding accepted_somewhere(const Case& c, const Case::Slot& slot, bool largest) {
   const Rows rows(c.at(slot));
   Values args = c.args;
   entry(args, slot) = rows.t;
@@ -362,27 +363,28 @@ constexpr int64_t kMostSpoiledInTurn = 64;
 
 /// 0 and the largest integer in each element in turn: "" or which one a call accepts though the specification
 /// refuses it there.
-std::string accepted_somewhere(const Case& c) {
+Finding accepted_somewhere(const Case& c) {
   for (const Case::Slot& slot : c.tensors()) {
     const Tensor t = c.at(slot);
     const bool few = t.numel() > 0 && t.numel() <= kMostSpoiledInTurn;
     if (!is_integer(t.dtype()) || t.device() != Device::CPU || t.rank() < 2 || !few) continue;
     for (const bool largest : {false, true})
-      if (std::string d = accepted_somewhere(c, slot, largest); !d.empty()) return d;
+      if (Finding d = accepted_somewhere(c, slot, largest); !d.empty()) return d;
   }
   return "";
 }
 
 Verdict spoiled_calls_are_judged(Case& c) {
-  if (const std::string d = accepted_somewhere(c); !d.empty())
-    return Verdict::fail(d, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) + ";  // " + d + "\n");
+  if (const Finding d = accepted_somewhere(c); !d.empty())
+    return Verdict::fail(
+        d, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) + ";  // " + d.text() + "\n");
   const uint32_t kind = c.draw.below(4);
   const bool by_values = kind == 3 || (kind == 1 && c.op.has(kValueErrors) && c.draw.options().version >= 12);
   if (by_values) spoil_values(c);
   else spoil(c, true);
   if (kind == 2) spoil(c, true);
   const Way way = draw_way(c);
-  const auto fail = [&](const std::string& what) {
+  const auto fail = [&](const Finding& what) {
     return Verdict::fail(way.name + ": " + what, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) +
                                                      ";  // as " + way.name + "\n");
   };
@@ -391,11 +393,11 @@ Verdict spoiled_calls_are_judged(Case& c) {
   Status s = status_of([&] { got = way.call(); });
   if (s.raised || way.ruling.refuses()) {
     got.clear(), s = {};
-    const std::string wrong = wrong_refusal(c, way, before);
+    const Finding wrong = wrong_refusal(c, way, before);
     return wrong.empty() ? Verdict::pass(way.depth) : fail(wrong);
   }
   if (way.compare) {
-    const std::string d = way.compare(got);
+    const Finding d = way.compare(got);
     return d.empty() ? Verdict::pass(way.depth) : fail("is accepted: " + d);
   }
   return way.ruling.accepts() ? agrees(c) : Verdict::pass();

@@ -2,7 +2,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -181,7 +181,7 @@ struct Counter final : Observer {
   void on_return(const Frame&) override {}
 };
 
-std::string wrong(const Case& c, const Boxed& b, const Meaning& m) {
+Finding wrong(const Case& c, const Boxed& b, const Meaning& m) {
   const auto ask = [&](Tensors& got) { return status_of([&] { got = call(c.op, b.first, b.named); }); };
   Tensors got;
   const Status raised = ask(got);  // what is made once for the process is there now
@@ -189,10 +189,11 @@ std::string wrong(const Case& c, const Boxed& b, const Meaning& m) {
     Tensors want;
     const Status direct = status_of([&] { want = call_boxed(c.op, m.full); });
     if (raised.raised != direct.raised || raised.code != direct.code)
-      return "gives " + str(raised) + "; all arguments in their places " + str(direct);
+      return "gives " + str(raised) + "; all arguments in their places " + str(direct).text();
     return raised.raised || c.op.has(kRandom) || c.op.has(kUnspecified) ? "" : differs(got, want);
   }
-  if (!raised.raised) return format("is accepted, expected an error about {}", m.objections[0].second);
+  if (!raised.raised)
+    return {What::Accepted, format("is accepted, expected an error about {}", m.objections[0].second)};
   const Snapshot before;
   Counter counter;
   {
@@ -200,8 +201,8 @@ std::string wrong(const Case& c, const Boxed& b, const Meaning& m) {
     if (!ask(got).raised) return "raises the first time only";
   }
   if (counter.calls)
-    return format("raises {}, after {} calls: as if it were one", str(raised), counter.calls);
-  if (const std::string left = before.changed(); !left.empty()) return "after a refusal: " + left;
+    return "raises " + str(raised) + format(", after {} calls: as if it were one", counter.calls);
+  if (const Finding left = before.changed(); !left.empty()) return "after a refusal: " + left;
   for (const auto& [code, word] : m.objections)
     if (code == raised.code && raised.text.rfind(c.op.name + ": ", 0) == 0 &&
         raised.text.find(word) != std::string::npos)
@@ -212,7 +213,7 @@ std::string wrong(const Case& c, const Boxed& b, const Meaning& m) {
 
 /// Each argument as each kind of value, and each list with a hole at each place: all calls that differ from
 /// the drawn one in one argument.
-std::string wrong_by_one(const Case& c, const Boxed& drawn, Boxed& b) {
+Finding wrong_by_one(const Case& c, const Boxed& drawn, Boxed& b) {
   const auto ask = [&](size_t i, const Value& v) {
     b = drawn;
     *arguments(b)[i] = v;
@@ -221,14 +222,14 @@ std::string wrong_by_one(const Case& c, const Boxed& drawn, Boxed& b) {
   const size_t n = drawn.first.size() + drawn.named.size();
   for (size_t i = 0; i < n; ++i) {
     for (const Value& v : kinds())
-      if (std::string what = ask(i, v); !what.empty()) return what;
+      if (Finding what = ask(i, v); !what.empty()) return what;
     const Value own = *arguments(b = drawn)[i];
     const Tensors* const list = std::get_if<Tensors>(&own);
     for (size_t place = 0; list && place <= list->size(); ++place)
       for (const bool instead : {true, false}) {
         Tensors holed = *list;
         leave_hole(holed, place, instead);
-        if (std::string what = ask(i, holed); !what.empty()) return what;
+        if (Finding what = ask(i, holed); !what.empty()) return what;
       }
   }
   return "";
@@ -244,7 +245,7 @@ Verdict boxed_calls_are_judged(Case& c) {
   }
   const Boxed drawn = b;
   for (uint32_t k = 1 + c.draw.below(2); k > 0; --k) change(c.draw, b);
-  std::string what = wrong(c, b, meaning(c.op, b));
+  Finding what = wrong(c, b, meaning(c.op, b));
   if (what.empty()) what = wrong_by_one(c, drawn, b);
   if (what.empty()) return Verdict::pass();
   return Verdict::fail(what, cpp_declarations(c.args) + text_of(c.op, b));

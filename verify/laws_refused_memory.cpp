@@ -12,7 +12,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -29,12 +29,12 @@ struct Question {
 };
 
 /// Refusals that leave something behind are wrong, too.
-std::string wrong(const Question& q) {
+Finding wrong(const Question& q) {
   const Status raised = status_of(q.call);  // what is made once for the process is there now
   const Snapshot before;
   if (status_of(q.call).raised != raised.raised) return "raises one of two times";
   if (!raised.raised) return q.codes.empty() ? "" : format("is accepted, expected [{}]", name(q.codes[0]));
-  if (const std::string left = before.changed(); !left.empty()) return "after a refusal: " + left;
+  if (const Finding left = before.changed(); !left.empty()) return "after a refusal: " + left;
   if (q.codes.empty()) return "raises " + str(raised) + "; expected no error";
   const bool fits = std::ranges::find(q.codes, raised.code) != q.codes.end();
   if (fits && raised.text.rfind(q.begins, 0) == 0) return "";
@@ -110,7 +110,7 @@ void judge(Question& q, const Strided& s, int64_t room) {
 }
 
 /// The bytes of a view's elements are those of the memory at its places.
-std::string shows(const Tensor& view, const Tensor& base, const Strided& s, DType dtype) {
+Finding shows(const Tensor& view, const Tensor& base, const Strided& s, DType dtype) {
   if (!view.shares_storage(base)) return "the view has memory of its own";
   const size_t bytes = size_t(itemsize(dtype));
   const char* const memory = static_cast<const char*>(base.impl()->storage->data);
@@ -148,7 +148,7 @@ Question count_question(Case& c) {
   return q;
 }
 
-Verdict verdict_of(const Case& c, const std::string& what, const std::string& shown) {
+Verdict verdict_of(const Case& c, const Finding& what, const std::string& shown) {
   if (what.empty()) return Verdict::pass();
   return Verdict::fail(shown + ": " + what, cpp_declarations(c.args) + "  // " + shown + "\n");
 }
@@ -176,7 +176,7 @@ Verdict views_stay_in_memory(Case& c) {
   judge(q, s, room);
   const bool part = is_complex(base.dtype()) && dtype == to_real(base.dtype());
   if (dtype != base.dtype() && !part) q.object(ErrorCode::DType);
-  std::string what = wrong(q);
+  Finding what = wrong(q);
   if (what.empty() && q.codes.empty()) what = shows(view, base, s, dtype);
   return verdict_of(c, what, q.shown);
 }
@@ -276,7 +276,7 @@ Verdict leaves_are_judged(Case& c) {
   const bool asks = kind < 7 ? ask_of_leaf(q, kind, x, leaf, y, integral) : ask_for_gradient(q, kind, x, y);
   if (!asks) return Verdict::pass();
   const Tensor before = plain_copy(leaf);
-  std::string what = wrong(q);
+  Finding what = wrong(q);
   if (what.empty()) what = differs(x, before);
   if (what.empty() && tracked && !is_grad_required(y))
     what = "the result of a leaf does not require a gradient";

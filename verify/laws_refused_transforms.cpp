@@ -11,7 +11,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -31,7 +31,7 @@ struct Asked {
   std::string transform;
   std::function<Tensors()> call;
   Expected expected;
-  std::function<std::string(const Tensors&)> compare;
+  std::function<Finding(const Tensors&)> compare;
   std::string program;
 };
 
@@ -166,15 +166,16 @@ std::optional<Asked> ask_vmap(Case& c) {
   const bool alike =
       std::ranges::all_of(lanes, [&](const Tensors& ys) { return differs(ys, lanes[0]).empty(); });
   asked.expected.open |= kept && mapped && alike;  // where all lanes agree, who can say what depends?
-  asked.compare = [&c, lanes, m](const Tensors& got) -> std::string {
-    if (got.size() != lanes[0].size()) return format("{} results, in a lane {}", got.size(), lanes[0].size());
+  asked.compare = [&c, lanes, m](const Tensors& got) -> Finding {
+    if (got.size() != lanes[0].size())
+      return {What::Results, format("{} results, in a lane {}", got.size(), lanes[0].size())};
     for (size_t k = 0; k < got.size(); ++k) {
       const int out = m->options.out_dims.size() == 1 ? m->options.out_dims[0] : m->options.out_dims[k];
       for (size_t i = 0; i < lanes.size(); ++i) {
         const Tensor mine =
             out == kNone ? got[k] : lane(got[k], out < 0 ? out + got[k].rank() : out, int64_t(i));
-        if (std::string d = disagrees(mine, lanes[i][k], agreement(c.op), of_sums(m->xs)); !d.empty())
-          return format("result {}, lane {}: {}", k, i, d);
+        if (Finding d = disagrees(mine, lanes[i][k], agreement(c.op), of_sums(m->xs)); !d.empty())
+          return format("result {}, lane {}: ", k, i) + d;
       }
     }
     return "";
@@ -288,18 +289,18 @@ std::optional<Asked> ask(Case& c) {
   return asked;
 }
 
-std::string wrong(const Asked& a) {
+Finding wrong(const Asked& a) {
   Tensors got;
   const Status raised = status_of([&] { got = a.call(); });  // what is made once for the process is there now
   if (!raised.raised) {
     if (!a.expected.codes.empty() && !a.expected.open)
-      return format("is accepted, expected an error [{}] about {}", name(a.expected.codes[0]),
-                    a.expected.texts[0]);
+      return {What::Accepted, format("is accepted, expected an error [{}] about {}",
+                                     name(a.expected.codes[0]), a.expected.texts[0])};
     return a.compare && a.expected.codes.empty() ? a.compare(got) : "";
   }
   const Snapshot before;
   if (!status_of([&] { a.call(); }).raised) return "raises the first time only";
-  if (const std::string left = before.changed(); !left.empty()) return "after a refusal: " + left;
+  if (const Finding left = before.changed(); !left.empty()) return "after a refusal: " + left;
   if (raised.code == ErrorCode::Internal) return "raises " + str(raised);
   if (a.expected.open) return "";
   if (a.expected.codes.empty()) return "raises " + str(raised) + "; expected no error";
@@ -315,7 +316,7 @@ std::string wrong(const Asked& a) {
 Verdict transforms_judge_arguments(Case& c) {
   const std::optional<Asked> asked = ask(c);
   if (!asked) return Verdict::discard();
-  const std::string what = wrong(*asked);
+  const Finding what = wrong(*asked);
   if (what.empty()) return Verdict::pass(1);
   return Verdict::fail(asked->transform + " of " + c.op.name + ": " + what, asked->program, 1);
 }

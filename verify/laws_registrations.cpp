@@ -9,7 +9,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace lamella::verify {
@@ -57,7 +57,7 @@ int version_of(const Op& op) {
 }
 
 /// "" when the operator is there with all its parts, which are of one definition, or not at all.
-std::string not_whole(std::string_view name) {
+Finding not_whole(std::string_view name) {
   const OpTable& table = OpTable::current();
   const Op* const op = table.find(name);
   if (!op || op->form != OpForm::Functional) return "";  // the other one's form may have the name
@@ -93,7 +93,7 @@ struct Registrar {
   const OpTable* pinned;
   std::map<std::string_view, int> added = {};  ///< how often it was let add a name
   bool replaced = false;
-  std::string wrong = {};
+  Finding wrong = {};
 
   void run() {
     for (size_t k = 0; k < steps.size() && wrong.empty(); ++k) {
@@ -102,7 +102,7 @@ struct Registrar {
       if (!wrong.empty()) wrong = format("thread {}, {}: ", index, kNames[size_t(steps[k])]) + wrong;
     }
   }
-  std::string take(StepKind step, int version) {
+  Finding take(StepKind step, int version) {
     switch (step) {
       case StepKind::Add: return add(kAdded, "registration_added(Tensor x) -> Tensor", version);
       case StepKind::AddClash: return add(kClash, "registration_added_(Tensor x) -> Tensor", version);
@@ -112,7 +112,7 @@ struct Registrar {
         return OpTable::current().find(kReplaced) ? not_whole(kReplaced) : "it is not there";
       case StepKind::Ask: {
         for (const std::string_view name : {kAdded, kClash, kReplaced})
-          if (const std::string found = not_whole(name); !found.empty()) return found;
+          if (const Finding found = not_whole(name); !found.empty()) return found;
         return "";
       }
       default: {
@@ -121,7 +121,7 @@ struct Registrar {
       }
     }
   }
-  std::string add(std::string_view name, std::string_view schema, int version) {
+  Finding add(std::string_view name, std::string_view schema, int version) {
     const Status s = status_of([&] { OpTable::add(definition(schema, version)); });
     if (!s.raised) ++added[name];
     else if (s.code != ErrorCode::Schema) return "expected error schema, got " + str(s);
@@ -143,13 +143,13 @@ class Registrations {
   const OpTable* before_;
 };
 
-std::string what_is_wrong(const std::vector<Registrar>& registrars, const std::vector<std::string>& raised,
-                          size_t rows_before) {
+Finding what_is_wrong(const std::vector<Registrar>& registrars, const std::vector<Finding>& raised,
+                      size_t rows_before) {
   bool replaced = false;
   int adds = 0;
   for (size_t k = 0; k < registrars.size(); ++k) {
     const Registrar& r = registrars[k];
-    if (!raised[k].empty()) return format("thread {} raised: {}", k, raised[k]);
+    if (!raised[k].empty()) return format("thread {} raised: ", k) + raised[k];
     if (!r.wrong.empty()) return r.wrong;
     replaced |= r.replaced;
     for (const auto& [name, times] : r.added) adds += times;
@@ -158,7 +158,7 @@ std::string what_is_wrong(const std::vector<Registrar>& registrars, const std::v
   const OpTable& table = OpTable::current();
   size_t there = 0;
   for (const std::string_view name : {kAdded, kClash, kReplaced}) {
-    if (const std::string found = not_whole(name); !found.empty()) return "at the end: " + found;
+    if (const Finding found = not_whole(name); !found.empty()) return "at the end: " + found;
     const Op* const op = table.find(name);
     there += op && op->form == OpForm::Functional;
   }
@@ -186,7 +186,8 @@ Verdict registrations_are_whole(Case& c) {
     for (StepKind& s : r.steps) s = StepKind(c.draw.below(uint32_t(std::size(kNames))));
     registrars.push_back(std::move(r));
   }
-  std::string wrong, text;
+  Finding wrong;
+  std::string text;
   for (const Registrar& r : registrars) {
     text += format("  // thread {}:", r.index);
     for (const StepKind s : r.steps) text += format(" {};", kNames[size_t(s)]);
@@ -197,7 +198,7 @@ Verdict registrations_are_whole(Case& c) {
     const Registrations registrations;
     std::vector<std::function<void()>> bodies;
     for (Registrar& r : registrars) bodies.push_back([&r] { r.run(); });
-    const std::vector<std::string> raised = schedule.run(bodies);
+    const std::vector<Finding> raised = schedule.run(bodies);
     wrong = what_is_wrong(registrars, raised, registrations.rows_before());
   }
   if (wrong.empty()) return Verdict::pass();

@@ -4,7 +4,7 @@
 #include <set>
 
 #include "lamella/core/generator.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/pass_on.h"
 #include "lamella/verify/runner.h"
 
@@ -113,7 +113,7 @@ class Registry {
 };
 
 /// Calls by name and by handle, and the forms: all must mean the version of the model.
-std::string ask(const Registry& registry, int which) {
+Finding ask(const Registry& registry, int which) {
   Watched& w = watched[which];
   const int want = registry.shown().model.at(w.op->name);
   const Op* found = OpTable::current().find(w.op->name);
@@ -138,7 +138,8 @@ Verdict table_is_a_map(Case& c) {
     std::copy(std::begin(row.cells), std::end(row.cells), w.cells);
   }
   const int names = &other == &c.op ? 1 : 2;
-  std::string log, wrong;
+  std::string log;
+  Finding wrong;
   Generator generator(0);
   const ScopedGenerator own(generator);  // random operators are called too
   {

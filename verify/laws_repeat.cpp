@@ -5,7 +5,7 @@
 #include "lamella/ops/functions/factory.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -26,7 +26,7 @@ Verdict calls_repeat(Case& c) {
   Tensors want = call_boxed(c.op, c.args);
   for (Tensor& y : want) y = plain_copy(y);
   leave_traces(want);
-  const std::string d = differs(call_boxed(c.op, c.args), want);
+  const Finding d = differs(call_boxed(c.op, c.args), want);
   if (d.empty()) return Verdict::pass();
   const std::string call = cpp_call(c.op, c.args);
   return Verdict::fail("the second call: " + d, cpp_got_want(c, "", call, call));
@@ -60,9 +60,9 @@ Verdict results_follow_elements(Case& c) {
     for (const Tensor& y : call_boxed(c.op, c.with(c.tensors(), copies)))
       want.push_back(y.defined() ? plain_copy(y) : y);
   });
-  std::string wrong;
+  Finding wrong;
   if (again.raised != fresh.raised || (again.raised && again.code != fresh.code))
-    wrong = "after a write: " + str(again) + ", of copies " + str(fresh);
+    wrong = "after a write: " + str(again) + ", of copies " + str(fresh).text();
   else if (!again.raised) wrong = differs(got, want);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail(
@@ -90,7 +90,7 @@ Verdict elements_alone(Case& c) {
   for (const Case::Slot& s : c.tensors()) elements.push_back(element_of(c.at(s), at));
   const Values args = c.with(c.tensors(), elements);
   const Tensor got = call_boxed(c.op, args)[0], want = element_of(y, at);
-  const std::string d = differs(got, want);
+  const Finding d = differs(got, want);
   if (d.empty()) return Verdict::pass();
   return Verdict::fail(format("element {} alone: ", at) + d,
                        cpp_declarations(c.args) + cpp_tensor("w", plain_copy(got)) + "  std::cout << str(" +
@@ -101,7 +101,7 @@ Verdict elements_alone(Case& c) {
 Verdict schema_reads_back(Case& c) {
   const Op& op = c.op;
   const std::string text = str(op.schema);
-  std::string d;
+  Finding d;
   if (const std::string again = str(parse_schema(text)); again != text)
     d = "got \"" + again + "\", expected \"" + text + "\"";
   for (int key = 0; key < kKeyCount && d.empty(); ++key)

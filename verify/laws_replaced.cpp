@@ -5,7 +5,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -65,7 +65,7 @@ struct Model {
 };
 
 /// Empty when names, handles and rows of the table mean what the model says.
-std::string unlike_model(const OpTable& table, const Model& m, const std::map<std::string, uint32_t>& ids) {
+Finding unlike_model(const OpTable& table, const Model& m, const std::map<std::string, uint32_t>& ids) {
   const ScopedTable shown(&table);
   const Op* const base = table.find(m.name);
   if (!base || base->doc != m.doc)
@@ -122,7 +122,7 @@ Verdict replaced_rows_are_alone(Case& c) {
     const OpTable& table = published.replace(definition_of(c.op, schema, properties, model.doc));
     log += format("{}replaced {} in place and {} out=", k ? ", then " : "",
                   model.in_place ? "with" : "without", model.out ? "with" : "without");
-    std::string wrong = unlike_model(table, model, ids);
+    Finding wrong = unlike_model(table, model, ids);
     for (const auto& [name, want] : written)
       if (const Op* form = wrong.empty() ? table.find(name) : nullptr) {
         const ScopedTable shown(&table);

@@ -30,7 +30,7 @@ Verdict absent_is_zero(Case& c) {
   const Tensors got = jvp(s.f, s.xs, with_absent).tangents, want = jvp(s.f, s.xs, with_zeros).tangents;
   if (!finite(got) || !finite(want)) return Verdict::discard();
   for (size_t k = 0; k < got.size(); ++k) {
-    const std::string d = differs(got[k], want[k], false);
+    const Finding d = differs(got[k], want[k], false);
     if (d.empty()) continue;
     const std::string zeros = cpp_tensors("z", with_zeros);
     Subject z = s;
@@ -44,7 +44,7 @@ Verdict absent_is_zero(Case& c) {
   }
   const Tensors pulled = vjp(s.f, s.xs).pullback(Tensors(s.ys.size()));
   for (size_t k = 0; k < pulled.size(); ++k)
-    if (const std::string d = differs(pulled[k], zeros_of(s.xs[k]), false); !d.empty())
+    if (const Finding d = differs(pulled[k], zeros_of(s.xs[k]), false); !d.empty())
       return Verdict::fail("absent cotangents: " + d,
                            cpp_declarations(c.args) + "  for (const Tensor& g : " + vjp_text(c, s) +
                                ".pullback(Tensors(" + std::to_string(s.ys.size()) +
@@ -86,11 +86,11 @@ Verdict primals_are_plain(Case& c) {
   const std::string plain =
       "(" + cpp_function(c, s.slots, true) + ")(" + cpp_list(cpp_names(c, s.slots)) + ")";
   if (has_jvp(c.op))
-    if (const std::string d = differs(jvp(s.f, s.xs, ts).values, s.ys); !d.empty())
+    if (const Finding d = differs(jvp(s.f, s.xs, ts).values, s.ys); !d.empty())
       return Verdict::fail("under jvp: " + d,
                            cpp_got_want(c, cpp_tensors("t", ts), jvp_text(c, s) + ".values", plain), 1);
   if (has_vjp(c.op))
-    if (const std::string d = differs(vjp(s.f, s.xs).values, s.ys); !d.empty())
+    if (const Finding d = differs(vjp(s.f, s.xs).values, s.ys); !d.empty())
       return Verdict::fail("under vjp: " + d, cpp_got_want(c, "", vjp_text(c, s) + ".values", plain), 1);
   return Verdict::pass(1);
 }
@@ -112,11 +112,11 @@ Verdict pullbacks_repeat(Case& c) {
                               "  const Tensors want = r.pullback(" + cpp_names("u", us.size()) + ");\n" +
                               "  for (size_t k = 0; k < got.size(); ++k)\n"
                               "    std::cout << str(got[k]) << \"\\nexpected \" << str(want[k]) << '\\n';\n";
-  if (const std::string d = differs(second, kept); !d.empty())
+  if (const Finding d = differs(second, kept); !d.empty())
     return Verdict::fail("the second pullback: " + d, program, 1);
-  if (const std::string d = differs(first, kept); !d.empty())
+  if (const Finding d = differs(first, kept); !d.empty())
     return Verdict::fail("the first result changed: " + d, program, 1);
-  if (const std::string d = differs(us, copies); !d.empty())
+  if (const Finding d = differs(us, copies); !d.empty())
     return Verdict::fail("a cotangent changed: " + d, program, 1);
   return Verdict::pass(1);
 }
@@ -132,7 +132,7 @@ Verdict backward_equals_vjp(Case& c) {
   Tensors leaves;
   for (const Tensor& x : s.xs) leaves.push_back(requires_grad(x));
   const Tensor y = one(leaves)[0];
-  std::string d;
+  Finding d;
   if (is_grad_required(y)) {
     backward(y, u);
     for (size_t i = 0; i < leaves.size() && d.empty(); ++i) {

@@ -12,7 +12,7 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/pass_on.h"
 #include "lamella/verify/thread_schedule.h"
 
@@ -142,7 +142,7 @@ struct Actor {
   std::vector<uint64_t> serials = {};
   Tensors results = {};  ///< of the level around
   int own = -1;
-  std::string wrong = {};
+  Finding wrong = {};
 
   std::string own_name() const { return format("schedule_own_{}", index); }
 
@@ -158,7 +158,7 @@ struct Actor {
     handles.clear();
   }
 
-  std::string take(const ActorStep& step, int version) {
+  Finding take(const ActorStep& step, int version) {
     using enum StepKind;
     switch (step.kind) {
       case Call: return called();
@@ -175,15 +175,15 @@ struct Actor {
     }
   }
 
-  std::string called() const {
+  Finding called() const {
     const ScopedTable pinned(shared.pinned);
     return disagrees(shared.f(shared.xs), shared.want, Agreement::Bitwise);
   }
-  std::string ask_own() const {
+  Finding ask_own() const {
     const int version = version_of(own_name(), shared.xs[0]);
     return version == own ? "" : format("version {} of its own operator ran, expected {}", version, own);
   }
-  std::string on_shared(bool write, int version) {
+  Finding on_shared(bool write, int version) {
     NameEvent e{write, version, shared.clock.fetch_add(1, std::memory_order_relaxed), 0};
     if (write) register_version(kShared, version);
     else e.version = version_of(kShared, shared.xs[0]);
@@ -191,13 +191,13 @@ struct Actor {
     events.push_back(e);
     return "";
   }
-  std::string check(const Tensor& t) const {
+  Finding check(const Tensor& t) const {
     const double* const p = t.data<double>();
     for (int64_t i = 1; i < t.numel(); ++i)
       if (p[i] != p[0]) return format("a tensor full of {} holds {}", p[0], p[i]);
     return "";
   }
-  std::string view(uint32_t word) {
+  Finding view(uint32_t word) {
     if (handles.empty()) handles.push_back(numbered(word, index));
     const Tensor base = handles[word / 3 % handles.size()];
     Schedule::yield();
@@ -205,15 +205,15 @@ struct Actor {
     if (word & 1) handles.push_back(part);
     return check(part);
   }
-  std::string drop(uint32_t word) {
+  Finding drop(uint32_t word) {
     if (handles.empty()) return "";
     Tensor& last = handles[word % handles.size()];
-    const std::string changed = check(last);
+    const Finding changed = check(last);
     last = {};
     handles.erase(handles.begin() + word % handles.size());
     return changed;
   }
-  std::string exchange(uint32_t word) {
+  Finding exchange(uint32_t word) {
     Tensor mine = handles.empty() ? numbered(word, index) : handles.back();
     if (!handles.empty()) handles.pop_back();
     {
@@ -229,19 +229,19 @@ struct Actor {
     const Level level(transform);
     serials.push_back(level.serial());
   }
-  std::string in_own_level() {
+  Finding in_own_level() {
     PassOn transform;
     const ScopedTable pinned(shared.pinned);
     const Level level(transform);
     serials.push_back(level.serial());
     return disagrees(shared.f(shared.xs), shared.want, Agreement::Bitwise);
   }
-  std::string for_level() {
+  Finding for_level() {
     const ScopedState state(shared.captured);
     results = shared.f(shared.wrapped);
     return "";
   }
-  std::string escape() const {
+  Finding escape() const {
     const ScopedTable pinned(shared.pinned);
     Tensors ys;
     const Status s = status_of([&] { ys = shared.f(shared.wrapped); });
@@ -279,8 +279,7 @@ std::string steps_text(const std::vector<Actor>& actors) {
   return out;
 }
 
-std::string what_is_wrong(std::vector<Actor>& actors, const std::vector<std::string>& raised,
-                          const Tensor& x) {
+Finding what_is_wrong(std::vector<Actor>& actors, const std::vector<Finding>& raised, const Tensor& x) {
   std::vector<std::vector<NameEvent>> events;
   std::map<uint64_t, int> owners;
   for (size_t k = 0; k < actors.size(); ++k) {
@@ -341,12 +340,12 @@ Verdict schedules_are_serial(Case& c) {
   }
   for (Actor& a : actors)
     for (const Tensor& t : shared.offered) a.handles.push_back(t);
-  std::string wrong;
+  Finding wrong;
   {
     const Registrations registrations;
     std::vector<std::function<void()>> bodies;
     for (Actor& a : actors) bodies.push_back([&a] { a.run(); });
-    std::vector<std::string> raised;
+    std::vector<Finding> raised;
     const Function inside = [&](const Tensors& wrapped) {
       shared.wrapped = wrapped, shared.captured = DispatchState::capture();
       raised = schedule.run(bodies);

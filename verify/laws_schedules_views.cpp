@@ -8,7 +8,7 @@
 #include "lamella/transforms/grad.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/thread_schedule.h"
 
 namespace lamella::verify {
@@ -29,7 +29,7 @@ struct Announced {
 
 /// Fresh memory full of 2 x, written while another thread drops views of it. Both make views at once, but
 /// none while it is written: that would be a read beside a write (docs/autograd.md).
-Function twice_by_write(const Case& c, const ViewPlan& plan, std::string& raised) {
+Function twice_by_write(const Case& c, const ViewPlan& plan, Finding& raised) {
   return [&c, plan, &raised](const Tensors& xs) {
     const Tensor z = zeros(xs[0].sizes(), xs[0].dtype());
     const auto view_of_z = [&] { return call_boxed(c.op, c.with({c.tensors()[0]}, {z}))[0]; };
@@ -60,8 +60,8 @@ Function twice_by_write(const Case& c, const ViewPlan& plan, std::string& raised
       while (!all_made.load(std::memory_order_acquire));
       copy_(z, twice);
     };
-    const std::vector<std::string> said = plan.schedule.run({other}, here);
-    for (const std::string& s : said)
+    const std::vector<Finding> said = plan.schedule.run({other}, here);
+    for (const Finding& s : said)
       if (raised.empty()) raised = s;
     view_of_z();  // a view of what was written, and a call behind it, are the level's, too
     return Tensors{clone(z)};
@@ -72,13 +72,13 @@ Function twice_by_write(const Case& c, const ViewPlan& plan, std::string& raised
 Verdict views_keep_memory(Case& c, const Tensor& x) {
   Tensor whole = plain_copy(x), view;
   const DispatchState::Captured captured = DispatchState::capture();
-  std::string raised;
+  Finding raised;
   std::thread([&] {
     const ScopedState state(captured);
     const Status s = status_of([&] { view = call_boxed(c.op, c.with({c.tensors()[0]}, {whole}))[0]; });
     if (s.raised) raised = str(s);
   }).join();
-  std::string wrong = raised.empty() ? "" : "raised: " + raised;
+  Finding wrong = raised.empty() ? "" : "raised: " + raised;
   if (wrong.empty()) {
     const Tensor want = plain_copy(view);
     whole = {};
@@ -107,13 +107,13 @@ Verdict views_die_anywhere(Case& c) {
   const uint32_t given = c.draw.below(3), made = c.draw.below(3);
   const ViewPlan plan{given, made, Schedule(c.draw.word(), c.draw.flag())};
   const Tensor u = plain_copy(c.direction(x));
-  std::string raised;
+  Finding raised;
   Tensors got;
   const Function f = twice_by_write(c, plan, raised);
   const Status s = status_of([&] { got = vjp(f, {x}).pullback({u}); });
   // Whether another thread lets go of a view that it has made just now cannot be told: it may be refused.
-  const bool refused = raised.find("and has views") != std::string::npos;
-  std::string wrong;
+  const bool refused = raised.text().find("and has views") != std::string::npos;
+  Finding wrong;
   if (refused && (made > 0 || (stays_plain && given > 0))) return Verdict::pass(1);
   if (!raised.empty()) wrong = "raised: " + raised;
   else if (s.raised) wrong = str(s);

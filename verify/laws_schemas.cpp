@@ -4,7 +4,7 @@
 
 #include "lamella/dispatch/call.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -137,7 +137,7 @@ bool same_value(const Value& a, const Value& b) {
   return true;
 }
 
-std::string differs(const Schema& got, const Schema& want) {
+Finding schemas_differ(const Schema& got, const Schema& want) {
   if (got.name != want.name) return "its name is " + got.name;
   if (got.params.size() != want.params.size()) return format("{} parameters", got.params.size());
   for (size_t k = 0; k < want.params.size(); ++k) {
@@ -178,30 +178,31 @@ Verdict schemas_as_written(Case& c) {
   const auto parsed = [](const std::string& text, Schema& out) {
     return status_of([&] { out = parse_schema(text); });
   };
-  std::string wrong, text = d.text;
+  Finding wrong;
+  std::string text = d.text;
   Schema got, again;
   if (const Status s = parsed(text, got); s.raised) wrong = str(s);
-  if (wrong.empty()) wrong = differs(got, d.schema);
+  if (wrong.empty()) wrong = schemas_differ(got, d.schema);
   if (wrong.empty()) {
     text = str(got);
-    if (const Status s = parsed(text, again); s.raised) wrong = "printed, it is refused: " + s.text;
-    else if (wrong = differs(again, d.schema); !wrong.empty()) wrong = "printed and read: " + wrong;
+    if (const Status s = parsed(text, again); s.raised) wrong = "printed, it is refused: " + str(s);
+    else if (wrong = schemas_differ(again, d.schema); !wrong.empty()) wrong = "printed and read: " + wrong;
   }
   if (wrong.empty()) {
     text = spoiled(d, c.draw.word());
     const Status s = parsed(text, got);
     // What a part of a text means by chance is not asked: "op() -> Tensor" is one of "op() -> Tensor[]".
     const bool part = d.text.starts_with(text);
-    if (!s.raised && !part) wrong = "accepted as " + str(got);
+    if (!s.raised && !part) wrong = {What::Accepted, "accepted as " + str(got)};
     else if (s.raised && s.code != ErrorCode::Schema) wrong = str(s);
   }
   if (wrong.empty()) {  // and the operator's own, as a boxed call reads it
     text = str(c.op.schema);
-    if (wrong = differs(parse_schema(text), c.op.schema); wrong.empty()) call_boxed(c.op, c.args);
+    if (wrong = schemas_differ(parse_schema(text), c.op.schema); wrong.empty()) call_boxed(c.op, c.args);
   }
   if (wrong.empty()) return Verdict::pass();
   wrong = "\"" + text + "\": " + wrong;
-  return Verdict::fail(wrong, "  // parse_schema of " + wrong + "\n");
+  return Verdict::fail(wrong, "  // parse_schema of " + wrong.text() + "\n");
 }
 
 bool all_rows(const Op&) { return true; }

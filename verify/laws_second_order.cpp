@@ -143,17 +143,17 @@ Verdict second_derivatives_agree(Case& c) {
   for (const SecondOrder& n : found) {
     size_t at = 0, bound_at = 0;
     Tensors want;
-    std::string difference;
+    Finding difference;
     for (const Tensor& g : n.product) {
       want.push_back(unflatten(exact, at, g));
       if (!finite({narrow(want.back(), g.dtype())})) return Verdict::discard();  // beyond the dtype of g
       const Tensor bound =
           plus(unflatten(bounds, bound_at, g, 1), oracle.lost_to_underflow(g.dtype(), {&u, &v}));
-      const std::string d = outside(g, want.back(), bound);
+      const Finding d = outside(g, want.back(), bound);
       if (difference.empty()) difference = d;
     }
     if (!difference.empty())
-      return Verdict::fail(format("{}: {}", n.name, difference),
+      return Verdict::fail(format("{}: ", n.name) + difference,
                            second_program(c, s, us, vs, narrowed(want, n.product)), 2);
   }
   return Verdict::pass(2);

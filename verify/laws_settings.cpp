@@ -17,7 +17,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/interrupted.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/pass_on.h"
 #include "lamella/verify/thread_schedule.h"
 
@@ -35,7 +35,7 @@ struct Seen {
   const Thresholds* thresholds = &lamella::thresholds();
   GuardSide side = detail::guard_side;
 
-  std::string differs(const Seen& want) const {
+  Finding differs(const Seen& want) const {
     const DispatchState &a = state, &b = want.state;
     if (generator != want.generator) return "another generator is asked";
     if (key != want.key || counter != want.counter)
@@ -74,7 +74,7 @@ class Nest {
   explicit Nest(Draw& d, bool throws) : draw_(d), throws_(throws) {}
 
   /// Empty, or the first thing that was not as the scopes say.
-  std::string run(int left) {
+  Finding run(int left) {
     const uint32_t kinds = draw_.options().version >= 12 ? 14 : 13;
     check_draw();
     for (uint32_t k = draw_.below(3); k-- > 0 && left > 0;) {
@@ -106,7 +106,7 @@ class Nest {
     if (state.exclude || state.modes || state.depth || state.observer)
       note("on another thread: ", "scopes are seen");
   }
-  void note(const char* when, const std::string& what) {
+  void note(const char* when, const Finding& what) {
     if (wrong_.empty() && !what.empty()) wrong_ = when + what;
   }
   /// What is drawn now: the key of the generator that the innermost scope names, at its counter, then the
@@ -197,14 +197,15 @@ class Nest {
   std::vector<uint64_t> lanes_ = random_state().lanes;
   const uint64_t exclude_ = dispatch_state().exclude;
   bool loops_ = false;
-  std::string wrong_, names_;
+  Finding wrong_;
+  std::string names_;
 
  public:
   const std::string& names() const { return names_; }
 };
 
 /// Without a key the operator draws what it draws with the generator's next one, lanes included.
-std::string draws_by_key(Case& c) {
+Finding draws_by_key(Case& c) {
   const uint64_t seed = c.draw.word(), lane = c.draw.word();
   Values args = c.args;
   Value& key = args[size_t(c.op.schema.find("key"))];
@@ -218,7 +219,7 @@ std::string draws_by_key(Case& c) {
   }
   key = scalar_tensor(Scalar(fold_in(fold_in(seed, 0), lane)), DType::U64);
   want = call_boxed(c.op, args)[0];
-  const std::string d = lamella::verify::differs(got, want);
+  const Finding d = lamella::verify::differs(got, want);
   return d.empty() ? "" : "drawn in a lane, and by its key: " + d;
 }
 
@@ -227,7 +228,7 @@ Verdict settings_nest(Case& c) {
   const ScopedGenerator on(own);
   const Seen before;
   Nest nest(c.draw, c.draw.flag());
-  std::string wrong;
+  Finding wrong;
   try {
     wrong = nest.run(1 + int(c.draw.below(4)));
   } catch (const Interruption&) {}
@@ -235,7 +236,7 @@ Verdict settings_nest(Case& c) {
   if (wrong.empty()) wrong = draws_by_key(c);
   if (wrong.empty()) return Verdict::pass(1);
   wrong = nest.names() + ": " + wrong;
-  return Verdict::fail(wrong, "  // " + wrong + "\n", 1);
+  return Verdict::fail(wrong, "  // " + wrong.text() + "\n", 1);
 }
 
 /// The n of the thread whose generator starts at fold_in(seed, n), from `first` on; 0: of none soon.
@@ -273,7 +274,7 @@ void one_inside_the_other(Draw& d, std::vector<uint64_t>& keys) {
 }
 
 /// What differs in one bit of a key, a place or a lane gives other numbers.
-std::string streams_alike(Draw& d) {
+Finding streams_alike(Draw& d) {
   const uint64_t key = uint64_t(d.word()) << 32 | d.word(), place = uint64_t(d.word()) << 32 | d.word();
   const uint64_t bit = uint64_t{1} << d.below(64);
   const auto drawn = [](uint64_t of, uint64_t at, uint64_t in) {
@@ -309,7 +310,7 @@ Verdict streams_are_apart(Case& c) {
   const int pairs = c.draw.options().version >= 12 ? 3 : 0;
   for (int k = 0; k < pairs; ++k) one_inside_the_other(c.draw, keys);
   alone([] { manual_seed(0); });
-  std::string wrong;
+  Finding wrong;
   std::set<uint64_t> places;
   for (const uint64_t key : keys) places.insert(thread_of(key, seed, seen));
   if (*places.begin() == 0) wrong = "a generator is that of no thread after the seed";
@@ -319,7 +320,7 @@ Verdict streams_are_apart(Case& c) {
   if (wrong.empty()) wrong = streams_alike(c.draw);
   if (wrong.empty()) return Verdict::pass(1);
   wrong = format("{} threads after manual_seed({}): ", keys.size(), seed) + wrong;
-  return Verdict::fail(wrong, "  // " + wrong + "\n", 1);
+  return Verdict::fail(wrong, "  // " + wrong.text() + "\n", 1);
 }
 
 bool draws_numbers(const Op& op) { return op.has(kRandom) && op.schema.find("key") >= 0; }

@@ -8,7 +8,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -70,7 +70,7 @@ Verdict ambient_lanes(Case& c) {
   for (size_t k = levels.size(); k-- > 0;) f = vmap(f, {{0}, {0}, levels[k].mode, levels[k].size});
   Tensors ys;
   const Status s = status_of([&] { ys = f({}); });
-  std::string wrong;
+  Finding wrong;
   if (refused) {
     if (!s.raised || s.code != ErrorCode::Randomness)
       wrong = "a level refuses random numbers; expected error randomness, got " + str(s);
@@ -84,8 +84,8 @@ Verdict ambient_lanes(Case& c) {
     const int64_t inner = depth > 1 ? levels[1].size : 1;
     loop_lanes(levels, g, [&] {
       const Tensor row = depth > 1 ? lane(lane(ys[0], 0, n / inner), 0, n % inner) : lane(ys[0], 0, n);
-      const std::string d = differs(row, plain({})[0]);
-      if (!d.empty() && wrong.empty()) wrong = format("lane {} of {}: {}", n, ys[0], d);
+      const Finding d = differs(row, plain({})[0]);
+      if (!d.empty() && wrong.empty()) wrong = format("lane {} of {}: ", n, ys[0]) + d;
       ++n;
     });
   }
@@ -103,7 +103,7 @@ Verdict keyed_lanes(Case& c) {
   const Function f = c.function(slots);
   const uint64_t counter = default_generator().counter();
   const Tensor y = vmap(f, {b.in_dims, {0}, Randomness(c.draw.below(3)), size})(b.xs)[0];
-  std::string wrong;
+  Finding wrong;
   if (default_generator().counter() != counter) wrong = "a call with keys moved the generator";
   for (int64_t i = 0; i < size && wrong.empty(); ++i) wrong = differs(lane(y, 0, i), f(lane(b, i))[0]);
   if (wrong.empty()) return Verdict::pass(1);
@@ -198,7 +198,7 @@ Verdict dispatch_model(Case& c) {
   Tensor results[8];
   Tensors list;
   Frame frame{&row, args.data(), results, &list};
-  std::string wrong;
+  Finding wrong;
   {
     const OddKeys odd(c);
     const uint64_t seen =
@@ -218,7 +218,7 @@ Verdict dispatch_model(Case& c) {
       wrong += format(" (the observer saw {})", observer.chosen);
   }
   if (wrong.empty()) return Verdict::pass(1);
-  return Verdict::fail(wrong, "  // " + c.op.name + ": " + wrong + "\n", 1);
+  return Verdict::fail(wrong, "  // " + c.op.name + ": " + wrong.text() + "\n", 1);
 }
 
 // Law 56.
@@ -283,7 +283,7 @@ Verdict threads_are_apart(Case& c) {
   }
   if (subjects.size() < 2) return Verdict::discard();
   const OpTable* table = dispatch_state().table;
-  std::vector<std::string> wrong(subjects.size());
+  std::vector<Finding> wrong(subjects.size());
   std::vector<std::thread> threads;
   for (size_t k = 0; k < subjects.size(); ++k)
     threads.emplace_back([&, k] {
@@ -291,7 +291,7 @@ Verdict threads_are_apart(Case& c) {
       try {
         for (int round = 0; round < 3 && wrong[k].empty(); ++round)
           wrong[k] = disagrees(subjects[k].f(subjects[k].xs), want[k], Agreement::Bitwise);
-      } catch (const std::exception& e) { wrong[k] = e.what(); }
+      } catch (const std::exception& e) { wrong[k] = raised_by(e, ""); }
     });
   for (std::thread& t : threads) t.join();
   for (size_t k = 0; k < wrong.size(); ++k)

@@ -9,7 +9,7 @@
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 
 namespace lamella::verify {
@@ -82,7 +82,7 @@ Verdict tapes_see_writes(Case& c) {
                          2);
   }
   if (status.raised) return Verdict::fail(where + str(status), program, 2);
-  const std::string d = differs(got[1], got[0]);
+  const Finding d = differs(got[1], got[0]);
   return d.empty() ? Verdict::pass(2) : Verdict::fail(where + d, program, 2);
 }
 

@@ -13,7 +13,7 @@
 #include "lamella/ops/functions/random.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -47,17 +47,17 @@ class Stage {
     things_.pop_back();
     return true;
   }
-  void note(const std::string& what) {
+  void note(const Finding& what) {
     const std::lock_guard lock(mutex_);
     if (wrong_.empty()) wrong_ = what;
   }
-  std::string wrong() const {
+  Finding wrong() const {
     const std::lock_guard lock(mutex_);
     return wrong_;
   }
   /// Whether the thing is still what it was.
   void check(const Thing& thing, const char* where) {
-    std::string d;
+    Finding d;
     if (thing.result >= 0) d = disagrees(thing.t, want[size_t(thing.result)], Agreement::Bitwise);
     else
       each_element(thing.t, [&](int64_t at) {
@@ -69,7 +69,7 @@ class Stage {
   void called(const char* where) {
     const ScopedTable pinned(table);
     const Tensors got = f(xs);
-    if (const std::string d = disagrees(got, want, Agreement::Bitwise); !d.empty()) note(where + d);
+    if (const Finding d = disagrees(got, want, Agreement::Bitwise); !d.empty()) note(where + d);
   }
 
   const Function f;
@@ -79,7 +79,7 @@ class Stage {
  private:
   mutable std::mutex mutex_;
   std::vector<Thing> things_;
-  std::string wrong_;
+  Finding wrong_;
 };
 
 /// Where a thread waits for the one that runs the law, a moment at most: in its steps and in its end.
@@ -127,7 +127,7 @@ class Keeper {
     if (!stage) return;
     try {
       in_end();
-    } catch (const std::exception& e) { stage->note(std::string("in the thread's end: raised ") + e.what()); }
+    } catch (const std::exception& e) { stage->note(raised_by(e, "in the thread's end: raised ")); }
     held.clear();
   }
   Stage* stage = nullptr;
@@ -262,7 +262,7 @@ struct Life {
           all.push_back(make_tensor(Dims{2}, DType::F64));
           all.push_back(Keeper::make_alias_view(all.back()));
         }
-      } catch (const std::exception& e) { stage.note(e.what()); }
+      } catch (const std::exception& e) { stage.note(raised_by(e, "")); }
     }).join();
     all.clear();
     const int64_t kept = families_seen_from_outside() - before;
@@ -285,7 +285,7 @@ std::string text_of(const std::vector<Life>& lives, bool at_once) {
 }
 
 /// All lives, and what is alive afterwards that was not before.
-std::string lived(Stage& stage, const std::vector<Life>& lives, bool at_once) {
+Finding lived(Stage& stage, const std::vector<Life>& lives, bool at_once) {
   const Alive before = Alive::now();
   {
     std::vector<Meeting> meetings(lives.size());
@@ -294,7 +294,7 @@ std::string lived(Stage& stage, const std::vector<Life>& lives, bool at_once) {
       threads[k] = std::thread([&stage, &life = lives[k], &meeting = meetings[k]] {
         try {
           life.run(stage, meeting);
-        } catch (const std::exception& e) { stage.note(std::string("a thread raised ") + e.what()); }
+        } catch (const std::exception& e) { stage.note(raised_by(e, "a thread raised ")); }
         if (life.meets) ending = &meeting;
       });
     };
@@ -310,7 +310,7 @@ std::string lived(Stage& stage, const std::vector<Life>& lives, bool at_once) {
     }
     for (Thing thing; stage.take(thing, 0);) stage.check(thing, "left by a thread that is gone: ");
   }
-  return Alive::now().beyond(before);
+  return {What::Leak, Alive::now().beyond(before)};
 }
 
 /// The library's yield points stop threads in their ends.
@@ -331,13 +331,13 @@ Verdict threads_end_anywhere(Case& c) {
   const bool at_once = c.draw.flag();
   for (Life& life : lives) life.many &= !at_once;  // the others' families would count, too
   Stage stage(f, xs, want);
-  std::string left;
+  Finding left;
   {
     const StopsInEnds stops;
     left = lived(stage, lives, at_once);
     if (!left.empty()) left = lived(stage, lives, at_once);  // what is made once is there now
   }
-  std::string wrong = stage.wrong();
+  Finding wrong = stage.wrong();
   if (wrong.empty() && !left.empty()) wrong = "when threads are gone, and all they made: " + left;
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(

@@ -6,7 +6,7 @@
 #include "lamella/core/parallel.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/near_threshold.h"
 #include "lamella/verify/oracle.h"
 
@@ -63,10 +63,10 @@ Tensors with_lowered(const Op& op, const Values& args) {
 }
 
 /// Which of two zeros is the least is up to the order in which a reduction meets them.
-std::string first_difference(const Op& op, const Tensors& got, const Tensors& want) {
-  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+Finding first_difference(const Op& op, const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return other_number(got, want);
   for (size_t k = 0; k < got.size(); ++k)
-    if (std::string d = differs(got[k], want[k], op.shape != ShapeClass::Reduce); !d.empty()) return d;
+    if (Finding d = differs(got[k], want[k], op.shape != ShapeClass::Reduce); !d.empty()) return d;
   return "";
 }
 
@@ -99,12 +99,13 @@ bool makes_inexact(const Case& c) {
 
 /// The reference in f128 for what is too large for its Jacobian: exact where results need no rounding, else
 /// 32 roundings of the result, and of 1 where operators are put together.
-std::string beyond_reference(const Op& op, const Values& args, const Tensors& got) {
+Finding beyond_reference(const Op& op, const Values& args, const Tensors& got) {
   const Tensors want = reference_forward(op, to_reference(args));
-  if (got.size() != want.size()) return format("got {} results, the reference {}", got.size(), want.size());
+  if (got.size() != want.size())
+    return {What::Results, format("got {} results, the reference {}", got.size(), want.size())};
   for (size_t k = 0; k < got.size(); ++k) {
     if (!got[k].defined()) return format("result {} is missing", k);
-    if (std::string d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty()) return d;
+    if (Finding d = differs(got[k], exact_parts(want[k], got[k]), false); !d.empty()) return d;
     if (!is_inexact(got[k].dtype())) continue;
     if (differs(got[k], narrow(want[k], got[k].dtype())).empty()) continue;  // the reference, rounded once
     Reals size = flatten({want[k]});
@@ -112,7 +113,7 @@ std::string beyond_reference(const Op& op, const Values& args, const Tensors& go
     const double least = op.composite ? 1 : 0, units = 32 * unit_roundoff(coarsest_dtype(got));
     for (const f128 y : size) bounds.push_back(units * (double(y < 0 ? -y : y) + least));
     size_t at = 0;
-    if (std::string d = outside(got[k], want[k], unflatten(bounds, at, want[k], 1)); !d.empty()) return d;
+    if (Finding d = outside(got[k], want[k], unflatten(bounds, at, want[k], 1)); !d.empty()) return d;
   }
   return "";
 }
@@ -135,14 +136,14 @@ Verdict thresholds_are_invisible(Case& c) {
   if (signs) c.args = of_signs(c, converts ? c.tensors() : c.inexact());
   // In this order: a result that is not written does not find the right one in memory that was freed.
   const Tensors got = with_lowered(c.op, c.args), want = dense_copies(call_boxed(c.op, c.args));
-  std::string d = first_difference(c.op, got, want);
+  Finding d = first_difference(c.op, got, want);
   if (d.empty()) return Verdict::pass();
   if (signs) d = beyond_reference(c.op, c.args, got);
   if (d.empty()) return Verdict::pass();
   if (rounds && !signs) {
     const Verdict v = within_reference(c, got);
     if (v.kind != Verdict::Fail) return v;
-    d = v.message;
+    d = {v.failure, v.message};
   }
   return Verdict::fail(
       "with lowered thresholds: " + d,
@@ -159,9 +160,9 @@ Verdict threads_are_invisible(Case& c) {
   };
   const Tensors want = of_threads(1);
   for (const int n : {2, 3, 7, 16})
-    if (const std::string d = differs(of_threads(n), want); !d.empty())
+    if (const Finding d = differs(of_threads(n), want); !d.empty())
       return Verdict::fail(
-          format("with lowered thresholds and {} threads: {}", n, d),
+          format("with lowered thresholds and {} threads: ", n) + d,
           "  setenv(\"LAMELLA_ISA\", \"tiny\", 1);  // lowered thresholds: core/thresholds.h\n" +
               format("  set_threads({});\n", n) +
               cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
@@ -203,9 +204,10 @@ Verdict long_lines_as_reference(Case& c) {
       else args[i] = int64_t{0};
     }
   const Tensors got = call_boxed(c.op, args);
-  const std::string d = beyond_reference(c.op, args, got);
+  const Finding d = beyond_reference(c.op, args, got);
   if (d.empty()) return Verdict::pass();
-  return Verdict::fail("of one line of more than 65,536 elements: " + d, "  // a line of signs: " + d + "\n");
+  return Verdict::fail("of one line of more than 65,536 elements: " + d,
+                       "  // a line of signs: " + d.text() + "\n");
 }
 
 /// Operators on the lines along the dims they name, which the reference knows, too.

@@ -2,7 +2,7 @@
 #include "lamella/dispatch/trace.h"
 #include "lamella/verify/drawn.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -79,7 +79,7 @@ class Recorder final : public Observer {
   void between() {
     if (open_ != 0 && wrong_.empty()) wrong_ = format("{} calls were never said to end", int64_t(open_));
   }
-  std::string wrong() const {
+  Finding wrong() const {
     if (!wrong_.empty()) return wrong_;
     if (trace_.calls() != calls_) return format("{} calls, expected {}", trace_.calls(), calls_);
     if (trace_.kernels() != kernels_) return format("{} kernels, expected {}", trace_.kernels(), kernels_);
@@ -110,7 +110,7 @@ Verdict traces_tell(Case& c) {
     d->f(d->xs);
     whole.between();
   }
-  std::string wrong = whole.wrong();
+  Finding wrong = whole.wrong();
   if (wrong.empty() && whole.results() > 0) {
     Recorder ended(1 + w % whole.results());
     const ScopedObserver scope(&ended);

@@ -3,7 +3,7 @@
 
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/subject.h"
 #include "lamella/verify/tolerances.h"
 
@@ -56,7 +56,7 @@ Verdict derivatives_add(Case& c) {
     const Reals p = flatten(a), q = flatten(b);
     const Bounds bounds = forward ? added(oracle.pushforward_bounds(p), oracle.pushforward_bounds(q))
                                   : added(oracle.pullback_bounds(p), oracle.pullback_bounds(q));
-    const std::string d =
+    const Finding d =
         beyond_rounding(c.op, s, got, want, bounds, total(p) + total(q), {flatten(of_a), flatten(of_b)});
     if (d.empty()) continue;
     size_t at = 0;
@@ -87,7 +87,7 @@ Verdict transposes_return(Case& c) {
   if (disagrees(got, want, Agreement::Bitwise).empty()) return Verdict::pass(2);
   Oracle oracle(c, s.slots);
   const Reals t = flatten(ts);
-  std::string d = beyond_rounding(c.op, s, got, flatten(want), oracle.pushforward_bounds(t), total(t), {});
+  Finding d = beyond_rounding(c.op, s, got, flatten(want), oracle.pushforward_bounds(t), total(t), {});
   for (size_t k = 0; k < got.size() && d.empty(); ++k)
     if (got[k].dtype() != want[k].dtype()) d = format("result {} is {}, expected {}", k, got[k], want[k]);
   if (d.empty()) return Verdict::pass(2);

@@ -104,7 +104,7 @@ Verdict promotes_by_table(Case& c) {
     want = dispatch_state().default_dtype;  // true division leaves the integers
   const Tensor plain = call_boxed(c.op, c.args)[0];
   if (plain.dtype() == DType::Bool && c.op.has(kDiscontinuous)) want = DType::Bool;  // comparisons
-  std::string d;
+  Finding d;
   if (plain.dtype() != want) d = format("got {}, the table says {}", plain, want);
   const Batch b = draw_batch(c, c.tensors(), mapped, 2);
   const Function f = [&](const Tensors& xs) { return call_boxed(c.op, c.with(c.tensors(), xs)); };
@@ -220,7 +220,7 @@ Verdict dtypes_as_listed(Case& c) {
   const Tensors ys = call_boxed(c.op, c.args);
   for (size_t k = 0; k < ys.size(); ++k)
     if (const DType d = k == 0 ? want : DType::I64; ys[k].dtype() != d)
-      return Verdict::fail(format("result {} is {}, expected {}", k, ys[k], d),
+      return Verdict::fail({What::DType, format("result {} is {}, expected {}", k, ys[k], d)},
                            cpp_declarations(c.args) + "  std::cout << " + cpp_call(c.op, c.args) +
                                format("[{}];  // expected {}\n", k, name(d)));
   return Verdict::pass();

@@ -6,7 +6,7 @@
 #include <quadmath.h>
 
 #include "lamella/verify/compare.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/oracle.h"
 
 namespace lamella::verify {
@@ -33,12 +33,12 @@ Verdict random_matches_reference(Case& c) {
   args[size_t(key)] = to_reference(std::get<Tensor>(c.args[size_t(key)]));
   const Tensor got = call_boxed(c.op, c.args)[0], want = call_boxed(c.op, args)[0];
   if (c.op.promises.once) {  // numbers that the dtype holds: nothing is to be rounded
-    const std::string d = differs(got, narrow(to_reference(want), got.dtype()));
+    const Finding d = differs(got, narrow(to_reference(want), got.dtype()));
     return d.empty() ? Verdict::pass() : Verdict::fail(d, value_program(c, to_reference(want), got, 0));
   }
   Tensor bound = make_tensor(want.sizes(), DType::F64);
   std::fill_n(bound.data<double>(), bound.numel(), 32 * unit_roundoff(got.dtype()));
-  const std::string d = outside(got, to_reference(want), bound);
+  const Finding d = outside(got, to_reference(want), bound);
   return d.empty() ? Verdict::pass() : Verdict::fail(d, value_program(c, to_reference(want), got, 0));
 }
 
@@ -48,14 +48,15 @@ Verdict within_reference(Case& c, const Tensors& got) {
   Oracle oracle(c, c.inexact());
   const Tensors& want = oracle.values();
   if (got.size() != want.size())
-    return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+    return Verdict::fail(
+        {What::Results, format("got {} results, the reference {}", got.size(), want.size())});
   const DType coarsest = coarsest_dtype(got);
   const double u = unit_roundoff(coarsest);
   const Bounds conditions = u > 0 ? oracle.value_bounds(u) : Bounds();
   const Bounds bounds = oracle.tolerances(conditions, coarsest);
   size_t at = 0;
   for (size_t k = 0; k < got.size(); ++k) {
-    std::string d;
+    Finding d;
     if (!is_inexact(got[k].dtype())) {
       d = differs(got[k], narrow(want[k], got[k].dtype()));
     } else {
@@ -165,9 +166,10 @@ Verdict equals_where_exact(Case& c) {
   const Tensors got = call_boxed(c.op, c.args);
   const Tensors want = reference_forward(c.op, to_reference(c.args));
   if (got.size() != want.size())
-    return Verdict::fail(format("got {} results, the reference {}", got.size(), want.size()));
+    return Verdict::fail(
+        {What::Results, format("got {} results, the reference {}", got.size(), want.size())});
   for (size_t k = 0; k < got.size(); ++k)
-    if (const std::string d = differs(got[k], exact_parts(want[k], got[k]), told_by_sign(c.op, got[k]));
+    if (const Finding d = differs(got[k], exact_parts(want[k], got[k]), told_by_sign(c.op, got[k]));
         !d.empty()) {
       Oracle oracle(c, c.inexact());
       if (has_nonfinite(got[k]) && overflows_inside(oracle, {}, c.op, got[k].dtype()))
@@ -204,7 +206,7 @@ std::optional<Dims> expected_sizes(const Case& c) {
 }
 
 /// Row by row, a size of 0 counts as 1 (PyTorch's contiguous tensors): "" or the strides of a fresh result.
-std::string strides_differ(const Case& c, const Tensors& results) {
+Finding strides_differ(const Case& c, const Tensors& results) {
   for (const Tensor& y : results) {
     if (std::ranges::any_of(c.tensors(), [&](const Case::Slot& s) { return c.at(s).shares_storage(y); }))
       continue;
@@ -215,7 +217,7 @@ std::string strides_differ(const Case& c, const Tensors& results) {
       step *= std::max<int64_t>(y.size(d), 1);
     }
     if (!std::ranges::equal(y.strides(), Ints(want)))
-      return format("got {} with strides {}, expected {}", y, Dims(y.strides()), want);
+      return {What::Strides, format("got {} with strides {}, expected {}", y, Dims(y.strides()), want)};
   }
   return "";
 }
@@ -228,7 +230,7 @@ Verdict empty_is_right(Case& c) {
   if (v.kind != Verdict::Pass) return v;
   const std::optional<Dims> sizes = expected_sizes(c);
   const Tensors ys = call_boxed(c.op, c.args);
-  std::string wrong = strides_differ(c, ys);
+  Finding wrong = strides_differ(c, ys);
   if (sizes && !std::ranges::equal(ys[0].sizes(), Ints(*sizes)))
     wrong = format("got {}, expected sizes {}", ys[0], *sizes);
   if (wrong.empty()) return v;

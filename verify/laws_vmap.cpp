@@ -64,9 +64,9 @@ bool stackable(const std::vector<Tensors>& lanes) {
   return true;
 }
 
-std::string lanes_differ(const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes,
-                         int64_t size, Agreement how, Roundings r = {}) {
-  if (ys.size() != lanes[0].size()) return format("{} results, expected {}", ys.size(), lanes[0].size());
+Finding lanes_differ(const Tensors& ys, const InDims& out_dims, const std::vector<Tensors>& lanes,
+                     int64_t size, Agreement how, Roundings r = {}) {
+  if (ys.size() != lanes[0].size()) return other_number(ys, lanes[0]);
   for (size_t k = 0; k < ys.size(); ++k) {
     const Tensor& one = lanes[0][k];
     const int dim = out_dims[k] < 0 ? out_dims[k] + one.rank() + 1 : out_dims[k];
@@ -75,20 +75,20 @@ std::string lanes_differ(const Tensors& ys, const InDims& out_dims, const std::v
     if (!sizes.equal(ys[k].sizes()) || ys[k].dtype() != one.dtype())
       return format("result {} is {}, expected {}", k, ys[k], type_str(one.dtype(), sizes));
     for (int64_t i = 0; i < size; ++i) {
-      const std::string d = disagrees(lane(ys[k], dim, i), lanes[size_t(i)][k], how, r);
-      if (!d.empty()) return format("result {}, lane {}: {}", k, i, d);
+      const Finding d = disagrees(lane(ys[k], dim, i), lanes[size_t(i)][k], how, r);
+      if (!d.empty()) return format("result {}, lane {}: ", k, i) + d;
     }
   }
   return "";
 }
 
 /// Strides matter where a dim has more than one element.
-std::string strides_differ(const Tensor& seen, const Tensor& want, size_t k) {
+Finding strides_differ(const Tensor& seen, const Tensor& want, size_t k) {
   if (want.numel() == 0 || !std::ranges::equal(seen.sizes(), want.sizes())) return "";
   for (int d = 0; d < want.rank(); ++d)
     if (want.size(d) > 1 && seen.stride(d) != want.stride(d))
-      return format("result {} has logical strides {}, in the loop {}", k, Dims(seen.strides()),
-                    Dims(want.strides()));
+      return {What::Strides, format("result {} has logical strides {}, in the loop {}", k,
+                                    Dims(seen.strides()), Dims(want.strides()))};
   return "";
 }
 
@@ -115,7 +115,7 @@ Verdict compare_with_loop(Case& c, const Slots& slots, const Batch& b) {
     return Verdict::discard();  // no lane says how large results are
   const InDims out_dims = draw_out_dims(c.draw, lanes[0]);
   const Function f = plain_function(c, slots);
-  std::string difference;
+  Finding difference;
   const Function seen = [&](const Tensors& xs) {
     Tensors ys = f(xs);
     for (size_t k = 0; k < ys.size() && difference.empty(); ++k)
@@ -199,7 +199,7 @@ Verdict dims_are_moves(Case& c) {
   InDims out;
   for (const Tensor& y : plain) out.push_back(int(c.draw.below(uint32_t(2 * y.rank()))) - y.rank());
   const Status second = status_of([&] { general = vmap(f, {in, out, Randomness::Error, b.size})(b.xs); });
-  std::string difference = second.raised ? "vmap over dim 0 raises nothing, over others " + str(second) : "";
+  Finding difference = second.raised ? "vmap over dim 0 raises nothing, over others " + str(second) : "";
   for (size_t k = 0; k < plain.size() && difference.empty(); ++k) {
     const int to = out[k] < 0 ? out[k] + plain[k].rank() : out[k];
     difference = disagrees(general[k], moved(plain[k], 0, to), agreement(c.op));
@@ -261,8 +261,8 @@ Verdict levels_swap(Case& c) {
   Tensors a, b;
   const Status sa = status_of([&] { a = nested(one.in_dims, inner, two.in_dims, outer)(two.xs); });
   const Status sb = status_of([&] { b = nested(outer_first, outer, inner_first, inner)(two.xs); });
-  std::string difference;
-  if (sa.raised != sb.raised) difference = str(sa) + " in one order, " + str(sb) + " in the other";
+  Finding difference;
+  if (sa.raised != sb.raised) difference = str(sa) + " in one order, " + str(sb).text() + " in the other";
   if (sa.raised && sb.raised) {
     if (some_lane_raises(c, slots, two, one.in_dims, inner) || declined(c.op, sa)) return Verdict::discard();
     difference = "no lane raises; both orders: " + str(sa);
@@ -302,8 +302,8 @@ Verdict rule_is_fallback(Case& c) {
     fallback = mapped(b.xs);
   });
   if (first.raised && second.raised) return Verdict::discard();
-  std::string difference;
-  if (first.raised != second.raised) difference = "rule: " + str(first) + "; fallback: " + str(second);
+  Finding difference;
+  if (first.raised != second.raised) difference = "rule: " + str(first) + "; fallback: " + str(second).text();
   else difference = disagrees(rule, fallback, agreement(c.op));
   if (difference.empty()) return Verdict::pass(1);
   return Verdict::fail(difference, vmap_program(c, slots, b, b.in_dims, {0}), 1);
@@ -330,9 +330,9 @@ Verdict identity(Case& c) {
       if (b.size == 0) continue;
       want = stacked(Tensors(size_t(b.size), want), 0);
     }
-    const std::string d = disagrees(ys[k], want, Agreement::Bitwise);
+    const Finding d = disagrees(ys[k], want, Agreement::Bitwise);
     if (!d.empty())
-      return Verdict::fail(format("vmap of the identity, tensor {}: {}", k, d),
+      return Verdict::fail(format("vmap of the identity, tensor {}: ", k) + d,
                            vmap_identity_program(c, slots, b), 1);
   }
   return Verdict::pass(1);
@@ -362,7 +362,7 @@ Verdict composition(Case& c) {
     got =
         vmap([&](const Tensors& xs) { return f(g(xs)); }, {b.in_dims, {0}, Randomness::Error, b.size})(b.xs);
   });
-  const std::string d = s.raised ? "vmap(f of g) raises " + str(s) : disagrees(got, want, agreement(c.op));
+  const Finding d = s.raised ? "vmap(f of g) raises " + str(s) : disagrees(got, want, agreement(c.op));
   if (d.empty()) return Verdict::pass(1);
   return Verdict::fail("vmap(f of g) differs from vmap f of vmap g: " + d,
                        vmap_program(c, slots, b, b.in_dims, {0}), 1);
@@ -458,8 +458,8 @@ Verdict status_is_loops(Case& c) {
   const bool uneven = !loop.raised && size > 0 && !stackable(lanes);  // then stacking is what raises
   const bool same = uneven ? got.raised : got.raised == loop.raised && (!got.raised || got.code == loop.code);
   if (same) return Verdict::pass(1);
-  return Verdict::fail(format("loop over {} lanes: {}; vmap: {}", size,
-                              uneven ? "lanes of different shapes" : str(loop), str(got)),
+  const std::string by_loop = uneven ? "lanes of different shapes" : str(loop).text();
+  return Verdict::fail(format("loop over {} lanes: {}; vmap: ", size, by_loop) + str(got),
                        vmap_program(c, slots, b, b.in_dims, {0}), 1);
 }
 }  // namespace

@@ -9,7 +9,7 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/verify/compare.h"
 #include "lamella/verify/lanes.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 
@@ -176,7 +176,7 @@ Verdict writes_are_functional(Case& c) {
   const Status s = status_of([&] { got = transformed(written(c, w), w)(all); });
   const bool rounds = w.derivative != Derivative::None || agreement(c.op) == Agreement::Rounding;
   const int depth = int(w.lanes) + int(w.derivative != Derivative::None);
-  std::string d = s.raised ? "the functional program raises nothing, the write raises " + str(s) : "";
+  Finding d = s.raised ? "the functional program raises nothing, the write raises " + str(s) : "";
   const Roundings few{1024, 1, std::max(coarsest(w.xs.xs), coarsest(w.directions.xs))};
   if (d.empty()) d = disagrees(got, want, rounds ? Agreement::Rounding : Agreement::Bitwise, few);
   return d.empty() ? Verdict::pass(depth) : Verdict::fail(d, write_program(c, w, want), depth);
@@ -202,7 +202,7 @@ Verdict written_into_argument(Case& c, const Op& form, const Case::Slot& slot) {
   if (plain.dtype() != x.dtype() || !std::ranges::equal(plain.sizes(), x.sizes())) return Verdict::discard();
   args.insert(args.begin(), target);
   const Status s = status_of([&] { call_boxed(form, args); });
-  std::string wrong = s.raised && s.code != ErrorCode::Overlap ? str(s) : "";
+  Finding wrong = s.raised && s.code != ErrorCode::Overlap ? str(s) : "";
   if (wrong.empty()) wrong = differs(target, s.raised ? x : plain);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail("out is an argument: " + wrong, cpp_declarations(args) + "  // a0 is also argument " +
@@ -229,7 +229,7 @@ Verdict overlap_is_refused(Case& c) {
   const Tensor before = plain_copy(memory);
   args.insert(args.begin(), target);
   const Status s = status_of([&] { call_boxed(form, args); });
-  std::string wrong = s.raised && s.code == ErrorCode::Overlap ? "" : "expected error overlap, got " + str(s);
+  Finding wrong = s.raised && s.code == ErrorCode::Overlap ? "" : "expected error overlap, got " + str(s);
   if (wrong.empty()) wrong = differs(memory, before);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail(format("out lies {} elements behind an argument: ", shift) + wrong,

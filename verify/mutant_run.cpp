@@ -252,8 +252,9 @@ Equivalence compare_with_right(const Planted& p, const OpTable* table, const Mut
     ++e.cases;
     if (live_bug.counted && live_bug.reached == reached) continue;  // all that ran was right
     const Status expected = run(nullptr, *p.op, right);
-    if (got.raised != expected.raised) e.difference = "got " + str(got) + ", expected " + str(expected);
-    else e.difference = differs(wrong, right);
+    if (got.raised != expected.raised)
+      e.difference = "got " + str(got).text() + ", expected " + str(expected).text();
+    else e.difference = differs(wrong, right).text();
     if (!e.difference.empty()) return e;
   }
   return e;

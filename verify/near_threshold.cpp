@@ -6,7 +6,7 @@
 #include <bit>
 #include <cmath>
 
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -189,7 +189,7 @@ class Processes {
     for (const Failure& f : c.last.failures) ran_before_[id_of(f)] = bursts_before(c, f.ran);
   }
   static std::string id_of(const Failure& f) {
-    return format("{} {} {} {} {}", f.op, f.law, f.process, f.index, f.kind);
+    return format("{} {} {} {} {}", f.op, f.law, f.process, f.index, str(f.kind));
   }
   /// The first `n` of them, without the case that came last.
   std::vector<Burst> bursts_before(const Child& c, uint64_t n) const {
@@ -218,7 +218,7 @@ class Processes {
     if (at.op < 0) {
       if (stop_) return;
       tell_all(SIGKILL);
-      fail(ErrorCode::Usage, "verify: a process {} before its first case", end_of(status));
+      fail(ErrorCode::Usage, "verify: a process {} before its first case", str(end_of(status)));
     }
     const Op& op = *options_.ops[size_t(at.op)];
     const Law& law = *options_.laws[size_t(at.law)];
@@ -228,7 +228,7 @@ class Processes {
     crash.law = law.id;
     crash.kind = end_of(status);
     crash.where = format(" (case {} of seed {})", at.index, options_.seed);
-    crash.message = crash.kind + (at.fault[0] ? format(": {}", at.fault) : "") + crash.where;
+    crash.message = str(crash.kind) + (at.fault[0] ? format(": {}", at.fault) : "") + crash.where;
     crash.blob = to_blob(record_of(law, op, choices, {}));
     crash.index = at.index, crash.process = c.index, crash.checks = at.cases + 1;
     ran_before_[id_of(crash)] = bursts_before(c, at.bursts);

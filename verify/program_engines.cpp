@@ -76,7 +76,7 @@ void run_backward_on(const Script& p, const Tensors& leaves, bool one_by_one, En
     run.retained.push_back(p.is_written_after(run.seen.hooks[k]) ? Tensor() : grad_of(run.seen.retained[k]));
 }
 
-double slope_of_leaves(const Tensors& leaves, const Tensors& ts, std::string& wrong) {
+double slope_of_leaves(const Tensors& leaves, const Tensors& ts, Finding& wrong) {
   Tensors gradients;
   for (size_t k = 0; k < leaves.size(); ++k) {
     const Tensor g = grad_of(leaves[k]);
@@ -96,15 +96,15 @@ double slope_of_leaves(const Tensors& leaves, const Tensors& ts, std::string& wr
   return dot(gradients, ts);
 }
 
-Verdict program_failure(const EngineCase& s, const std::string& message) {
-  return Verdict::fail(message,
+Verdict program_failure(const EngineCase& s, const Finding& wrong) {
+  return Verdict::fail(wrong,
                        s.program.cpp() + cpp_tensors("t", s.program.directions()) + "  const Tensors ts" +
                            cpp_names("t", s.program.inputs().size()) + ", inputs" +
                            cpp_names("x", s.program.inputs().size()) + ";\n" + s.engine,
                        s.depth);
 }
 
-std::string wrong_status(const EngineCase& s, const EngineRun& run) {
+Finding wrong_status(const EngineCase& s, const EngineRun& run) {
   const Script& p = s.program;
   const size_t n = p.statements().size(), at = run.seen.at;
   const std::string where =
@@ -113,14 +113,15 @@ std::string wrong_status(const EngineCase& s, const EngineRun& run) {
   const std::vector<bool>& must = s.lanes_alone ? r.lanes_must : s.levels ? r.argument : r.leaf;
   for (size_t i = 0; i < std::min(at, n); ++i)
     if (must[i])
-      return format("the engine accepts statement {} of {}, a write {}:", i + 1, n,
-                    s.lanes_alone ? "of lanes to what has none" : "to an input");
+      return {What::Accepted, format("the engine accepts statement {} of {}, a write {}:", i + 1, n,
+                                     s.lanes_alone ? "of lanes to what has none" : "to an input")};
   if (!run.status.raised && !s.levels && s.saves && r.must_notice && !p.raises())
-    return "the engine raises nothing, although a value that a formula needs was written:";
+    return {What::Accepted, "the engine raises nothing, although a value that a formula needs was written:"};
   if (!run.status.raised)
-    return p.raises() ? format("the engine raises nothing, the plain program raises error {}:",
-                               lamella::name(p.code()))
-                      : "";
+    return p.raises() ? Finding(What::Accepted,
+                                format("the engine raises nothing, the plain program raises error {}:",
+                                       lamella::name(p.code())))
+                      : Finding();
   if (p.raises() && at == n - 1 && run.status.code == p.code()) return "";
   const ErrorCode code = run.status.code;
   if (at < n && s.lanes_alone && r.lanes[at] && code == ErrorCode::Level) return "";
@@ -134,17 +135,17 @@ std::string wrong_status(const EngineCase& s, const EngineRun& run) {
   if (at == n && s.saves && version && (s.levels ? r.level_version : r.base_version)) return "";
   return (p.raises() ? "the plain program raises something else, "
                      : "the plain program raises nothing here, ") +
-         ("the engine " + where) + "raises " + str(run.status);
+         ("the engine " + where) + ("raises " + str(run.status));
 }
 
 namespace {
 
-std::string unlike(const Tensors& got, const Tensors& want) {
-  if (got.size() != want.size()) return format("{} results, expected {}", got.size(), want.size());
+Finding unlike(const Tensors& got, const Tensors& want) {
+  if (got.size() != want.size()) return other_number(got, want);
   for (size_t k = 0; k < got.size(); ++k) {
     const Tensor &g = got[k], &w = want[k];
     if (g.dtype() != w.dtype() || !std::ranges::equal(g.sizes(), w.sizes()))
-      return format("result {}: got {}, expected {}", k, g, w);
+      return {type_kind(g, w), format("result {}: got {}, expected {}", k, g, w)};
     const Tensor a = plain_copy(g), b = plain_copy(w);
     const auto *const left = static_cast<const double*>(a.raw_data()), *const right =
                                                                            static_cast<const double*>(
@@ -157,15 +158,15 @@ std::string unlike(const Tensors& got, const Tensors& want) {
 }
 
 /// Empty when `got` is what is expected; not smooth: nothing is.
-std::string beyond(double got, const Expected& e, const std::string& what, bool& smooth) {
+Finding beyond(double got, const Expected& e, const std::string& what, bool& smooth) {
   smooth &= e.smooth;
   if (within(fabsq(got - e.want), e.bound)) return "";
   char text[160];
   std::snprintf(text, sizeof text, "got %.17g, expected %.17g, bound %.3g", got, double(e.want), e.bound);
-  return what + text;
+  return {number_kind(got, e.want), what + text};
 }
 
-std::string wrong_sum(const EngineCase& s, double got, bool& smooth) {
+Finding wrong_sum(const EngineCase& s, double got, bool& smooth) {
   std::vector<Differences> lanes;
   for (const Tensors& xs : s.lanes) lanes.emplace_back(s.program, xs, s.ts, s.levels);
   if (Differences::quick_sum(got, lanes)) return "";
@@ -178,7 +179,7 @@ std::string wrong_sum(const EngineCase& s, double got, bool& smooth) {
 }
 
 /// Of handles whose memory is not written after retain_grad: what is retained follows later writes.
-std::string wrong_retained(const EngineCase& s, const EngineRun& run, size_t k, bool& smooth) {
+Finding wrong_retained(const EngineCase& s, const EngineRun& run, size_t k, bool& smooth) {
   const size_t hook = run.seen.hooks[k];
   if (s.program.is_written_after(hook)) return "";
   const Tensor& g = run.retained[k];
@@ -192,8 +193,8 @@ std::string wrong_retained(const EngineCase& s, const EngineRun& run, size_t k, 
                             : beyond(got, d.slope(), format("retained by statement {}: ", hook + 1), smooth);
 }
 
-std::string wrong_numbers(const EngineCase& s, const EngineRun& run, bool& smooth) {
-  std::string wrong;
+Finding wrong_numbers(const EngineCase& s, const EngineRun& run, bool& smooth) {
+  Finding wrong;
   for (size_t l = 0; l < s.lanes.size() && wrong.empty(); ++l) {
     const Differences d(s.program, s.lanes[l], s.ts, s.levels);
     const std::string lane = s.lanes.size() > 1 ? format(", lane {}: ", l) : ": ";
@@ -215,7 +216,7 @@ std::string wrong_numbers(const EngineCase& s, const EngineRun& run, bool& smoot
 }  // namespace
 
 Verdict judge(const EngineCase& s, const EngineRun& run) {
-  if (const std::string w = wrong_status(s, run); !w.empty()) return program_failure(s, w);
+  if (const Finding w = wrong_status(s, run); !w.empty()) return program_failure(s, w);
   if (run.status.raised) {
     counts_of_case()["refused"] += !s.program.raises();
     return Verdict::pass(s.depth);
@@ -224,9 +225,9 @@ Verdict judge(const EngineCase& s, const EngineRun& run) {
     return program_failure(s, run.seen.unlike(s.program.seen()));
   if (!run.wrong.empty()) return program_failure(s, run.wrong);
   if (!run.ys.empty())
-    if (const std::string w = unlike(run.ys, s.program.values()); !w.empty()) return program_failure(s, w);
+    if (const Finding w = unlike(run.ys, s.program.values()); !w.empty()) return program_failure(s, w);
   bool smooth = true;
-  const std::string w = wrong_numbers(s, run, smooth);
+  const Finding w = wrong_numbers(s, run, smooth);
   if (!smooth) return Verdict::discard();
   return w.empty() ? Verdict::pass(s.depth) : program_failure(s, w);
 }

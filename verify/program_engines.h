@@ -16,7 +16,7 @@ struct EngineRun {
   std::vector<double> slopes;  ///< derivatives of those along the directions
   double curve = 0;            ///< second derivative
   Tensors retained;            ///< gradients of the handles that the program retains
-  std::string wrong;           ///< of types and memory of gradients
+  Finding wrong;               ///< of types and memory of gradients
 };
 
 /// A program, the engine that ran it, and the lanes it ran on.
@@ -39,9 +39,9 @@ struct EngineCase {
 /// Compares everything that the run has.
 Verdict judge(const EngineCase& s, const EngineRun& run);
 /// How an error relates to what the plain run raises: empty where it may be.
-std::string wrong_status(const EngineCase& s, const EngineRun& run);
+Finding wrong_status(const EngineCase& s, const EngineRun& run);
 /// The failure, with a program that shows it.
-Verdict program_failure(const EngineCase& s, const std::string& message);
+Verdict program_failure(const EngineCase& s, const Finding& wrong);
 
 /// Weighted sum of results, by calls.
 Tensor weighted_sum(const Tensors& ys, const Tensors& weights);
@@ -70,6 +70,6 @@ inline constexpr const char* kPrintGradients =
 void run_backward_on(const Script& p, const Tensors& leaves, bool one_by_one, EngineRun& run);
 Tensors leaves_of(const Tensors& xs);
 /// Gradients of leaves along directions, and what is wrong with them.
-double slope_of_leaves(const Tensors& leaves, const Tensors& ts, std::string& wrong);
+double slope_of_leaves(const Tensors& leaves, const Tensors& ts, Finding& wrong);
 
 }  // namespace lamella::verify

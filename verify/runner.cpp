@@ -229,16 +229,15 @@ bool Worker::count(Pair& p, const Verdict& v, const Observation& seen) {
 
 /// Shrinks the first failure of each kind of a pair. Shrinking takes at most a third of the time as a whole.
 void Worker::keep(Pair& p, const Choices& choices, const Verdict& v) {
-  const std::string kind = failure_kind(v);
   for (const Failure& f : p.found)
-    if (f.kind == kind) return;
+    if (f.kind == v.failure) return;
   const double left = options_.seconds / 3 + 1 - shrinking_;
   const auto begin = Clock::now();
   const Shrunk s = shrink(*p.law, *p.op, choices, {.milliseconds = int(1000 * std::clamp(left, 0.02, 2.0))});
   shrinking_ += std::chrono::duration<double>(Clock::now() - begin).count();
   const Verdict& shown = s.verdict.kind == Verdict::Fail ? s.verdict : v;  // a flaky one may pass again
   Failure f;
-  f.op = p.op->name, f.law = p.law->id, f.kind = kind;
+  f.op = p.op->name, f.law = p.law->id, f.kind = v.failure;
   f.message = shown.message, f.program = shown.program, f.depth = shown.depth;
   f.blob = to_blob(record_of(*p.law, *p.op, s.choices, shown));
   f.free = joined(s.free);

@@ -24,10 +24,11 @@ struct Tally {
 struct Failure {
   std::string op, law, message, program;
   int depth = 0;
-  std::string kind, blob;  ///< what went wrong; the case, for --replay
-  std::string free;        ///< parts of the case that may be anything, separated by commas
-  bool flaky = false;      ///< it needs more than its case: cases that ran before it, threads, time
-  int executions = 0;      ///< checks that shrinking took
+  FailureKind kind;    ///< what went wrong
+  std::string blob;    ///< the case, for --replay
+  std::string free;    ///< parts of the case that may be anything, separated by commas
+  bool flaky = false;  ///< it needs more than its case: cases that ran before it, threads, time
+  int executions = 0;  ///< checks that shrinking took
   double milliseconds = 0;
   uint64_t index = 0;               ///< of the case as it was drawn, among those of its pair and seed
   int process = 0;                  ///< that met it

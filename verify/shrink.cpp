@@ -2,36 +2,12 @@
 // way; then says which parts of the case matter.
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <map>
 #include <unordered_set>
 
 #include "lamella/verify/apart.h"
 
 namespace lamella::verify {
-
-std::string failure_kind(const Verdict& v) {
-  const std::string& m = v.message;
-  for (const char* const ended : {"crashed: ", "exited with status ", "did not end"})
-    if (m.starts_with(ended)) return m.substr(0, m.find(": ", std::strlen(ended)));  // without the fault
-  for (const char* const word : {"levels are live", "masked keys", "live modes"})
-    if (m.find(word) != std::string::npos) return "state";
-  if (const size_t at = m.rfind("error "); at != std::string::npos)
-    return "raises " + m.substr(at + 6, m.find(':', at) - at - 6);
-  if (const size_t at = m.find("raised: "); at != std::string::npos) {
-    const size_t begin = at + 8, end = m.find_first_of("=0123456789[", begin);
-    return "raises " + m.substr(begin, std::min<size_t>(end - begin, 48));
-  }
-  if (m.find(" results, ") != std::string::npos) return "number of results";
-  for (const std::string_view before : {"got ", "expected "}) {  // "f32[2]": a dtype and sizes
-    const size_t at = m.find(before), sizes = m.find('[', at);
-    DType type;
-    if (at == std::string::npos || sizes == std::string::npos) continue;
-    const size_t begin = at + before.size();
-    if (parse_dtype(std::string_view(m).substr(begin, sizes - begin), type)) return "type";
-  }
-  return m.find("got nan") != std::string::npos || m.find("got -nan") != std::string::npos ? "nan" : "value";
-}
 
 namespace {
 
@@ -47,7 +23,7 @@ class Reducer {
   Shrunk run() {
     best_.verdict = check(best_.choices);
     best_.flaky = best_.verdict.kind != Verdict::Fail;  // it failed when it was found
-    kind_ = failure_kind(best_.verdict);
+    kind_ = best_.verdict.failure;
     for (int again = 0; again < 3 && !best_.flaky; ++again) {
       const Verdict v = check(best_.choices);
       best_.flaky = v.kind != best_.verdict.kind || v.message != best_.verdict.message;
@@ -70,7 +46,7 @@ class Reducer {
     ++best_.executions;
     return check_ ? check_(choices) : run_check(law_, op_, choices, decoding_);
   }
-  bool fails_alike(const Verdict& v) const { return v.kind == Verdict::Fail && failure_kind(v) == kind_; }
+  bool fails_alike(const Verdict& v) const { return v.kind == Verdict::Fail && v.failure == kind_; }
 
   /// Words that were not read, and zeros at the end, say nothing.
   static void cut(Choices& c, const Verdict& v) {
@@ -208,7 +184,7 @@ class Reducer {
   Decoding decoding_;
   const Check& check_;
   Clock::time_point begin_;
-  std::string kind_;
+  FailureKind kind_;
   std::unordered_set<uint64_t> seen_;
   Shrunk best_;
 };

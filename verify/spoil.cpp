@@ -6,7 +6,7 @@
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/devices.h"
 #include "lamella/ops/functions/strided.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 
 namespace lamella::verify {
 

@@ -95,7 +95,7 @@ class Script {
     bool leaves_are_shared = false;  ///< asked for: hooks of leaves are somebody else's to add
     void note(const Tensor& t);
     /// The first result in which `want` differs; empty when none does.
-    std::string unlike(const Seen& want) const;
+    Finding unlike(const Seen& want) const;
   };
   /// Handles that are alive at the end. `captures` are written where the program says so: fresh copies,
   /// please.

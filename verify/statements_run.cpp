@@ -65,7 +65,7 @@ void Script::Seen::note(const Tensor& t) {
   for (int d = 0; d < t.rank(); ++d) geometry.push_back(t.size(d) > 1 ? t.stride(d) : 0);
 }
 
-std::string Script::Seen::unlike(const Seen& want) const {
+Finding Script::Seen::unlike(const Seen& want) const {
   const auto shown = [](const std::vector<int64_t>& all, size_t at) {
     if (at >= all.size()) return std::string("nothing");
     const auto rank = size_t(all[at]);

@@ -111,8 +111,8 @@ Tensors narrowed(const Tensors& wide, const Tensors& like) {
   return out;
 }
 
-std::string beyond_rounding(const Op& op, const Subject& s, const Tensors& got, const Reals& want,
-                            const Bounds& magnitude, double size, const std::vector<Reals>& parts) {
+Finding beyond_rounding(const Op& op, const Subject& s, const Tensors& got, const Reals& want,
+                        const Bounds& magnitude, double size, const std::vector<Reals>& parts) {
   const Tolerance& tol = tolerance(op.name);
   size_t at = 0, bound_at = 0;
   Bounds bounds = magnitude;
@@ -121,7 +121,7 @@ std::string beyond_rounding(const Op& op, const Subject& s, const Tensors& got, 
   for (double& b : bounds) b = 2 * tol.derivative * s.u * (b + tol.derivative_floor * size);
   for (const Tensor& g : got) {
     const Tensor w = unflatten(want, at, g);
-    const std::string d = outside(g, w, unflatten(bounds, bound_at, g, 1));
+    const Finding d = outside(g, w, unflatten(bounds, bound_at, g, 1));
     if (!d.empty()) return d;
   }
   return "";

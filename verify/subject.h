@@ -42,12 +42,9 @@ std::string vjp_program(const Case& c, const Subject& s, const Tensors& us, cons
 
 /// Compares one image of a derivative with what it must be, within roundings of the terms it is made of.
 /// `parts`: what was added to `want`; at a tie the oracle may know no slope.
-std::string beyond_rounding(const Op& op, const Subject& s, const Tensors& got, const Reals& want,
-                            const Bounds& magnitude, double size, const std::vector<Reals>& parts = {});
+Finding beyond_rounding(const Op& op, const Subject& s, const Tensors& got, const Reals& want,
+                        const Bounds& magnitude, double size, const std::vector<Reals>& parts = {});
 
 bool both_ways(const Op& op);
-
-void add_second_order_laws(std::vector<Law>& laws);  ///< laws_second_order.cpp: 26
-void add_rule_laws(std::vector<Law>& laws);          ///< laws_rules.cpp: 25 28 32 33
 
 }  // namespace lamella::verify

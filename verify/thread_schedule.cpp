@@ -91,15 +91,15 @@ struct Participant {
 };
 thread_local constinit Participant* participant = nullptr;
 
-std::string run_one(Round& round, size_t me, uint32_t word, const std::function<void()>& body) {
+Finding run_one(Round& round, size_t me, uint32_t word, const std::function<void()>& body) {
   Participant p{round, me, word * uint64_t{0x9E3779B97F4A7C15} + me};
-  std::string raised;
+  Finding raised;
   p.start();
   participant = &p;
   try {
     body();
-  } catch (const std::exception& e) { raised = e.what(); } catch (...) {
-    raised = "an exception of another kind";
+  } catch (const std::exception& e) { raised = raised_by(e, ""); } catch (...) {
+    raised = {What::Raised, "an exception of another kind"};
   }
   participant = nullptr;
   p.end();
@@ -112,11 +112,11 @@ void Schedule::yield() {
   if (participant) participant->yield();
 }
 
-std::vector<std::string> Schedule::run(const std::vector<std::function<void()>>& bodies,
-                                       const std::function<void()>& here) const {
+std::vector<Finding> Schedule::run(const std::vector<std::function<void()>>& bodies,
+                                   const std::function<void()>& here) const {
   const size_t n = bodies.size() + (here ? 1 : 0);
   Round round(word_, turns_, n);
-  std::vector<std::string> raised(n);
+  std::vector<Finding> raised(n);
   detail::yield_hook.store(Schedule::yield, std::memory_order_release);
   std::vector<std::thread> threads;
   for (size_t k = 0; k < bodies.size(); ++k)

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "lamella/dispatch/state.h"
+#include "lamella/verify/finding.h"
 
 namespace lamella::verify {
 
@@ -19,8 +20,8 @@ class Schedule {
   Schedule(uint32_t word, bool turns) : word_(word), turns_(turns) {}
   /// Runs each body on a thread of its own, `here`, if any, on this one, and waits for all. What each of them
   /// raised, `here` last; empty where nothing was.
-  std::vector<std::string> run(const std::vector<std::function<void()>>& bodies,
-                               const std::function<void()>& here = {}) const;
+  std::vector<Finding> run(const std::vector<std::function<void()>>& bodies,
+                           const std::function<void()>& here = {}) const;
   /// Lets others go; nothing on threads that run no body.
   static void yield();
 

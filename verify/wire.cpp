@@ -24,8 +24,16 @@ struct Reader {
     at = colon + 1 + n;
     return text.substr(colon + 1, n);
   }
+  FailureKind kind() {
+    const auto what = What(std::stoi(next()));
+    return {what, next()};
+  }
 };
 }  // namespace
+
+static void put(std::string& out, const FailureKind& kind) {
+  put(out, std::to_string(int(kind.what))), put(out, kind.about);
+}
 
 std::string encode(const Report& r) {
   std::string out;
@@ -71,7 +79,7 @@ Report decode_report(const std::string& text) {
     Failure f;
     f.op = in.next(), f.law = in.next(), f.message = in.next(), f.program = in.next();
     f.depth = std::stoi(in.next());
-    f.kind = in.next(), f.blob = in.next(), f.free = in.next();
+    f.kind = in.kind(), f.blob = in.next(), f.free = in.next();
     std::istringstream(in.next()) >> f.flaky >> f.executions >> f.milliseconds >> f.index >> f.process >>
         f.ran >> f.checks;
     r.failures.push_back(std::move(f));
@@ -95,7 +103,7 @@ Report decode_report(const std::string& text) {
 std::string encode(const Verdict& v) {
   std::string out;
   put(out, format("{} {} {}", int(v.kind), v.depth, v.used));
-  put(out, v.message), put(out, v.program);
+  put(out, v.message), put(out, v.program), put(out, v.failure);
   for (const std::string& p : v.partners) put(out, p);
   return out;
 }
@@ -106,7 +114,7 @@ Verdict decode_verdict(const std::string& text) {
   int kind = 0;
   std::istringstream(in.next()) >> kind >> v.depth >> v.used;
   v.kind = Verdict::Kind(kind);
-  v.message = in.next(), v.program = in.next();
+  v.message = in.next(), v.program = in.next(), v.failure = in.kind();
   while (in.at < text.size()) v.partners.push_back(in.next());
   return v;
 }

@@ -8,6 +8,7 @@
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/determinism.h"
 #include "lamella/ops/functions.h"
+#include "lamella/ops/subscript.h"
 #include "lamella/transforms/anomaly.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/checkpoint.h"

@@ -97,27 +97,23 @@ template <class F> void visit_inexact(const char* kernel, DType dtype, F&& f) {
   }
 }
 
-// Matrices of a batch by their row-major index: f(index, offset of the first element in bytes).
-template <class F> void for_each_matrix(const View& v, int64_t first, int64_t last, F&& f) {
-  for (int64_t number = first; number < last; ++number) {
-    int64_t left = number, offset = 0;
-    for (int d = v.rank - 3; d >= 0; left /= v.sizes[d--]) offset += left % v.sizes[d] * v.strides[d];
-    f(number, offset * itemsize(v.dtype));
-  }
+// Where the matrix of a batch with this row-major index begins, in bytes.
+int64_t offset_of(const View& v, int64_t number) {
+  int64_t offset = 0;
+  for (int d = v.rank - 3; d >= 0; number /= v.sizes[d--]) offset += number % v.sizes[d] * v.strides[d];
+  return offset * itemsize(v.dtype);
 }
 
+// What is written where a later matrix is refused is thrown away (see KernelCall).
 template <class T> void cholesky_of(const View& out, const View& in, bool upper) {
-  const int64_t n = out.sizes[out.rank - 1], area = n * n;
+  const int64_t n = out.sizes[out.rank - 1], area = n * n, item = sizeof(T);
   const Mover get = make_mover(in.dtype, dtype_of<T>), put = make_mover(dtype_of<T>, out.dtype);
   const Matrices from(in), to(out);
-  const auto factors = std::make_unique_for_overwrite<T[]>(size_t(out.numel()));  // all before any is written
-  const int64_t count = out.numel() / area, each = cost::of(area, cost::of(n, kCosts.solved));
+  const bool in_place = !upper && out.dtype == dtype_of<T> && to.col == item && to.row == n * item;
   // The upper triangle, read as a conjugate transpose, is a lower one: A = U^H U with U = L^H.
-  const auto factor_one = [&](int64_t number, int64_t offset) {
-    T* l = factors.get() + number * area;
-    const int64_t row = upper ? from.col : from.row, col = upper ? from.row : from.col;
-    move_block(get, reinterpret_cast<char*>(l), sizeof(T), n * int64_t(sizeof(T)), in.as<char>() + offset,
-               col, row, n, n);
+  const auto factor_one = [&](T* l, int64_t number, const char* x) {
+    move_block(get, reinterpret_cast<char*>(l), item, n * item, x, upper ? from.row : from.col,
+               upper ? from.col : from.row, n, n);
     if (upper) {
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }
@@ -129,15 +125,17 @@ template <class T> void cholesky_of(const View& out, const View& in, bool upper)
       for (int64_t i = 0; i < area; ++i) l[i] = conj_of(l[i]);
     }
   };
-  const auto write_one = [&](int64_t number, int64_t offset) {
-    const int64_t row = upper ? to.col : to.row, col = upper ? to.row : to.col;
-    move_block(put, out.as<char>() + offset, col, row,
-               reinterpret_cast<const char*>(factors.get() + number * area), sizeof(T),
-               n * int64_t(sizeof(T)), n, n);
-  };
-  for_each_range(count, each, [&](int64_t a, int64_t b) { for_each_matrix(in, a, b, factor_one); });
-  const int64_t moved = cost::of(area, kCosts.moved_across);
-  for_each_range(count, moved, [&](int64_t a, int64_t b) { for_each_matrix(out, a, b, write_one); });
+  for_each_range(out.numel() / area, cost::of(area, cost::of(n, kCosts.solved)), [&](int64_t a, int64_t b) {
+    const auto room = in_place ? nullptr : std::make_unique_for_overwrite<T[]>(size_t(area));
+    for (int64_t number = a; number < b; ++number) {
+      char* const y = out.as<char>() + offset_of(out, number);
+      T* const l = in_place ? reinterpret_cast<T*>(y) : room.get();
+      factor_one(l, number, in.as<char>() + offset_of(in, number));
+      if (in_place) continue;
+      move_block(put, y, upper ? to.row : to.col, upper ? to.col : to.row, reinterpret_cast<const char*>(l),
+                 item, n * item, n, n);
+    }
+  });
 }
 
 // Row by row, from the end that has one unknown; `x` holds B and becomes X.

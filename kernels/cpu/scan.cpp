@@ -56,21 +56,42 @@ void scan_tile(void* state, T* out, const T* in, int64_t n_lines, int64_t n) {
   for (int64_t j = 0; j < n_lines; ++j) out[j] = T(acc[j] = combine<A, kProduct>(acc[j], A(in[j])));
 }
 
+// Gapless lines abreast, from their first element on: each waits for its own additions alone. (By name: an
+// array that a loop walks would lie in memory.) All loads come before a store: lines are often a multiple of
+// 4 KiB apart, and the processor takes a load for one of what was stored there.
+constexpr int64_t kAbreast = kUsualThresholds.scans_abreast;
+static_assert(kAbreast == 4);
+template <class T, bool kProduct> void scan_abreast(char* const* out, const char* const* in, int64_t n) {
+  using A = typename wide<T, kProduct>::type;
+  const auto line = [in](int k) { return reinterpret_cast<const T*>(in[k]); };
+  const auto place = [out](int k) { return reinterpret_cast<T*>(out[k]); };
+  const T *const x0 = line(0), *const x1 = line(1), *const x2 = line(2), *const x3 = line(3);
+  T *const y0 = place(0), *const y1 = place(1), *const y2 = place(2), *const y3 = place(3);
+  const auto step = [](A run, T x) { return combine<A, kProduct>(run, A(x)); };
+  A a = A(T(kProduct ? 1 : 0)), b = a, c = a, d = a;
+  for (int64_t i = 0; i < n; ++i) {
+    const T at0 = x0[i], at1 = x1[i], at2 = x2[i], at3 = x3[i];
+    a = step(a, at0), b = step(b, at1), c = step(c, at2), d = step(d, at3);
+    y0[i] = T(a), y1[i] = T(b), y2[i] = T(c), y3[i] = T(d);
+  }
+}
+
 constexpr int64_t kMaxState = 2 * kMaxItem;
 
 using ScanFn = void (*)(void* state, void* out, const void* in, int64_t n_lines, int64_t n);
 using StartFn = void (*)(void* state, int64_t n_lines);
+using AbreastFn = void (*)(char* const* out, const char* const* in, int64_t n);
 
 struct Body {
   ScanFn scan;
   StartFn start;
+  AbreastFn abreast;
 };
 
 template <bool kProduct> Body find_scan(DType exec) {
   return visit_dtype(exec, [](auto tag) -> Body {
     using T = typename decltype(tag)::type;
-    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>)
-      return {nullptr, nullptr};
+    if constexpr (std::is_same_v<T, f128> || std::is_same_v<T, c256> || is_half_type<T>) return {};
     else
       return {[](void* state, void* out, const void* in, int64_t n_lines, int64_t n) {
                 scan_tile<T, kProduct>(state, static_cast<T*>(out), static_cast<const T*>(in), n_lines, n);
@@ -79,7 +100,8 @@ template <bool kProduct> Body find_scan(DType exec) {
                 using A = typename wide<T, kProduct>::type;
                 static_assert(sizeof(A) <= kMaxState);
                 for (int64_t j = 0; j < n_lines; ++j) static_cast<A*>(state)[j] = A(T(kProduct ? 1 : 0));
-              }};
+              },
+              scan_abreast<T, kProduct>};
   });
 }
 
@@ -96,20 +118,33 @@ struct Scan {
       : body(b), lines(plan), size(n), out_step(out_bytes), in_step(in_bytes) {}
 };
 
-void scan_along(Scan& s) {
+void scan_line(Scan& s, char* to, const char* from) {
   const int64_t tile = thresholds().tile;
-  for_each_outer(s.lines, 0, [&s, tile](char* const* at) {
-    s.body.start(s.state, 1);
-    for (int64_t i = 0; i < s.size; i += tile) {
-      const int64_t n = std::min(tile, s.size - i);
-      const char* in = s.reader.read(at[1] + i * s.in_step, s.in_step, 0, n, 1);
-      char* out = at[0] + i * s.out_step;
-      const bool direct = s.writer.direct(s.out_step, 0, n, 1);
-      char* target = direct ? out : s.writer.buffer();
-      s.body.scan(s.state, target, in, 1, n);
-      if (!direct) s.writer.write(out, s.out_step, 0, n, 1, target);
-    }
+  s.body.start(s.state, 1);
+  for (int64_t i = 0; i < s.size; i += tile) {
+    const int64_t n = std::min(tile, s.size - i);
+    const char* in = s.reader.read(from + i * s.in_step, s.in_step, 0, n, 1);
+    char* out = to + i * s.out_step;
+    const bool direct = s.writer.direct(s.out_step, 0, n, 1);
+    char* target = direct ? out : s.writer.buffer();
+    s.body.scan(s.state, target, in, 1, n);
+    if (!direct) s.writer.write(out, s.out_step, 0, n, 1, target);
+  }
+}
+
+void scan_along(Scan& s) {
+  const bool abreast = s.reader.direct(s.in_step) && s.writer.direct(s.out_step, 0, s.size, 1);
+  char* to[kAbreast];
+  const char* from[kAbreast];
+  int64_t waiting = 0;
+  for_each_outer(s.lines, 0, [&](char* const* at) {
+    if (!abreast) return scan_line(s, at[0], at[1]);
+    to[waiting] = at[0], from[waiting] = at[1];
+    if (++waiting < kAbreast) return;
+    s.body.abreast(to, from, s.size);
+    waiting = 0;
   });
+  for (int64_t k = 0; k < waiting; ++k) scan_line(s, to[k], from[k]);
 }
 
 void scan_across(Scan& s) {

@@ -11,7 +11,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
-#include "lamella/verify/laws_more.h"
+#include "lamella/verify/laws_shared.h"
 #include "lamella/verify/program_engines.h"
 #include "lamella/verify/statements_draw.h"
 
@@ -42,7 +42,7 @@ struct Victim {
 };
 
 /// A version error is right where a formula may ask for the memory, and only there.
-std::string wrong_refusal(const EngineCase& s, const Status& later, bool may_refuse) {
+Finding wrong_refusal(const EngineCase& s, const Status& later, bool may_refuse) {
   if (!later.raised) return "";
   const bool version = later.text.find("was written in place later") != std::string::npos;
   if (version && later.code == ErrorCode::Value && may_refuse) return "";
@@ -66,7 +66,7 @@ Verdict after_writes_under_grad(const Script& p, const Victim& victim) {
   });
   const Refusals refusals = p.refusals(true);
   const bool result = !victim.input && !victim.capture;  // its memory may be any value's of the level
-  const std::string wrong =
+  const Finding wrong =
       wrong_refusal(s, later, result || refusals.saved[size_t(victim.handle)] || refusals.level_version);
   if (!wrong.empty()) return program_failure(s, wrong);
   return later.raised ? Verdict::pass(1) : judge(s, run);
@@ -98,10 +98,11 @@ Verdict after_writes_in_base(const Script& p, const Victim& victim) {
     });
   });
   const Refusals refusals = p.refusals(false);
-  const std::string wrong =
+  const Finding wrong =
       wrong_refusal(s, later, refusals.saved[size_t(victim.handle)] || refusals.base_version);
   if (wrong.empty() && !run.status.raised && !later.raised && refusals.certain[size_t(victim.handle)])
-    return program_failure(s, "backward raises nothing, although a value that a formula needs was written");
+    return program_failure(
+        s, {What::Accepted, "backward raises nothing, although a value that a formula needs was written"});
   if (!wrong.empty()) return program_failure(s, wrong);
   return later.raised ? Verdict::pass(1) : judge(s, run);
 }
@@ -184,7 +185,7 @@ class UnderOuterLevel {
     s.engine = text();
     const Refusals refusals = p_.refusals(true);
     const bool result = !victim_.input && !victim_.capture;
-    const std::string wrong =
+    const Finding wrong =
         wrong_refusal(s, later, result || refusals.saved[size_t(victim_.handle)] || refusals.level_version);
     if (!wrong.empty()) return program_failure(s, wrong);
     return later.raised ? Verdict::pass(2) : judge(s, run);
@@ -276,7 +277,7 @@ void on_two_threads(const std::function<void(int)>& f) {
 }
 
 /// Bit by bit: threads compute what one computes.
-std::string unlike_bits(const Tensors& got, const Tensors& want, std::string_view what) {
+Finding unlike_bits(const Tensors& got, const Tensors& want, std::string_view what) {
   for (size_t k = 0; k < want.size(); ++k) {
     if (got[k].defined() != want[k].defined()) return format("{} {} is missing on one thread", what, k);
     if (!want[k].defined()) continue;
@@ -313,7 +314,7 @@ Verdict each_on_its_thread(const Script& p, bool shared, const EngineCase& s) {
   if (!runs[0].status.raised) {
     if (shared) runs[0].slopes = {slope_of_leaves(common, s.ts, runs[0].wrong) / 2};  // equal parts: exact
     else if (runs[0].slopes != runs[1].slopes) return program_failure(s, "gradients differ between threads");
-    if (const std::string w = unlike_bits(runs[1].ys, runs[0].ys, "result"); !w.empty())
+    if (const Finding w = unlike_bits(runs[1].ys, runs[0].ys, "result"); !w.empty())
       return program_failure(s, w);
   }
   return judge(s, runs[0]);
@@ -345,7 +346,7 @@ Verdict one_graph_on_threads(const Script& p, const EngineCase& s) {
   });
   const Verdict verdict = judge(s, run);
   if (verdict.kind == Verdict::Fail || run.status.raised) return verdict;
-  const std::string w = unlike_bits(got, want, "the gradient, added up by two threads, of leaf");
+  const Finding w = unlike_bits(got, want, "the gradient, added up by two threads, of leaf");
   return w.empty() ? verdict : program_failure(s, w);
 }
 
@@ -441,8 +442,9 @@ Verdict leave_nothing(Case& c) {
           "\n  for (const Tensor& leaf : leaves) clear_grad(leaf);\n  std::cout << \"got      \" << "
           "memory_stats().blocks << \"\\nexpected \" << before.blocks << '\\n';\n",
       depth);
-  return program_failure(s, format("{} leaves {} blocks ({} bytes) alive each time", kEngines[engine],
-                                   after.blocks - before.blocks, after.bytes - before.bytes));
+  return program_failure(
+      s, {What::Leak, format("{} leaves {} blocks ({} bytes) alive each time", kEngines[engine],
+                             after.blocks - before.blocks, after.bytes - before.bytes)});
 }
 
 }  // namespace
