@@ -60,6 +60,8 @@ enum class CountedIn : uint8_t {
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
   T(own_product, 1 << 27, 27, Work, "matmul~", \
     "BLAS multiplies real matrices where its registers are narrower, as far as it does at all") \
+  T(own_small_product, 3 << 20, 27, Work, "matmul~", \
+    "likewise where they are as wide: of f32, half of f64; operands leave the first cache") \
   T(gemm_rows, 512, 4, Size, "matmul~", \
     "a large product is computed in tiles of a quarter of its rows, at most so many and at least an eighth " \
     "of that") \

@@ -32,7 +32,7 @@ using namespace alternatives;
 /// The product with another opinion on where BLAS wins; all else is the kernel's.
 template <int64_t kBlasFrom> void product(const KernelCall& call) {
   Thresholds mine = thresholds();
-  mine.blas = mine.own_product = kBlasFrom;
+  mine.blas = mine.own_product = mine.own_small_product = kBlasFrom;
   const ScopedThresholds scope(mine);
   named("matmul").cpu(call);
 }

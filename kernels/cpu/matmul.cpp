@@ -138,20 +138,18 @@ class OneThread {
 /// BLAS's packing begins to pay. Of the same width ours is faster as long as operands lie in the first cache,
 /// which it reads where they are: 1.2 to 1.5 times up to 128 rows of f32, 96 of f64 (docs/performance.md).
 bool ours_is_wider() {
-  const std::string_view theirs = openblas_get_corename();
-  const bool theirs_has_512 = theirs == "SkylakeX" || theirs == "Cooperlake" || theirs == "SapphireRapids";
-  return widest_set() == InstructionSet::Avx512 && !theirs_has_512;
-}
-/// Of thresholds().own_product, in f32.
-int64_t part_that_is_ours() {
-  static const int64_t part = ours_is_wider() ? 1 : 64;
-  return part;
+  static const bool wider = [] {
+    const std::string_view theirs = openblas_get_corename();
+    const bool theirs_has_512 = theirs == "SkylakeX" || theirs == "Cooperlake" || theirs == "SapphireRapids";
+    return widest_set() == InstructionSet::Avx512 && !theirs_has_512;
+  }();
+  return wider;
 }
 bool own_wins(DType exec, const GemmCall& g) {
   const bool real = exec == DType::F32 || exec == DType::F64;
   if (!real || widest_set() < InstructionSet::Avx2) return false;
-  const int64_t part = part_that_is_ours(), of_item = part == 1 ? 1 : itemsize(exec) / 4;
-  return g.n * g.m <= thresholds().own_product / (part * of_item) / g.k;
+  const Thresholds& t = thresholds();
+  return g.n * g.m < (ours_is_wider() ? t.own_product : t.own_small_product / itemsize(exec) * 4) / g.k;
 }
 
 // Where it wins over the own kernel. It has one thread: each of ours calls it for tiles of its own, whose
