@@ -74,23 +74,22 @@ std::vector<Indices> known_lists() {
           {Slice{}, gt(number(1), 2)}};
 }
 
+void expect_read(const Tensor& x, const Indices& list) {
+  const Place place = place_of(x.sizes(), list);
+  expect_everywhere([&](const Tensor& t) { return Subscript(t, list).read(); }, x, place.sizes,
+                    at(x.to_vector(), place));
+}
+
 TEST(Subscripts, ReadKnownLists) {
   const Tensor x = counted();
-  for (const Indices& list : known_lists()) {
-    const Place place = place_of(x.sizes(), list);
-    expect_everywhere([&](const Tensor& t) { return Subscript(t, list).read(); }, x, place.sizes,
-                      at(x.to_vector(), place));
-  }
+  for (const Indices& list : known_lists()) expect_read(x, list);
 }
 
 TEST(Subscripts, ReadDrawnLists) {
   Dice dice(1);
   for (int k = 0; k < 300; ++k) {
     const Tensor x = dice.tensor(dice.sizes(dice.below(5)));
-    const Indices list = dice.indices(x.sizes());
-    const Place place = place_of(x.sizes(), list);
-    expect_everywhere([&](const Tensor& t) { return Subscript(t, list).read(); }, x, place.sizes,
-                      at(x.to_vector(), place));
+    expect_read(x, dice.indices(x.sizes()));
   }
 }
 
