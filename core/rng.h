@@ -7,6 +7,9 @@
 
 namespace lamella {
 
+/// Versions of the streams in docs/random.md, from 1.
+inline constexpr uint8_t kLatestRandomStream = 2;
+
 /// Four 32-bit words from a 128-bit counter and a 64-bit key.
 constexpr std::array<uint32_t, 4> philox(std::array<uint32_t, 4> c, uint64_t key) {
   uint32_t k0 = uint32_t(key), k1 = uint32_t(key >> 32);

@@ -139,9 +139,7 @@ DispatchState::Captured DispatchState::capture() {
           .ambient = s.ambient,
           .table = s.table,
           .depth = s.depth,
-          .default_dtype = s.default_dtype,
-          .default_device = s.default_device,
-          .determinism = s.determinism,
+          .settings = s,
           .inference = inference,
           .levels = {s.levels, s.levels + s.depth}};
 }
@@ -153,9 +151,7 @@ void apply(const DispatchState::Captured& c) {
   s.modes = c.modes;
   s.ambient = c.ambient;
   s.table = c.table;
-  s.default_dtype = c.default_dtype;
-  s.default_device = c.default_device;
-  s.determinism = c.determinism;
+  s.settings() = c.settings;
   for (int i = 0; i < std::max(s.depth, c.depth); ++i)
     s.levels[i] = i < c.depth ? c.levels[size_t(i)] : LevelSlot{};
   s.depth = c.depth;
@@ -163,6 +159,19 @@ void apply(const DispatchState::Captured& c) {
       (c.levels.empty() ? 0 : c.levels.back().serial) | (c.inference ? kInferenceBirth : 0);
 }
 }  // namespace
+
+const char* ThreadSettings::differs(const ThreadSettings& other) const {
+  if (default_dtype != other.default_dtype) return "another default dtype";
+  if (default_device != other.default_device) return "another default device";
+  if (determinism != other.determinism) return "something else is required of kernels";
+  return random_stream != other.random_stream ? "another version of random streams" : "";
+}
+
+RandomStream::RandomStream(int version) : saved_(dispatch_state().random_stream) {
+  LAMELLA_CHECK(version >= 1 && version <= kLatestRandomStream, Value,
+                "RandomStream: version {}, expected 1 to {}", version, int(kLatestRandomStream));
+  dispatch_state().random_stream = uint8_t(version);
+}
 
 ScopedState::ScopedState(const DispatchState::Captured& captured)
     : saved_(DispatchState::capture()),

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "lamella/core/rng.h"
 #include "lamella/dispatch/op.h"
 
 namespace lamella {
@@ -42,6 +43,20 @@ class Transform {
 /// What happens to calls of a kernel that may give other bits each time: see NOTE: [determinism].
 enum class Determinism : uint8_t { Any, Warned, Required };
 
+/// What a thread is set to, until a scope ends or for good. Captured states carry all of it.
+struct ThreadSettings {
+  DType default_dtype = DType::F32;
+  Device default_device = Device::CPU;  ///< see DefaultDevice
+  Determinism determinism = Determinism::Any;
+  uint8_t random_stream = kLatestRandomStream;  ///< see RandomStream
+
+  bool operator==(const ThreadSettings&) const = default;
+  ThreadSettings& settings() { return *this; }
+  const ThreadSettings& settings() const { return *this; }
+  /// Which of them is another one, "" for none.
+  const char* differs(const ThreadSettings& other) const;
+};
+
 struct LevelSlot {
   Transform* transform = nullptr;
   uint64_t serial = 0;
@@ -60,7 +75,7 @@ class Observer {
 
 /// NOTE: [thread-local state] All of it, with its scoping: docs/thread_state.md. New threads start with the
 /// defaults below.
-struct DispatchState {
+struct DispatchState : ThreadSettings {
   uint64_t exclude = 0;            ///< masked keys
   uint64_t modes = 0;              ///< keys of live Mode levels
   uint64_t ambient = 0;            ///< keys of live Ambient and Mode levels
@@ -70,9 +85,6 @@ struct DispatchState {
   uint64_t captured_at = 0;    ///< next_serial when the captured state was applied
   int32_t captured_depth = 0;  ///< levels that are another thread's, through a captured state
   int32_t depth = 0;           ///< live levels
-  DType default_dtype = DType::F32;
-  Device default_device = Device::CPU;  ///< see DefaultDevice
-  Determinism determinism = Determinism::Any;
   LevelSlot levels[kMaxLevels];
 
   /// A copy of what a worker thread needs to act on behalf of this one.
@@ -80,9 +92,7 @@ struct DispatchState {
     uint64_t exclude, modes, ambient;
     const OpTable* table;
     int32_t depth;
-    DType default_dtype;
-    Device default_device;
-    Determinism determinism;
+    ThreadSettings settings;
     bool inference;
     std::vector<LevelSlot> levels;
   };
@@ -106,6 +116,18 @@ class DefaultDevice {
 
  private:
   Device saved_;
+};
+
+/// Which version of the streams in docs/random.md random operators draw from, for a scope: 1, or 2, the
+/// latest one. Error value for another. The innermost one counts; a captured state carries it.
+class RandomStream {
+ public:
+  explicit RandomStream(int version);
+  ~RandomStream() { dispatch_state().random_stream = saved_; }
+  RandomStream(const RandomStream&) = delete;
+
+ private:
+  uint8_t saved_;
 };
 
 /// Applies a captured state to this thread for a scope.

@@ -71,8 +71,7 @@ struct Snapshot {
     if (now.exclude != state.exclude || now.modes != state.modes || now.ambient != state.ambient)
       out += " masks;";
     if (now.table != state.table || now.observer != state.observer) out += " table or observer;";
-    if (now.default_dtype != state.default_dtype || now.default_device != state.default_device)
-      out += " settings;";
+    if (now.settings() != state.settings()) out += " settings;";
     for (int k = 0; k < kMaxLevels; ++k)
       if (now.levels[k].transform != state.levels[k].transform) out += format(" level {};", k);
     if (lamella::detail::birth_serial != birth) out += " birth serial;";

@@ -23,7 +23,7 @@ namespace lamella::kernels {
 //   fill           outs[0] = scalars[0]
 //   arange         outs[0][i] = scalars[0] + i * scalars[1], rank 1
 //   rand_uniform   ins[0]: keys u64; outs[0].sizes = keys.sizes ++ size, ints[0] = rank of keys
-//   rand_normal    likewise
+//   rand_normal    likewise; ints[1]: the version of the stream
 //   folds          (sum prod amax amin, ...) outs[0] has ins[0]'s rank; a reduced dim has size 1 there (of
 //   any
 //                  size in ins[0]); amax, amin: NaN wins, no reduced dim is empty

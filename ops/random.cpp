@@ -39,8 +39,8 @@ void launch_draw(const Launch& l) {
   Tensor key = l.frame.tensor(1);
   if (!key.defined()) { key = scalar_tensor(Scalar(generator_of(l.device).next()), DType::U64, l.device); }
   const View out = l.outs[0].view_of(), in = key.view_of();
-  const int64_t rank = key.rank();
-  run(l, {&out, 1}, {&in, 1}, {&rank, 1});
+  const int64_t ints[] = {key.rank(), dispatch_state().random_stream};
+  run(l, {&out, 1}, {&in, 1}, ints);
 }
 
 void infer_fold_in(const Frame& f, Inferred& out) {

@@ -57,7 +57,14 @@ TEST(ThreadGenerators, NewThreadsFollowTheSeed) {
 /// docs/random.md: a change of these is another version of the stream.
 Tensor key_42() { return full({}, Scalar(int64_t{42}), DType::U64); }
 
-TEST(Streams, AreThoseOfVersion1) {
+/// Those of `bits` to the last bit of the C library's functions.
+void expect_normals(const std::vector<double>& bits, const std::vector<double>& rounded) {
+  EXPECT_EQ(randn({4}, key_42(), DType::F32).to_vector(), rounded);
+  const std::vector<double> got = randn({4}, key_42(), DType::F64).to_vector();
+  for (size_t i = 0; i < bits.size(); ++i) EXPECT_DOUBLE_EQ(got[i], bits[i]) << "of another C library";
+}
+
+TEST(Streams, AreThoseOfTheirVersion) {
   const auto of_rand = [](DType d) { return rand({4}, key_42(), d).to_vector(); };
   using Numbers = std::vector<double>;
   EXPECT_EQ(of_rand(DType::F64),
@@ -65,11 +72,20 @@ TEST(Streams, AreThoseOfVersion1) {
   EXPECT_EQ(of_rand(DType::F32), (Numbers{0x1.39d5ep-1, 0x1.f9b642p-1, 0x1.a6d804p-1, 0x1.758e08p-1}));
   EXPECT_EQ(of_rand(DType::F16), (Numbers{0x1.39cp-1, 0x1.f98p-1, 0x1.a6cp-1, 0x1.758p-1}));
   EXPECT_EQ(of_rand(DType::BF16), (Numbers{0x1.38p-1, 0x1.f8p-1, 0x1.a6p-1, 0x1.74p-1}));
-  EXPECT_EQ(randn({4}, key_42(), DType::F32).to_vector(),
-            (Numbers{-0x1.371e0ap-1, -0x1.b510d6p-1, 0x1.bb237ep-3, -0x1.14b054p+0}));
-  const Numbers z{-0x1.371e09f80c7dcp-1, -0x1.b510d5acb221cp-1, 0x1.bb237dc38ea2ep-3, -0x1.14b0530f597e8p+0};
-  const Numbers got = randn({4}, key_42(), DType::F64).to_vector();
-  for (size_t i = 0; i < z.size(); ++i) EXPECT_DOUBLE_EQ(got[i], z[i]) << "of another C library";
+  const Numbers z{-0x1.ea30f7aa4707fp-3, 0x1.1944600a7fb32p+0, 0x1.b3a47933af38ap-2, 0x1.90487882793a2p-1};
+  const Numbers rounded{-0x1.ea30f8p-3, 0x1.19446p+0, 0x1.b3a47ap-2, 0x1.904878p-1};
+  expect_normals(z, rounded);
+  {
+    const RandomStream old(1);
+    expect_normals(
+        {-0x1.371e09f80c7dcp-1, -0x1.b510d5acb221cp-1, 0x1.bb237dc38ea2ep-3, -0x1.14b0530f597e8p+0},
+        {-0x1.371e0ap-1, -0x1.b510d6p-1, 0x1.bb237ep-3, -0x1.14b054p+0});
+    const RandomStream latest(2);
+    expect_normals(z, rounded);
+  }
+  expect_normals(z, rounded);
+  EXPECT_THROW(RandomStream(3), Error);
+  EXPECT_THROW(RandomStream(0), Error);
   EXPECT_EQ(fold_in(key_42(), full({}, Scalar(int64_t{7}), DType::U64)).item<uint64_t>(),
             0x5281c34e4c78c45fu);
   EXPECT_EQ(Generator(42).next(), 0x2051e91302933769u);
@@ -85,6 +101,7 @@ TEST(Streams, ElementsAreOfKeyAndPlaceAlone) {
       return (normal ? randn(sizes, key_42(), d) : rand(sizes, key_42(), d)).to_vector();
     };
     for (const bool normal : {false, true}) {
+      const RandomStream version(d == DType::BF16 ? 1 : 2);
       const std::vector<double> all = draws(normal, {kMany});
       for (const int64_t n : {1, 63, 65, 4097})
         EXPECT_EQ(draws(normal, {n}), std::vector<double>(all.begin(), all.begin() + n));

@@ -68,6 +68,7 @@ const Leaving kLeavings[] = {
     {"a default dtype", [] { dispatch_state().default_dtype = DType::F16; }},
     {"a default device", [] { dispatch_state().default_device = Device::Reference; }},
     {"determinism", [] { dispatch_state().determinism = Determinism::Required; }},
+    {"a version of random streams", [] { dispatch_state().random_stream = 1; }},
     {"a pinned table", [] { dispatch_state().table = OpTable::current().with(*smooth_ones().at(0)); }},
     {"an observer",
      [] {
@@ -90,8 +91,7 @@ Verdict leaves_and_raises(Case& c) {
 
 bool same(const DispatchState& a, const DispatchState& b) {
   return a.exclude == b.exclude && a.modes == b.modes && a.ambient == b.ambient && a.table == b.table &&
-         a.observer == b.observer && a.depth == b.depth && a.default_dtype == b.default_dtype &&
-         a.default_device == b.default_device && a.determinism == b.determinism;
+         a.observer == b.observer && a.depth == b.depth && a.settings() == b;
 }
 
 std::string state_left_is_seen() {

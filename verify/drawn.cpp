@@ -97,9 +97,7 @@ Finding Snapshot::changed_beside_heap() const {
     return {What::State, "modes or ambient keys differ"};
   if (now.table != state_.table) return {What::State, "another table is pinned"};
   if (now.observer != state_.observer) return {What::State, "another observer is installed"};
-  if (now.default_dtype != state_.default_dtype || now.default_device != state_.default_device ||
-      now.determinism != state_.determinism)
-    return {What::State, "a setting differs"};
+  if (now.settings() != state_) return {What::State, format("{} is set", now.differs(state_))};
   for (int k = 0; k < kMaxLevels; ++k)
     if (now.levels[k].transform != state_.levels[k].transform)
       return {What::State, format("level {} is not what it was", k)};

@@ -94,8 +94,7 @@ class StateBefore {
     if (now_.modes != modes_ || now_.ambient != ambient_) return state("live modes differ after the check");
     if (now_.table != table_ || now_.observer != observer_)
       return state("live modes, the table or the observer, differ after the check");
-    if (now_.default_dtype != default_dtype_ || now_.default_device != default_device_ ||
-        now_.determinism != determinism_ || detail::birth_serial != birth_)
+    if (now_.settings() != settings_ || detail::birth_serial != birth_)
       return state("live modes, a setting, differ after the check");
     return {};
   }
@@ -105,8 +104,7 @@ class StateBefore {
     now_.depth = depth_, now_.exclude = exclude_, now_.modes = modes_, now_.ambient = ambient_;
     now_.table = table_, now_.observer = observer_;
     now_.captured_at = captured_at_, now_.captured_depth = captured_depth_;
-    now_.default_dtype = default_dtype_, now_.default_device = default_device_;
-    now_.determinism = determinism_;
+    now_.settings() = settings_;
     detail::birth_serial = birth_;
   }
 
@@ -119,9 +117,7 @@ class StateBefore {
   Observer* const observer_ = now_.observer;
   const uint64_t captured_at_ = now_.captured_at;
   const int32_t captured_depth_ = now_.captured_depth, depth_ = now_.depth;
-  const DType default_dtype_ = now_.default_dtype;
-  const Device default_device_ = now_.default_device;
-  const Determinism determinism_ = now_.determinism;
+  const ThreadSettings settings_ = now_;
   const std::vector<LevelSlot> levels_{now_.levels, now_.levels + now_.depth};
   const uint64_t birth_ = detail::birth_serial;
 };

@@ -47,12 +47,12 @@ class OddState {
     if (odd & 1) s.default_dtype = DType::F64;
     if (odd & 2) s.default_device = Device::Reference;
     s.determinism = Determinism(odd % 3);
+    s.random_stream = uint8_t(1 + odd % 2);
     if (d.flag()) s.table = &OpTable::current();
   }
   ~OddState() {
     DispatchState& s = dispatch_state();
-    s.default_dtype = before_.default_dtype, s.default_device = before_.default_device;
-    s.determinism = before_.determinism;
+    s.settings() = before_;
     inner_.reset();
     while (!levels_.empty()) levels_.pop_back();
     outer_.reset();
@@ -90,9 +90,7 @@ struct Carried {
     if (state.depth != want.state.depth)
       return wrong("levels", uint64_t(state.depth), uint64_t(want.state.depth));
     if (state.table != want.state.table) return "another table is pinned";
-    if (state.default_dtype != want.state.default_dtype) return "default_dtype differs";
-    if (state.default_device != want.state.default_device) return "the default device differs";
-    if (state.determinism != want.state.determinism) return "what is required of kernels differs";
+    if (state.settings() != want.state) return state.differs(want.state);
     for (int k = 0; k < kMaxLevels; ++k) {
       const LevelSlot &a = state.levels[k], &b = want.state.levels[k];
       if (a.transform != b.transform || a.serial != b.serial) return format("level {} is another one", k);

@@ -24,32 +24,21 @@ namespace {
 struct Sight {
   uint64_t live = 0, masked = 0, modes = 0;
   const OpTable* table = nullptr;
-  DType default_dtype = DType::F32;
-  Device default_device = Device::CPU;
-  Determinism determinism = Determinism::Any;
+  ThreadSettings settings;
 
   static Sight now() {
     const DispatchState& s = dispatch_state();
     uint64_t live = 0;
     for (int k = 0; k < s.depth; ++k)
       if (s.levels[k].transform) live |= uint64_t{1} << (kFirstLevelKey + k);
-    return {live,
-            s.exclude & (live | uint64_t{1} << kAutogradKey),
-            s.modes,
-            s.table,
-            s.default_dtype,
-            s.default_device,
-            s.determinism};
+    return {live, s.exclude & (live | uint64_t{1} << kAutogradKey), s.modes, s.table, s};
   }
   Finding differs(const Sight& want) const {
     if (live != want.live) return format("live levels {}, its caller's are {}", live, want.live);
     if (masked != want.masked) return format("masked keys {}, its caller's are {}", masked, want.masked);
     if (modes != want.modes) return format("modes {}, its caller's are {}", modes, want.modes);
     if (table != want.table) return "another table";
-    if (default_dtype != want.default_dtype) return "another default dtype";
-    if (default_device != want.default_device) return "another default device";
-    if (determinism != want.determinism) return "other kernels are allowed";
-    return "";
+    return settings.differs(want.settings);
   }
 };
 

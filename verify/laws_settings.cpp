@@ -49,9 +49,7 @@ struct Seen {
       if (a.levels[k].serial != b.levels[k].serial) return format("level {} is another one", k);
     if (a.table != b.table) return "another table is pinned";
     if (a.observer != b.observer) return "another observer is installed";
-    if (a.default_dtype != b.default_dtype) return "default_dtype differs";
-    if (a.default_device != b.default_device) return "the default device differs";
-    if (a.determinism != b.determinism) return "what is required of kernels differs";
+    if (a.settings() != b) return a.differs(b);
     if (birth != want.birth) return "new memory has another birth";
     if (thresholds != want.thresholds) return "other thresholds";
     if (side != want.side) return "memory is guarded on another side";

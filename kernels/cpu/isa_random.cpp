@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kBlock = kHere.random_block;
 constexpr int64_t kLanes = kRegisterBytes / int64_t(sizeof(uint64_t));
-constexpr int64_t kRoom = (kBlock + kLanes - 1) / kLanes * kLanes;  // whole registers are written
+constexpr int64_t kStep = 2 * kLanes;  // two registers at a time: what one waits for, the other computes
+constexpr int64_t kRoom = (kBlock + kStep - 1) / kStep * kStep;  // whole ones are written
 
 using Counters = RegisterOf<uint64_t, kRegisterBytes>::type;
 
@@ -50,15 +51,24 @@ void draw(Words& to, uint64_t key, uint64_t first, int64_t n) {
   for (int64_t j = 0; j < kLanes; ++j) lane[j] = first + uint64_t(j);
   const Counters start = loaded<Counters>(lane), even = Counters{} + 0xD2511F53u,
                  odd = Counters{} + 0xCD9E8D57u;
-  for (int64_t i = 0; i < n; i += kLanes) {
-    Counters c0 = start + uint64_t(i), c1 = c0 >> 32, c2 = {}, c3 = {};
-    for (int round = 0; round < 10; ++round) {
-      const Counters p0 = times(even, c0), p1 = times(odd, c2);
-      c0 = (p1 >> 32) ^ c1 ^ keys[0][round], c1 = p1;
-      c2 = (p0 >> 32) ^ c3 ^ keys[1][round], c3 = p0;
+  for (int64_t i = 0; i < n; i += kStep) {
+    Counters c[2][4];
+#pragma GCC unroll 2
+    for (int r = 0; r < 2; ++r) {
+      c[r][0] = start + uint64_t(i + r * kLanes), c[r][1] = c[r][0] >> 32;
+      c[r][2] = c[r][3] = Counters{};
     }
-    stored(to.word[0] + i, c0), stored(to.word[1] + i, c1);
-    stored(to.word[2] + i, c2), stored(to.word[3] + i, c3);
+    for (int round = 0; round < 10; ++round)
+#pragma GCC unroll 2
+      for (int r = 0; r < 2; ++r) {
+        const Counters p0 = times(even, c[r][0]), p1 = times(odd, c[r][2]);
+        c[r][0] = (p1 >> 32) ^ c[r][1] ^ keys[0][round], c[r][1] = p1;
+        c[r][2] = (p0 >> 32) ^ c[r][3] ^ keys[1][round], c[r][3] = p0;
+      }
+#pragma GCC unroll 2
+    for (int r = 0; r < 2; ++r)
+#pragma GCC unroll 4
+      for (int w = 0; w < 4; ++w) stored(to.word[w] + i + r * kLanes, c[r][w]);
   }
 }
 
@@ -73,16 +83,6 @@ void uniform_run(void* out, uint64_t key, uint64_t first, int64_t n) {
   }
 }
 
-/// x / 2^53 of x < 2^53, exactly: two halves, as no vector set but one converts such integers.
-inline double fraction(uint64_t x) {
-  const double high = std::bit_cast<double>(x >> 32 | 0x4330000000000000u) - 0x1p52;
-  const double low = std::bit_cast<double>((x & 0xFFFFFFFFu) | 0x4330000000000000u) - 0x1p52;
-  return (high * 0x1p32 + low) * 0x1p-53;
-}
-
-/// 53 bits of two words, as sample_normal joins them.
-inline uint64_t joined(uint64_t low, uint64_t high) { return ((low & 0xFFFFFFFFu) | high << 32) >> 11; }
-
 /// a * b + c, rounded once where there is an instruction for it: see NOTE: [normal samples], a sample does
 /// not depend on it.
 inline double mul_add(double a, double b, double c) {
@@ -93,67 +93,78 @@ inline double mul_add(double a, double b, double c) {
 #endif
 }
 
-// 2 artanh s = log((1 + s) / (1 - s)), abs(s) < 0.1716: what is left out is below s^18 / 19 = 2^-50 of it.
+// 2 artanh s = log((1 + s) / (1 - s)), abs(s) < 0.1716: what is left out is below s^14 / 15 < 2^-39 of it.
 inline double log_of(double u) {
   // u = m 2^e, sqrt(1/2) <= m < sqrt(2): the difference to the bits of sqrt(1/2) holds e.
   const uint64_t bits = std::bit_cast<uint64_t>(u) - 0x3FE6A09E667F3BCDu;
   const double m = std::bit_cast<double>((bits & 0xFFFFFFFFFFFFFu) + 0x3FE6A09E667F3BCDu);
-  // The exponent is -53 to 0: 64 more make it a number that the fraction's trick converts.
+  // The exponent is -52 to 0: 64 more, in the lowest bits of 2^52, are a number that vectors convert.
   const double e =
       std::bit_cast<double>((((bits >> 52) + 64) & 0xFFFu) | 0x4330000000000000u) - (0x1p52 + 64);
   const double s = (m - 1) / (m + 1), z = s * s;
-  double sum = 1.0 / 17;
-  sum = mul_add(sum, z, 1.0 / 15), sum = mul_add(sum, z, 1.0 / 13), sum = mul_add(sum, z, 1.0 / 11);
-  sum = mul_add(sum, z, 1.0 / 9), sum = mul_add(sum, z, 1.0 / 7), sum = mul_add(sum, z, 1.0 / 5);
-  sum = mul_add(sum, z, 1.0 / 3), sum = mul_add(sum, z, 1);
+  double sum = 1.0 / 13;
+  sum = mul_add(sum, z, 1.0 / 11), sum = mul_add(sum, z, 1.0 / 9), sum = mul_add(sum, z, 1.0 / 7);
+  sum = mul_add(sum, z, 1.0 / 5), sum = mul_add(sum, z, 1.0 / 3), sum = mul_add(sum, z, 1);
   return mul_add(e, std::numbers::ln2, 2 * s * sum);
 }
 
-// cos t for 0 <= t < 2 pi + 2^-50: t = k pi/2 + r, abs(r) < pi/4 + 2^-50, pi/2 in two parts, of which the
-// first ends in zeros: k times it is exact. Series to r^15 and r^14: what is left out is below 2^-50 of the
-// result.
-inline double cos_of(double t) {
-  const double first = 0x1.921fb54442dp0, rest = 0x1.8469898cc5170p-48;
-  const double k = (t * (2 / std::numbers::pi) + 0x1.8p52) - 0x1.8p52;
-  const double r = mul_add(-k, rest, t - k * first), z = r * r;
-  double sine = -1.0 / 1307674368000, cosine = -1.0 / 87178291200;
-  sine = mul_add(sine, z, 1.0 / 6227020800), cosine = mul_add(cosine, z, 1.0 / 479001600);
+/// Series to t^12 and t^13, abs(t) <= pi/4: what is left out is below 2^-40 of the result.
+struct CosSin {
+  double cos, sin;
+};
+inline CosSin cos_sin_of(double t) {
+  const double z = t * t;
+  double sine = 1.0 / 6227020800, cosine = 1.0 / 479001600;
   sine = mul_add(sine, z, -1.0 / 39916800), cosine = mul_add(cosine, z, -1.0 / 3628800);
   sine = mul_add(sine, z, 1.0 / 362880), cosine = mul_add(cosine, z, 1.0 / 40320);
   sine = mul_add(sine, z, -1.0 / 5040), cosine = mul_add(cosine, z, -1.0 / 720);
   sine = mul_add(sine, z, 1.0 / 120), cosine = mul_add(cosine, z, 1.0 / 24);
   sine = mul_add(sine, z, -1.0 / 6), cosine = mul_add(cosine, z, -1.0 / 2), cosine = mul_add(cosine, z, 1);
-  sine = mul_add(sine * z, r, r);
-  const double value = ((k == 1) | (k == 3)) ? sine : cosine;
-  return ((k == 1) | (k == 2)) ? -value : value;
+  return {cosine, mul_add(sine * z, t, t)};
 }
 
-/// NOTE: [normal samples] Sample i is sqrt(-2 log u1) cos(2 pi u2) in f64 by the library's functions,
-/// rounded: sample_normal. In f32 it is computed here by series that vectorise and are right to 2^-44 of the
-/// result (as the library's are to 2^-50), and kept where all numbers within 2^-40 of it round to the same
-/// float, the library's too. One of some 16,000 is not, and goes through the library: the stream's bits are
-/// those it always had, whatever the instruction set.
+/// Whether x lies within 2^15 of its last bits, 2^-38 of it at least, of the middle of two floats.
+inline bool is_unsure(double x) {
+  const uint64_t half = 1u << 28, near = 1u << 15;  // a float has 29 bits less
+  return ((std::bit_cast<uint64_t>(x) + near - half) & (2 * half - 1)) < 2 * near;
+}
+
+/// 64 bits of two words.
+inline uint64_t joined(uint64_t low, uint64_t high) { return (low & 0xFFFFFFFFu) | high << 32; }
+
+/// NOTE: [normal samples] A sample is what the library's functions say in f64, rounded: sample_normal. In f32
+/// it is computed here by series that vectorise and are right to 2^-39 of the result (as the library's are to
+/// 2^-50), and kept where all numbers within 2^-38 of it round to the same float, the library's too. One of
+/// some 8,000 is not, and goes through the library: the bits are the same on every instruction set.
+void normal_pairs(float* o, uint64_t key, uint64_t block, int64_t n) {
+  Words words;
+  double value[2][kRoom];
+  draw(words, key, block, n);
+  uint64_t unsure = 0;
+  for (int64_t j = 0; j < n; ++j) {
+    const NormalBits bits{joined(words.word[0][j], words.word[1][j]),
+                          joined(words.word[2][j], words.word[3][j])};
+    const double size = std::sqrt(-2 * log_of(bits.u()));
+    const double r = std::bit_cast<double>(std::bit_cast<uint64_t>(size) ^ bits.sign());
+    const CosSin at = cos_sin_of(std::numbers::pi / 2 * bits.f());
+    const bool swaps = bits.swaps();
+    value[0][j] = r * (swaps ? at.sin : at.cos), value[1][j] = r * (swaps ? at.cos : at.sin);
+    unsure |= uint64_t(is_unsure(value[0][j])) | uint64_t(is_unsure(value[1][j]));
+  }
+  for (int64_t j = 0; j < n; ++j) o[2 * j] = float(value[0][j]), o[2 * j + 1] = float(value[1][j]);
+  for (int64_t j = 0; unsure && j < 2 * n; ++j)
+    if (is_unsure(value[j % 2][j / 2])) o[j] = float(sample_normal(key, 2 * block + uint64_t(j)));
+}
+
 void normal_run(void* out, uint64_t key, uint64_t first, int64_t n) {
   float* o = static_cast<float*>(out);
-  Words words;
-  double value[kRoom];
-  for (int64_t i = 0; i < n; i += kBlock) {
-    const int64_t count = n - i < kBlock ? n - i : kBlock;
-    draw(words, key, first + uint64_t(i), count);
-    int unsure = 0;
-    for (int64_t j = 0; j < count; ++j) {
-      const double u1 = 1 - fraction(joined(words.word[0][j], words.word[1][j]));
-      const double u2 = fraction(joined(words.word[2][j], words.word[3][j]));
-      value[j] = std::sqrt(-2 * log_of(u1)) * cos_of(2 * std::numbers::pi * u2);
-      const float low = float(value[j] * (1 - 0x1p-40)), high = float(value[j] * (1 + 0x1p-40));
-      o[i + j] = low;
-      unsure |= (low != high) | (low == 0);
-    }
-    for (int64_t j = 0; unsure && j < count; ++j) {
-      const float high = float(value[j] * (1 + 0x1p-40));
-      if (o[i + j] != high || high == 0) o[i + j] = float(sample_normal(key, first + uint64_t(i + j)));
-    }
-  }
+  const auto one = [&](int64_t i) { o[i] = float(sample_normal(key, first + uint64_t(i))); };
+  const int64_t odd = int64_t(first % 2);
+  if (odd && n > 0) one(0);
+  int64_t i = odd;
+  for (; i + 1 < n; i += 2 * kBlock)
+    normal_pairs(o + i, key, (first + uint64_t(i)) / 2, n - i < 2 * kBlock ? (n - i) / 2 : kBlock);
+  if (n > odd && (n - odd) % 2) one(n - 1);
 }
 
 }  // namespace

@@ -8,7 +8,7 @@
 
 namespace lamella::kernels {
 namespace {
-using scalar::sample_normal;
+using scalar::sample_normal, scalar::sample_normal_1;
 
 template <class T> struct Uniform {
   static T at(uint64_t key, uint64_t i) {
@@ -23,8 +23,8 @@ template <class T> struct Uniform {
   }
 };
 
-template <class T> struct Normal {
-  static T at(uint64_t key, uint64_t i) { return convert_value<T>(sample_normal(key, i)); }
+template <class T, double (*kSample)(uint64_t, uint64_t)> struct NormalBy {
+  static T at(uint64_t key, uint64_t i) { return convert_value<T>(kSample(key, i)); }
 };
 
 // Independent parts; the normal's have variance 1/2 each, so that the sample has variance 1.
@@ -33,13 +33,14 @@ template <class R> struct Uniform<std::complex<R>> {
     return {Uniform<R>::at(lamella::fold_in(key, 0), i), Uniform<R>::at(lamella::fold_in(key, 1), i)};
   }
 };
-template <class R> struct Normal<std::complex<R>> {
+template <class R, double (*kSample)(uint64_t, uint64_t)> struct NormalBy<std::complex<R>, kSample> {
   static std::complex<R> at(uint64_t key, uint64_t i) {
     const double scale = std::sqrt(0.5);
-    return {R(sample_normal(lamella::fold_in(key, 0), i) * scale),
-            R(sample_normal(lamella::fold_in(key, 1), i) * scale)};
+    return {R(kSample(lamella::fold_in(key, 0), i) * scale), R(kSample(lamella::fold_in(key, 1), i) * scale)};
   }
 };
+template <class T> using Normal = NormalBy<T, sample_normal>;
+template <class T> using NormalOfVersion1 = NormalBy<T, sample_normal_1>;
 
 // Samples `from` to `to` of one stream into the trailing dims of `out`, row-major: the sample's number is the
 // logical index, whatever the strides.
@@ -120,6 +121,7 @@ void rand_uniform(const KernelCall& call) {
   random<Uniform>("rand_uniform", call, isa().uniform(call.outs[0].dtype));
 }
 void rand_normal(const KernelCall& call) {
+  if (call.ints[1] == 1) return random<NormalOfVersion1>("rand_normal", call, nullptr);
   random<Normal>("rand_normal", call, isa().normal(call.outs[0].dtype));
 }
 }  // namespace

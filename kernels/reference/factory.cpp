@@ -30,11 +30,26 @@ double uniform(DType dtype, uint64_t key, uint64_t i) {
   }
 }
 
-/// Box and Muller, A note on the generation of random normal deviates, 1958: from (0, 1] and [0, 1).
+uint64_t joined(uint32_t low, uint32_t high) { return uint64_t(low) | uint64_t(high) << 32; }
+
+/// Box and Muller, A note on the generation of random normal deviates, 1958: a pair from (0, 1] and a point
+/// of the circle, an eighth of it to both sides of one of four directions.
 double normal(DType, uint64_t key, uint64_t i) {
+  const auto w = words(key, i / 2);
+  const uint64_t size_bits = joined(w[0], w[1]), place_bits = joined(w[2], w[3]);
+  const double size = std::sqrt(-2 * std::log(1 - double(size_bits / 4096) * 0x1p-52));
+  constexpr double kHalfPi = 1.5707963267948966192313216916398;
+  const double place = kHalfPi * (double(place_bits / 1024 % (uint64_t{1} << 52)) * 0x1p-52 - 0.5);
+  const uint64_t way = place_bits >> 62;  // 0: across, 1: up, 2 and 3: their opposites
+  const double across = way % 2 ? std::sin(place) : std::cos(place);
+  const double up = way % 2 ? std::cos(place) : std::sin(place);
+  return (way < 2 ? size : -size) * (i % 2 ? up : across);
+}
+
+/// Version 1 of the stream: from (0, 1] and [0, 1).
+double normal_of_version_1(DType, uint64_t key, uint64_t i) {
   const auto w = words(key, i);
-  const uint64_t first = uint64_t(w[0]) | uint64_t(w[1]) << 32, second = uint64_t(w[2]) | uint64_t(w[3])
-                                                                                              << 32;
+  const uint64_t first = joined(w[0], w[1]), second = joined(w[2], w[3]);
   const double u1 = 1 - double(first >> 11) * 0x1p-53, u2 = double(second >> 11) * 0x1p-53;
   constexpr double kTwoPi = 6.283185307179586476925286766559;
   return std::sqrt(-2 * std::log(u1)) * std::cos(kTwoPi * u2);
@@ -87,7 +102,9 @@ void arange(const KernelCall& call) {
 
 void rand_uniform(const KernelCall& call) { fill_random(call, "rand_uniform", uniform, 1); }
 
-void rand_normal(const KernelCall& call) { fill_random(call, "rand_normal", normal, std::sqrt(0.5)); }
+void rand_normal(const KernelCall& call) {
+  fill_random(call, "rand_normal", call.ints[1] == 1 ? normal_of_version_1 : normal, std::sqrt(0.5));
+}
 
 void fold_in(const KernelCall& call) {
   const View &out = call.outs[0], &key = call.ins[0], &data = call.ins[1];
