@@ -108,10 +108,8 @@ void batch_front(BatchCall& b) {
   Frame lower = r.into(b.results, b.list);
   call(lower);
   if (!padded) return;
-  Inferred logical;
-  infer_frame(b.logical, logical);
-  for (size_t k = 0; k < logical.outs.size(); ++k) {  // drop the lent dim where the result still has it
-    Dims sizes = logical.outs[k].sizes;
+  for (size_t k = 0; k < b.lane.outs.size(); ++k) {  // drop the lent dim where the result still has it
+    Dims sizes = b.lane.outs[k].sizes;
     sizes.insert(0, b.size);
     if (!std::ranges::equal(b.results[k].sizes(), Ints(sizes))) b.results[k] = reshape(b.results[k], sizes);
   }
@@ -146,20 +144,19 @@ void batch_broadcast(BatchCall& b) {
   int rank = 0;
   for (const uint8_t i : op.tensor_params)
     if (!b.frame.none(i) && b.frame.tensor(i).defined()) rank = std::max(rank, b.logical_rank(i));
-  Inferred logical;
-  (op.infer ? op.infer : infer_broadcast)(b.logical, logical);
-  const bool widened = scalar_meets_half(b, logical.compute);
-  const DType unit = widened ? DType::F32 : logical.compute;
+  const DType compute = b.lane.compute;
+  const bool widened = scalar_meets_half(b, compute);
+  const DType unit = widened ? DType::F32 : compute;
   for (const uint8_t i : op.tensor_params) {
     if (b.frame.none(i) || !b.frame.tensor(i).defined() || (!widened && !b.is_mapped(i))) continue;
     const Tensor t = b.is_mapped(i) ? b.front_padded(i, rank) : b.frame.tensor(i);
-    const bool converts = is_weak(b, i, logical.compute) || (widened && t.dtype() == logical.compute);
+    const bool converts = is_weak(b, i, compute) || (widened && t.dtype() == compute);
     r.set(i, converts ? to(t, unit) : t);
   }
   Frame lower = r.into(b.results, b.list);
   call(lower);
-  for (size_t k = 0; widened && k < logical.outs.size(); ++k)
-    if (b.results[k].dtype() != logical.outs[k].dtype) b.results[k] = to(b.results[k], logical.outs[k].dtype);
+  for (size_t k = 0; widened && k < b.lane.outs.size(); ++k)
+    if (b.results[k].dtype() != b.lane.outs[k].dtype) b.results[k] = to(b.results[k], b.lane.outs[k].dtype);
 }
 
 }  // namespace ops

@@ -16,6 +16,7 @@ struct BatchCall {
   const std::vector<int>* list_dims;  ///< per parameter: mapped dims of the entries of a list
   int64_t size;                       ///< lanes
   const Frame& logical;               ///< the same call as the user made it: sizes() are logical
+  const Inferred& lane;  ///< what its shape function said; empty for views, and where values decide
   Tensor* results;
   Tensors* list;
   bool mapped[kMaxResults] = {true, true, true, true};  ///< per result

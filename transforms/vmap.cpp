@@ -204,12 +204,12 @@ class Vmap final : public Interpreter {
     Tensor results[kMaxResults];
     Tensors list;
     const Frame lower = values.into(results, &list);
-    BatchCall call{lower, dims, list_dims, size_, f, results, &list};
+    Inferred lane;
+    BatchCall call{lower, dims, list_dims, size_, f, lane, results, &list};
     if (op.is_view()) return view(f, call);
-    Inferred logical;
     if (op.shape != ShapeClass::Dynamic)
-      ops::infer_frame(f, logical);  // raises what a lane would raise, in its shapes
-    for (const Shape& out : logical.outs) check_rank(op, out.sizes.size());
+      ops::infer_frame(f, lane);  // raises what a lane would raise, in its shapes
+    for (const Shape& out : lane.outs) check_rank(op, out.sizes.size());
     // A rule speaks of other operators and of the batch; a lane's own words are better.
     const bool lanes_say = op.has(kValueErrors) && size_ > 0 && op.schema.result_kind == ResultKind::Tensors;
     if (!lanes_say || trying) {
@@ -306,19 +306,17 @@ class Vmap final : public Interpreter {
     const int first = op.tensor_params[0];
     const Tensor& like = tensors_at(b.logical, first)[0];
     const Tensor& plain = tensors_at(b.frame, first)[0];
-    Inferred logical;
+    std::vector<Shape> outs = b.lane.outs;
     if (op.is_view()) {
       const Geometry g = op.view(b.logical, {like.sizes(), like.strides(), 0});
-      logical.outs.push_back({g.sizes, g.dtype.value_or(like.dtype())});
-    } else {
-      ops::infer_frame(b.logical, logical);
+      outs.push_back({g.sizes, g.dtype.value_or(like.dtype())});
     }
     std::optional<Device> device;
     if (op.device_param >= 0 && !b.frame.none(op.device_param)) device = b.frame.arg<Device>(op.device_param);
-    for (size_t k = 0; k < logical.outs.size(); ++k) {
-      Dims sizes = logical.outs[k].sizes;
+    for (size_t k = 0; k < outs.size(); ++k) {
+      Dims sizes = outs[k].sizes;
       sizes.insert(0, 0);
-      b.results[k] = new_zeros(plain, sizes, logical.outs[k].dtype, device);
+      b.results[k] = new_zeros(plain, sizes, outs[k].dtype, device);
     }
   }
 

@@ -88,7 +88,7 @@ void with_dims(BatchCall& b, int (*change)(const BatchCall&, int param)) {
   std::vector<int> dims(b.dims, b.dims + b.frame.op->schema.params.size());
   for (const uint8_t i : b.frame.op->tensor_params)
     if (!b.frame.none(i) && b.frame.op->schema.params[i].kind == ParamKind::Tensor) dims[i] = change(b, i);
-  BatchCall wrong{b.frame, dims.data(), b.list_dims, b.size, b.logical, b.results, b.list};
+  BatchCall wrong{b.frame, dims.data(), b.list_dims, b.size, b.logical, b.lane, b.results, b.list};
   right_batch_rule(wrong);
   std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
 }
@@ -153,7 +153,7 @@ void shared_repeated_behind(BatchCall& b) {
   const BoxedArgs boxed(*b.frame.op, args);
   Frame frame = b.frame;
   frame.args = boxed.data();
-  BatchCall wrong{frame, dims.data(), b.list_dims, b.size, b.logical, b.results, b.list};
+  BatchCall wrong{frame, dims.data(), b.list_dims, b.size, b.logical, b.lane, b.results, b.list};
   right_batch_rule(wrong);
   std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
 }
@@ -167,7 +167,7 @@ void operand_of_first_lane(BatchCall& b) {
   const BoxedArgs boxed(*b.frame.op, args);
   Frame frame = b.frame;
   frame.args = boxed.data();
-  BatchCall wrong{frame, b.dims, b.list_dims, b.size, b.logical, b.results, b.list};
+  BatchCall wrong{frame, b.dims, b.list_dims, b.size, b.logical, b.lane, b.results, b.list};
   right_batch_rule(wrong);
   std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
 }

@@ -31,7 +31,7 @@ void rule_with_dims(BatchCall& b, int (*mistaken)(const BatchCall&, int param)) 
   std::vector<int> dims(b.dims, b.dims + b.frame.op->schema.params.size());
   for (const uint8_t i : b.frame.op->tensor_params)
     if (!b.frame.none(i) && b.frame.tensor(i).defined()) dims[i] = mistaken(b, i);
-  BatchCall wrong{b.frame, dims.data(), b.list_dims, b.size, b.logical, b.results, b.list};
+  BatchCall wrong{b.frame, dims.data(), b.list_dims, b.size, b.logical, b.lane, b.results, b.list};
   right_rule(wrong);
   std::copy(std::begin(wrong.mapped), std::end(wrong.mapped), b.mapped);
 }
