@@ -33,6 +33,9 @@ enum class CountedIn : uint8_t {
   T(tile_across, 2048, 32, Size, "sum prod amax amin", "results side by side that a reduction keeps") \
   T(square, 64, 4, Size, "pointwise copy flip", "a transpose goes in squares of this side") \
   T(transposed, 16, 4, Size, "pointwise copy flip", "squares of this side go through registers") \
+  T(across_rows, 128, 8, Size, "pointwise copy flip", \
+    "a transpose past the caches goes in blocks of so many results side by side") \
+  T(across_columns, 64, 4, Size, "pointwise copy flip", "likewise, below each other") \
   T(long_run, 16, 2, Size, "pointwise copy flip", "rows are moved one by one, shorter ones as a block") \
   T(short_run, 16, 0, Size, "pointwise", "a line is a vector loop, a shorter one a loop of four") \
   T(straight, 4096, 0, Size, "pointwise", "dense operands of one type get a plan above it") \
@@ -58,10 +61,14 @@ enum class CountedIn : uint8_t {
   T(random_block, 64, 4, Size, "rand_uniform rand_normal", "samples are drawn by blocks") \
   T(radix, 256, 4, Size, "sort", "sorting is by digits, of fewer elements by comparisons") \
   T(blas, 48 * 48 * 48, 8, Products, "matmul~", "BLAS multiplies") \
-  T(own_product, 1 << 27, 27, Work, "matmul~", \
+  T(own_product, 1 << 27, 300, Work, "matmul~", \
     "BLAS multiplies real matrices where its registers are narrower, as far as it does at all") \
-  T(own_small_product, 3 << 20, 27, Work, "matmul~", \
-    "likewise where they are as wide: of f32, half of f64; operands leave the first cache") \
+  T(own_small_product, 20 << 20, 300, Work, "matmul~", \
+    "likewise where they are as wide: from there on products are tiles for several threads") \
+  T(gemm_packed, 3 << 19, 27, Work, "matmul", "our own product packs its right operand") \
+  T(gemm_packed_rows, 32, 4, Size, "matmul", "likewise: of fewer rows it never does") \
+  T(gemm_tile, 6, 6, Size, "matmul", "likewise: rows that are computed at once") \
+  T(gemm_depth, 256, 4, Size, "matmul", "likewise: that many rows of it at a time") \
   T(gemm_rows, 512, 4, Size, "matmul~", \
     "a large product is computed in tiles of a quarter of its rows, at most so many and at least an eighth " \
     "of that") \

@@ -271,7 +271,7 @@ TEST(Thresholds, BugsBeyondThemAreSeen) {
     const ScopedTable pinned(table);
     int failures = 0;
     for (const char* name : {"cumsum", "sort", "flip"})
-      for (uint64_t i = 0; i < 60000; ++i) {
+      for (uint64_t i = 0; i < 240000; ++i) {
         const Op& row = op(name);
         NamedSizes named;
         const Choices choices = choices_of(1, law, row, i, &named);

@@ -135,8 +135,9 @@ class OneThread {
 
 /// NOTE: [whose registers are wider] An OpenBLAS that does not know a processor takes the kernels of an older
 /// one: 256 bits where ours has 512. Ours then is 1.6 to 2.1 times as fast in f32 up to some 800 rows, where
-/// BLAS's packing begins to pay. Of the same width ours is faster as long as operands lie in the first cache,
-/// which it reads where they are: 1.2 to 1.5 times up to 128 rows of f32, 96 of f64 (docs/performance.md).
+/// BLAS's packing begins to pay. Of the same width ours is faster as long as a left operand lies in the
+/// second cache: 1.5 times at 64 rows, 1.05 at 256, as fast at 320 (docs/performance.md). It may be cut
+/// anywhere without another bit, so products too short for tiles of BLAS's are ours.
 bool ours_is_wider() {
   static const bool wider = [] {
     const std::string_view theirs = openblas_get_corename();
@@ -149,7 +150,7 @@ bool own_wins(DType exec, const GemmCall& g) {
   const bool real = exec == DType::F32 || exec == DType::F64;
   if (!real || widest_set() < InstructionSet::Avx2) return false;
   const Thresholds& t = thresholds();
-  return g.n * g.m < (ours_is_wider() ? t.own_product : t.own_small_product / itemsize(exec) * 4) / g.k;
+  return g.n * g.m < (ours_is_wider() ? t.own_product : t.own_small_product) / g.k;
 }
 
 // Where it wins over the own kernel. It has one thread: each of ours calls it for tiles of its own, whose

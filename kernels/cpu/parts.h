@@ -15,6 +15,8 @@ struct Units {
 };
 /// Of plans over elements: blocks and squares stay whole.
 inline Units of_elements() { return {thresholds().tile, thresholds().square}; }
+/// Likewise of blocks that go past the caches: see NOTE: [across].
+inline Units of_across() { return {thresholds().across_rows, 4 * thresholds().across_columns}; }
 /// Of plans over lines that are taken one by one.
 inline Units of_lines() { return {1, 1}; }
 /// Of plans over `lines` that are taken side by side: a quarter of each row, but a few cache lines of it at

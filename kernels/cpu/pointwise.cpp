@@ -4,6 +4,7 @@
 #include <array>
 #include <cstring>
 
+#include "lamella/kernels/cpu/across.h"
 #include "lamella/kernels/cpu/constant_lines.h"
 #include "lamella/kernels/cpu/parts.h"
 #include "lamella/kernels/cpu/stream.h"
@@ -74,13 +75,14 @@ void run_line(const Kernel& kernel, const KernelCall& call, Execution body, int6
   });
 }
 
-/// A row of what is read or written here: that of the next block is asked for, as no processor guesses it.
+/// A row of what is read or written here: a later one is asked for, as no processor guesses it.
 struct Row {
   char* at;
-  int64_t pitch, ahead;  ///< bytes from row to row, and to the same row of the next block; 0: a buffer's
+  int64_t pitch, ahead;  ///< bytes from row to row, and to one that is needed later
+  int64_t bytes;         ///< of such a row; 0: a buffer's
   char* row(int64_t j, bool writes) const {
     char* const here = at + j * pitch;
-    for (int64_t line = 0; line < ahead; line += 64)
+    for (int64_t line = 0; line < bytes; line += 64)
       writes ? __builtin_prefetch(here + ahead + line, 1) : __builtin_prefetch(here + ahead + line);
     return here;
   }
@@ -95,18 +97,69 @@ void run_rows(Run& run, const IterPlan& plan, char* const* at, int64_t n0, int64
     const int64_t s0 = plan.stride(k + 1, 0), s1 = plan.stride(k + 1, 1), item = run.readers[k].item();
     const bool direct = run.readers[k].direct(s0);
     const char* const base = direct ? at[k + 1] : run.readers[k].read(at[k + 1], s0, s1, n0, n1);
-    sources_at[k] = {const_cast<char*>(base), direct ? s1 : n0 * item, direct ? n0 * item : 0};
+    sources_at[k] = {const_cast<char*>(base), direct ? s1 : n0 * item, n0 * item, direct ? n0 * item : 0};
   }
   const int64_t s0 = plan.stride(0, 0), s1 = plan.stride(0, 1), item = run.writer.item();
   const bool in_place = run.writer.direct(s0, 0, n0, 1);
   char* const buffer = run.writer.buffer();
-  const Row target = in_place ? Row{at[0], s1, n0 * item} : Row{buffer, n0 * item, 0};
+  const Row target = in_place ? Row{at[0], s1, n0 * item, n0 * item} : Row{buffer, n0 * item, 0, 0};
   for (int64_t j = 0; j < n1; ++j) {
     const void* sources[3];
     for (int k = 0; k < ins; ++k) sources[k] = sources_at[k].row(j, false);
     run.body.line(target.row(j, true), sources, n0);
   }
   if (!in_place) run.writer.write(at[0], s0, s1, n0, n1, buffer);
+}
+
+/// Whether operands lie in rows of the result's dtype, or across it: see NOTE: [across].
+bool goes_across(const Run& run, const IterPlan& plan) {
+  bool any = false;
+  if (plan.rank < 2 || run.writer.converts() || plan.stride(0, 0) != run.writer.item()) return false;
+  for (int k = 1; k < plan.operands; ++k) {
+    const TileReader& in = run.readers[k - 1];
+    const bool across = !in.converts() && runs_across(plan, k, in.item());
+    if (!across && !in.direct(plan.stride(k, 0))) return false;
+    any |= across;
+  }
+  return any;
+}
+
+void run_across(const Run& run, const IterPlan& plan, LineFn stream, std::vector<AcrossReader>& readers) {
+  const int ins = plan.operands - 1;
+  for_each_across(plan, [&](const AcrossBlock& b) {
+    Row sources_at[3];
+    for (int k = 0; k < ins; ++k) {
+      const int64_t s0 = plan.stride(k + 1, 0), s1 = plan.stride(k + 1, 1);
+      if (run.readers[k].direct(s0)) sources_at[k] = {b.at[k + 1], s1, 2 * s1, b.n0 * s0};
+      else {
+        char* const rows = const_cast<char*>(readers[size_t(k)].read(plan, k + 1, b));
+        sources_at[k] = {rows, readers[size_t(k)].pitch(), 0, 0};
+      }
+    }
+    for (int64_t j = 0; j < b.n1; ++j) {
+      const void* sources[3];
+      for (int k = 0; k < ins; ++k) sources[k] = sources_at[k].row(j, false);
+      stream(b.at[0] + j * plan.stride(0, 1), sources, b.n0);
+    }
+  });
+  end_streams();  // of this thread
+}
+
+/// False: not by operands that run across.
+template <class Open> bool run_all_across(Open open, const IterPlan& all, int64_t each, LineFn stream) {
+  Run run;
+  open(run);
+  if (!goes_across(run, all)) return false;
+  const auto make = [&] {
+    std::vector<AcrossReader> readers;
+    for (int k = 1; k < all.operands; ++k) readers.emplace_back(all.itemsize[k]);
+    return readers;
+  };
+  for_each_part_in(all, each, of_across(), make,
+                   [&](const IterPlan& plan, std::vector<AcrossReader>& readers) {
+                     run_across(run, plan, stream, readers);
+                   });
+  return true;
 }
 
 /// `stream`: where results of the whole call, of which the plan may be a part, pass the caches, the line that
@@ -194,13 +247,17 @@ void run_pointwise(const Kernel& kernel, const KernelCall& call) {
   const IterPlan all = make_plan(call.outs, call.ins);
   const bool streams = all.numel > thresholds().tile && passes_caches(bytes_of_plan(all));
   const LineFn stream = streams ? stream_lines(kernel, body.in).line : nullptr;
-  for_each_part(all, each, of_elements(), [&](const IterPlan& plan) {
-    if (run_beside_number(kernel, call, body.in, plan, streams)) return;
-    Run run;
+  const auto open = [&](Run& run) {
     run.body = body;
     for (size_t k = 0; k < call.ins.size(); ++k)
       run.readers[k].open(call.ins[k].dtype, chooses && k == 0 ? DType::Bool : body.in);
     run.writer.open(body.out, out.dtype);
+  };
+  if (stream && run_all_across(open, all, each, stream)) return;
+  for_each_part(all, each, of_elements(), [&](const IterPlan& plan) {
+    if (run_beside_number(kernel, call, body.in, plan, streams)) return;
+    Run run;
+    open(run);
     run_blocks(run, plan, stream);
   });
 }

@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "lamella/kernels/cpu/across.h"
 #include "lamella/kernels/cpu/parts.h"
+#include "lamella/kernels/cpu/stream.h"
 
 namespace lamella::kernels {
 namespace {
@@ -65,9 +67,31 @@ BlockShape choose_block(const IterPlan& plan) {
   return {d0, std::clamp<int64_t>(tile / std::max<int64_t>(d0, 1), 1, std::max<int64_t>(d1, 1))};
 }
 
+namespace {
+void stream_across(const Mover& mover, const IterPlan& all) {
+  const auto make = [&] { return AcrossReader(mover.to_size); };
+  for_each_part_in(all, kCosts.moved_across, of_across(), make, [&](const IterPlan& plan, AcrossReader& in) {
+    for_each_across(plan, [&](const AcrossBlock& b) {
+      const char* const rows = in.read(plan, 1, b);
+      for (int64_t j = 0; j < b.n1; ++j)
+        stream(b.at[0] + j * plan.stride(0, 1), rows + j * in.pitch(), b.n0 * mover.to_size);
+    });
+    end_streams();  // of this thread
+  });
+}
+}  // namespace
+
 void move_plan(const Mover& mover, const IterPlan& all) {
-  const int64_t each = all.rank <= 1 && all.packed(0) && all.packed(1) ? kCosts.moved : kCosts.moved_across;
-  for_each_part(all, each, of_elements(), [&mover](const IterPlan& plan) {
+  const bool one_line = all.rank <= 1 && all.packed(0) && all.packed(1);
+  // The C library's copy passes the caches by on some processors, and never looks at how large they are here.
+  const bool streams = mover.block && passes_caches(bytes_of_plan(all));
+  if (streams && all.stride(0, 0) == mover.to_size && runs_across(all, 1, mover.to_size))
+    return stream_across(mover, all);
+  for_each_part(all, one_line ? kCosts.moved : kCosts.moved_across, of_elements(), [&](const IterPlan& plan) {
+    if (streams && one_line) {
+      stream(plan.data[0], plan.data[1], plan.numel * mover.to_size);
+      return end_streams();  // of this thread
+    }
     BlockShape shape = choose_block(plan);
     if (shape.n1 == 1) shape.n0 = plan.size(0);
     for_each_block(plan, shape, [&](char* const* at, int64_t n0, int64_t n1) {
