@@ -117,6 +117,17 @@ TEST(Streams, ElementsAreOfKeyAndPlaceAlone) {
   }
 }
 
+/// The oracle has a text of its own for each version.
+TEST(Streams, OfBothVersionsAreTheOracles) {
+  for (const int version : {1, 2})
+    for (const DType d : {DType::F16, DType::BF16, DType::F32, DType::F64, DType::C64, DType::C128}) {
+      const RandomStream of(version);
+      const Tensor there = randn({3, 101}, to_device(key_42(), Device::Reference), d, Device::Reference);
+      EXPECT_EQ(verify::differs(randn({3, 101}, key_42(), d), to_device(there, Device::CPU)), "")
+          << version << " " << name(d);
+    }
+}
+
 /// Normals of f32 come from series where those are sure: of a quarter of a million none is another than what
 /// the library's functions, in f64, round to.
 TEST(Streams, NormalsAreTheLibrarys) {
