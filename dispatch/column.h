@@ -28,6 +28,7 @@ struct StatedTypes {
   };
   Result result = Result::Unsaid;
   bool takes_bool = true, takes_complex = true;  ///< what is not taken is refused
+  bool refuses_zero = false;                     ///< an integer 0 in the second tensor
 };
 
 /// The kernels of an operator by the device whose memory they read and write: what the class's cell launches.
@@ -95,6 +96,9 @@ struct Alternative {
   /// not allowed, which does not vary itself; "": none does, such calls are refused. NOTE: [determinism]
   bool varies = false;
   std::string instead = {};
+  /// Additions in a row that a term of a result takes; 0: it adds as the operator's own does. NOTE:
+  /// [numerics]
+  double adds_in_a_row = 0;
   /// The library's own, for one row of its own: nobody need ask for another, and a new row has none.
   bool is_short_way() const { return asks_itself && from.empty(); }
 };

@@ -139,6 +139,23 @@ struct Inside {
   int argument = -1;           ///< only where the argument at this position is not its default
 };
 
+/// NOTE: [numerics] What laws allow an operator besides the roundings that all have (verify/tolerances.h).
+///
+/// Additions: of operators that add their terms one after another. An addition is off by u times the partial
+/// sum P, and 2 |P| <= |y| + sum |terms|, which is the least that the condition can be: n additions need k of
+/// n / 2, and one more for the terms themselves. Fewer are made where terms are products of two inputs: a sum
+/// of n of them has n elements of each. So do their derivatives, and transposed ones add cotangents of
+/// results: gather's are scattered, and a row of n results gives n terms of v's in mv.
+///
+/// Floor: of derivatives that are right to roundoff, and not relative to a result that cancelled.
+struct Numerics {
+  double additions = 0;             ///< in a row, per input that a result depends on
+  double transposed_additions = 0;  ///< likewise of derivatives, per result that depends on an input
+  double floor = 0;                 ///< of derivatives, in units of the size of the direction
+  std::string_view reason = {};     ///< for the floor
+  std::string_view times = {};      ///< the parameter whose largest magnitude, if above 1, multiplies it
+};
+
 /// A field that has no default: forgetting it does not compile.
 template <class T> struct Required {
   T value;
@@ -162,6 +179,7 @@ struct OpDef {
   AtKinks at_kinks = AtKinks::Unstated;  ///< with kKinks, and only then
   Promises promises = {};
   Inside overflows_in = {};
+  Numerics numerics = {};
   Required<SampleFn> samples;
   Required<std::string_view> doc;
 };
@@ -215,6 +233,7 @@ struct Op {
   std::string_view doc;
   Promises promises;
   Inside overflows_in;
+  Numerics numerics;
   std::vector<uint8_t> tensor_params;  ///< positions of Tensor and TensorList parameters
   uint8_t arity = 0;                   ///< parameters
   bool simple = true;                  ///< every tensor parameter is a plain Tensor, and none is a function

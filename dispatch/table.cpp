@@ -72,6 +72,7 @@ std::unique_ptr<Op> build_row(const OpDef& def, const KeyDefaults& defaults) {
   op->doc = def.doc.value;
   op->promises = def.promises;
   op->overflows_in = def.overflows_in;
+  op->numerics = def.numerics;
   op->no_jvp = def.jvp.absent;
   op->no_vjp = def.vjp.absent;
   LAMELLA_CHECK(op->has(kKinks) == (op->at_kinks != AtKinks::Unstated), Schema,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lamella/core/view.h"
+#include "lamella/core/visit.h"
 
 namespace lamella::kernels::reference {
 
@@ -31,6 +32,19 @@ void normalised(const KernelCall& call);
 /// Product over the last dim of ins[0] and the second to last of ins[1], batch dims broadcast; a vector is
 /// one row or column, which outs[0] does not have.
 void product(const KernelCall& call);
+/// A composite's result from one element of each of its tensors and its numbers, by the kind of number; null:
+/// it takes none of that kind. Integers count modulo 2^64.
+struct ElementFns {
+  f128 (*real)(const f128* x, const f128* numbers) = nullptr;
+  c256 (*complex)(const c256* x, const c256* numbers) = nullptr;
+  uint64_t (*integer)(const uint64_t* x, const uint64_t* numbers) = nullptr;
+};
+/// outs[0] = fns of the elements of ins, which have its sizes, and of scalars: in call.compute, rounded once.
+void each_element(const KernelCall& call, const ElementFns& fns);
+/// outs[0][at] = ins[0][source(at, sizes, ints)], in place: `at` becomes the index of the element that comes
+/// there.
+void moved(const KernelCall& call,
+           void (*source)(int64_t* at, std::span<const int64_t> sizes, std::span<const int64_t> ints));
 /// outs[0][.., i] = fold_in(ins[0][..], i), u64.
 void keys_of(const KernelCall& call);
 

@@ -32,6 +32,7 @@ std::vector<Kernel> joined() {
       const auto at = std::ranges::find(all, text.name, &Kernel::name);
       if (at == all.end()) fail(ErrorCode::Internal, "the oracle alone has a kernel {}", text.name);
       at->reference = text.run, at->operands = text.takes, at->result = text.result;
+      at->refuses_zero = text.refuses_zero;
     }
   }
   return all;

@@ -89,6 +89,7 @@ struct Kernel {
   // What the oracle's row states.
   Takes operands = Takes::All;
   Result result = Result::Unsaid;
+  bool refuses_zero = false;  ///< an integer 0 as the second operand
 
   // Of pointwise bodies and folds: their row, and their lines by instruction set.
   Takes takes = {};
@@ -128,7 +129,8 @@ void run_buffered(LineFn line, void* out, std::span<const LineOperand, 2> ins, D
 struct AlternativeText {
   std::string_view kernel, name;
   KernelFn run;
-  std::string_view what;  ///< how it goes about it
+  std::string_view what;     ///< how it goes about it
+  double adds_in_a_row = 0;  ///< additions that a term takes; 0: as many as the kernel's own
 };
 /// Each takes whatever the kernel takes: what it does not do itself it leaves to the kernel.
 std::vector<AlternativeText> alternative_texts();

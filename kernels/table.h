@@ -13,6 +13,7 @@ struct Text {
   KernelFn run;
   Takes takes = Takes::All;
   Result result = Result::Unsaid;
+  bool refuses_zero = false;  ///< an integer 0 as the second operand
 };
 using Texts = std::span<const Text>;
 

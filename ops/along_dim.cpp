@@ -70,6 +70,7 @@ void define_softmax() {
                    [](Tensor dy, Tensor y, int64_t dim) { return softmax_derivative(dy, y, dim); })},
        .properties = kNoInPlace,
        .promises = {.range = {0, 1}},
+       .numerics = {.floor = 1, .reason = "u - sum(u*y) cancels where one y is close to 1"},
        .samples = softmax_samples,
        .doc = "exp(x) over its sum along dim, in [0, 1], computed from x - max x, after x is converted to "
               "dtype if given. Half dtypes compute in f32. Error dtype unless floating."});
@@ -89,6 +90,7 @@ void define_softmax() {
                             })},
                 .properties = kNoInPlace,
                 .promises = {.range = {.high = 0}},
+                .numerics = {.floor = 1, .reason = "u - exp(y)*sum(u) cancels where one y is close to 0"},
                 .samples = softmax_samples,
                 .doc = "log(softmax(x, dim)), never above 0, without overflow or cancellation, after x is "
                        "converted to dtype "

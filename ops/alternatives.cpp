@@ -37,7 +37,8 @@ void add_one(std::string_view op, const kernels::AlternativeText& text) {
   const Column* const column = row->column(kCpu);
   if (column && has(*column, text.name)) return;
   const std::string before = column ? column->now().name : std::string(kBuiltIn);
-  OpTable::set(op, kCpu, {.name = std::string(text.name), .kernel = text.run});
+  OpTable::set(op, kCpu,
+               {.name = std::string(text.name), .kernel = text.run, .adds_in_a_row = text.adds_in_a_row});
   OpTable::choose(op, kCpu, before);
 }
 

@@ -167,6 +167,33 @@ void matmul_composite(Frame& f) {
   f.results[0] = sizes.size() == y.rank() ? y : reshape(y, sizes);
 }
 
+void check_vectors(const Frame& f) {
+  const Tensor &a = f.tensor(0), &b = f.tensor(1);
+  LAMELLA_CHECK(a.rank() == 1 && b.rank() == 1, Shape, "{}: a is {} and b is {}; expected one dim each",
+                op_name(f), a, b);
+}
+
+void infer_outer(const Frame& f, Inferred& out) {
+  check_vectors(f);
+  const Tensor* const both[] = {&f.tensor(0), &f.tensor(1)};
+  out.compute = result_type(both);
+  out.outs.push_back({{f.tensor(0).size(0), f.tensor(1).size(0)}, out.compute});
+}
+
+void launch_outer(const Launch& l) {
+  Dims strides[2];
+  const Tensor column = unsqueeze(l.frame.tensor(0), 1);
+  const View out = l.outs[0].view_of();
+  const View ins[] = {broadcast_view(l.frame, column, l.outs[0].sizes(), strides[0]),
+                      broadcast_view(l.frame, l.frame.tensor(1), l.outs[0].sizes(), strides[1])};
+  run(l, {&out, 1}, ins);
+}
+
+void shape_of_dot(const Frame& f, Inferred& out) {
+  definition::shape_of_matmul(f, out);
+  if (!out.refused && (f.tensor(0).rank() != 1 || f.tensor(1).rank() != 1)) out.refused = ErrorCode::Shape;
+}
+
 constexpr DTypeMask kNumbers = kAllTypes & ~kBoolType;
 
 /// A size for the free dim of b, such that b and the product stay within the limit.
@@ -209,6 +236,11 @@ Values matmul_samples(Draw& d) {
   if (d.flag()) a[0] = 1;
   return {d.tensor(a, t), d.tensor({lanes, k, m}, t)};
 }
+Values vectors(Draw& d, DTypeMask types, bool alike) {
+  const DType t = d.dtype(types), other = alike ? t : d.partner(t, types);
+  const Dims s = d.shape(1, 1);
+  return {d.tensor(s, t), d.tensor(alike ? s : Dims{free_size(d, s[0], 1)}, other)};
+}
 }  // namespace
 
 void define_contract() {
@@ -223,6 +255,7 @@ void define_contract() {
                 .batch = batch_matrices,
                 .properties = kNoInPlace,
                 .overflows_in = {Inside::Products, "partial sums of products"},
+                .numerics = {0.5, 1},
                 .samples = mm_samples,
                 .doc =
                     "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. "
@@ -238,6 +271,7 @@ void define_contract() {
                 .batch = batch_matrices,
                 .properties = kNoInPlace,
                 .overflows_in = {Inside::Products, "partial sums of products"},
+                .numerics = {0.5, 1},
                 .samples = bmm_samples,
                 .doc = "Products of two batches of matrices [B,n,k] and [B,k,m]; otherwise as mm."});
   OpTable::add({.schema = "mv(Tensor a, Tensor v) -> Tensor",
@@ -252,6 +286,7 @@ void define_contract() {
                 .batch = batch_mv,
                 .properties = kNoInPlace,
                 .overflows_in = {Inside::Products, "partial sums of products"},
+                .numerics = {0.5, 1},
                 .samples = mv_samples,
                 .doc = "Product of a matrix [n,k] and a vector [k]; otherwise as mm."});
   OpTable::add({.schema = "matmul(Tensor a, Tensor b) -> Tensor",
@@ -263,6 +298,7 @@ void define_contract() {
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
                 .overflows_in = {Inside::Products, "partial sums of products"},
+                .numerics = {0.5, 1},
                 .samples = matmul_samples,
                 .doc = "Product over the last dim of a and the second to last of b; a vector counts as one "
                        "row or column, which the result drops; leading dims broadcast. Otherwise as mm."});

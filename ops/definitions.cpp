@@ -76,6 +76,21 @@ void shape_of_reshape(const Frame& f, Inferred& out) {
   one_result(out, sizes, x.dtype());
 }
 
+void run_elements(const Launch& l) {
+  const Frame& f = l.frame;
+  std::vector<Dims> strides(f.op->base->tensor_params.size());
+  std::vector<View> ins;
+  std::vector<Scalar> numbers;
+  for (const uint8_t i : f.op->base->tensor_params)
+    ins.push_back(broadcast_view(f, f.tensor(i), l.outs[0].sizes(), strides[ins.size()]));
+  for (size_t i = 0; i < f.op->base->schema.params.size(); ++i)
+    if (f.op->base->schema.params[i].kind == ParamKind::Scalar) numbers.push_back(f.arg<Scalar>(int(i)));
+  const View out = l.outs[0].view_of();
+  run(l, {&out, 1}, ins, {}, numbers);
+}
+
+void run_places(const Launch& l) { run_plainly(l, {&l.frame.tensor(0), 1}, l.inferred.ints); }
+
 void run_copy(const Launch& l) { run_plainly(l, {&l.frame.tensor(0), 1}, Dims{0}); }
 void run_conjugate(const Launch& l) {
   run_plainly(l, {&l.frame.tensor(0), 1}, Dims{is_complex(l.outs[0].dtype())});

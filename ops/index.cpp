@@ -310,6 +310,7 @@ void define_by_element() {
                    })},
        .properties = kLinear | kNoInPlace | kValueErrors | kExactOut,
        .promises = {.once = true},
+       .numerics = {0, 1},
        .samples = gather_samples,
        .doc = "x with its index along dim taken from `index`, in index's shape; index has x's rank and is no "
               "larger than "
@@ -332,6 +333,7 @@ void define_by_element() {
                             })},
                 .properties = kLinear | kValueErrors,
                 .overflows_in = {Inside::Sums, "partial sums"},
+                .numerics = {1, 0},
                 .samples = scatter_add_samples,
                 .doc = "x plus src's elements at the places gather would take them from; repeated places add "
                        "up in index order, half dtypes in f32 and rounded once. "
@@ -354,6 +356,7 @@ void define_index() {
                 .batch = batch_index_select,
                 .properties = kLinear | kNoInPlace | kValueErrors,
                 .promises = {.once = true},
+                .numerics = {0, 1},
                 .samples = index_select_samples,
                 .doc = "x's slices at the entries of a rank-1 index along dim, in that order. Errors: dtype "
                        "unless index is i32 or i64, "
@@ -377,6 +380,7 @@ void define_index() {
        .batch = batch_index_add,
        .properties = kLinear | kValueErrors,
        .overflows_in = {Inside::Products, "alpha times src, and partial sums"},
+       .numerics = {1, 0},
        .samples = index_add_samples,
        .doc = "x plus alpha times src's slices, each added at its entry of a rank-1 index along dim; "
               "repeated entries add "

@@ -180,6 +180,13 @@ void infer_float(const Frame& f, Inferred& out) {
   out.outs.push_back({broadcast(f, in), out.compute});
 }
 
+void infer_real_float(const Frame& f, Inferred& out) {
+  infer_float(f, out);
+  for (const uint8_t i : f.op->tensor_params)
+    LAMELLA_CHECK(!f.tensor(i).defined() || !is_complex(f.tensor(i).dtype()), DType,
+                  "{}: {} is {}, expected a real number's dtype", op_name(f), arg_name(f, i), f.tensor(i));
+}
+
 void infer_compare(const Frame& f, Inferred& out) {
   const Operands in(f);
   out.compute = result_type(in);

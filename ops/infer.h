@@ -23,10 +23,11 @@ DType default_float(
     DType d);  ///< floating and complex as they are; integers and bool become the thread's default dtype
 
 /// Class shape functions.
-void infer_broadcast(const Frame&, Inferred&);  ///< out dtype = compute = result type
-void infer_float(const Frame&, Inferred&);      ///< integers and bool promote to the default dtype
-void infer_compare(const Frame&, Inferred&);    ///< out bool, compute = result type
-void infer_same(const Frame&, Inferred&);       ///< one out like the first tensor argument
+void infer_broadcast(const Frame&, Inferred&);   ///< out dtype = compute = result type
+void infer_float(const Frame&, Inferred&);       ///< integers and bool promote to the default dtype
+void infer_real_float(const Frame&, Inferred&);  ///< likewise; complex numbers are refused
+void infer_compare(const Frame&, Inferred&);     ///< out bool, compute = result type
+void infer_same(const Frame&, Inferred&);        ///< one out like the first tensor argument
 
 /// Sum/amax-like: dims in parameter `dim` (Dim, Dim[] or None), `keepdim`. inferred.ints = the reduced dims.
 void infer_reduce(const Frame& frame, Inferred& out, DType result, DType compute);

@@ -167,6 +167,69 @@ void split_with_sizes_of(Frame& f) {
   }
 }
 
+/// by mod size, at least 0.
+int64_t turned_by(int64_t by, int64_t size) { return size == 0 ? 0 : (by % size + size) % size; }
+
+/// ints: 1 and one shift for all elements in row-major order, or 0 and one for each dim.
+void infer_roll(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  const Ints shifts = f.ints(1), dims = f.none(2) ? Ints() : f.ints(2);
+  LAMELLA_CHECK(shifts.size() == (f.none(2) ? 1 : dims.size()), Shape,
+                "{}: shifts = {} has {} entries; expected {}", op_name(f), Dims(shifts), shifts.size(),
+                f.none(2) ? "one, for dims = None" : "as many as dims");
+  out.compute = x.dtype();
+  out.outs.push_back({x.sizes(), x.dtype()});
+  out.ints = f.none(2) ? Dims{1, turned_by(shifts[0], x.numel())} : Dims(x.rank() + 1, 0);
+  for (size_t i = 0; i < dims.size(); ++i) {
+    const int d = int(wrap_dim(f, "dims", dims[i], x));
+    if (x.rank() > 0)
+      out.ints[d + 1] = turned_by(out.ints[d + 1] + turned_by(shifts[i], x.size(d)), x.size(d));
+  }
+}
+
+Tensor turned(const Tensor& x, int64_t dim, int64_t by) {
+  const int64_t n = x.size(int(dim));
+  return cat({slice(x, dim, n - by, n), slice(x, dim, 0, n - by)}, dim);
+}
+
+void roll_of(Frame& f) {
+  Inferred wanted;
+  infer_roll(f, wanted);
+  const Tensor& x = f.tensor(0);
+  Tensor y = x;
+  if (wanted.ints[0] == 1) {
+    if (wanted.ints[1] > 0) y = reshape(turned(reshape(x, Dims{x.numel()}), 0, wanted.ints[1]), x.sizes());
+  } else {
+    for (int d = 0; d < x.rank(); ++d)
+      if (wanted.ints[d + 1] > 0) y = turned(y, d, wanted.ints[d + 1]);
+  }
+  f.results[0] = y.impl() == x.impl() ? clone(x) : y;
+}
+
+/// The definition's: where the element that is moved here was.
+constexpr auto before_turning = [](int64_t* at, Ints sizes, Ints ints) {
+  const size_t rank = sizes.size();
+  if (ints[0] == 0) {
+    for (size_t d = 0; d < rank; ++d) at[d] = turned_by(at[d] - ints[d + 1], sizes[d]);
+    return;
+  }
+  int64_t number = 0, count = 1;
+  for (size_t d = 0; d < rank; ++d) number = number * sizes[d] + at[d], count *= sizes[d];
+  number = turned_by(number - ints[1], count);
+  for (size_t d = rank; d-- > 0; number /= sizes[d]) at[d] = number % sizes[d];
+};
+
+Values roll_samples(Draw& d) {
+  const Dims s = d.shape();
+  const Tensor x = d.tensor(s, d.dtype(kAllTypes));
+  const auto shift = [&d] { return d.anywhere(d.range(-3, 3), 5); };
+  if (d.flag()) return {x, Dims{shift()}};
+  const Dims dims = s.empty() ? Dims{} : d.dims(s.size());
+  Dims shifts;
+  for (int i = 0; i < dims.size(); ++i) shifts.push_back(shift());
+  return {x, shifts, dims};
+}
+
 Values cat_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes), other = d.partner(t, kAllTypes);
   Dims s = d.shape(1, 2);

@@ -9,6 +9,7 @@ StatedTypes stated_by(const kernels::Kernel& entry) {
   StatedTypes out;
   out.takes_bool = entry.operands != Takes::Numbers && entry.operands != Takes::RealNumbers;
   out.takes_complex = entry.operands != Takes::Real && entry.operands != Takes::RealNumbers;
+  out.refuses_zero = entry.refuses_zero;
   switch (entry.result) {
     case kernels::Result::Unsaid: break;
     case kernels::Result::Promoted: out.result = StatedTypes::Result::Promoted; break;

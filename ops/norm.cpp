@@ -107,21 +107,25 @@ Values samples(Draw& d) {
 }  // namespace
 
 void define_norm() {
-  OpTable::add({.schema = "layer_norm(Tensor x, Size normalized_shape, Tensor? weight=None, Tensor? "
-                          "bias=None, float eps=1e-05) -> Tensor",
-                .shape = ShapeClass::Composite,
-                .infer = definition::shape_of_layer_norm,
-                .kernel = {.reference = kernels::reference::normalised},
-                .launch = definition::run_layer_norm,
-                .composite = [](Frame& f) { f.results[0] = normalise(f).out; },
-                .jvp = by_composition(),
-                .vjp = by_composition(),
-                .properties = kNoInPlace,
-                .overflows_in = {Inside::Powers, "the variance, or an infinite weight of what cancels,"},
-                .samples = samples,
-                .doc = "(x - mean) / sqrt(var + eps) over the last dims, which must be normalized_shape, "
-                       "times weight plus bias, both of that shape; var divides by n. Half dtypes compute in "
-                       "f32. Errors: shape, dtype unless floating."});
+  OpTable::add(
+      {.schema = "layer_norm(Tensor x, Size normalized_shape, Tensor? weight=None, Tensor? "
+                 "bias=None, float eps=1e-05) -> Tensor",
+       .shape = ShapeClass::Composite,
+       .infer = definition::shape_of_layer_norm,
+       .kernel = {.reference = kernels::reference::normalised},
+       .launch = definition::run_layer_norm,
+       .composite = [](Frame& f) { f.results[0] = normalise(f).out; },
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .properties = kNoInPlace,
+       .overflows_in = {Inside::Powers, "the variance, or an infinite weight of what cancels,"},
+       .numerics = {.floor = 4,
+                    .reason = "of the cotangent times weight the parts along 1 and along y are subtracted",
+                    .times = "weight"},
+       .samples = samples,
+       .doc = "(x - mean) / sqrt(var + eps) over the last dims, which must be normalized_shape, "
+              "times weight plus bias, both of that shape; var divides by n. Half dtypes compute in "
+              "f32. Errors: shape, dtype unless floating."});
   OpTable::set("layer_norm", int(Device::CPU),
                {.name = "one_pass", .cell = in_one_pass, .asks_itself = true});
   OpTable::add({.schema = "native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, "
@@ -141,6 +145,7 @@ void define_norm() {
                 .vjp = by_composition(),
                 .properties = kNoInPlace,
                 .overflows_in = {Inside::Powers, "the variance, or an infinite weight of what cancels,"},
+                .numerics = {.floor = 4, .reason = "as layer_norm", .times = "weight"},
                 .samples = samples,
                 .doc = "layer_norm's result, and the mean and 1 / sqrt(var + eps) of each normalised block "
                        "with its dims kept as 1."});

@@ -21,6 +21,14 @@ void infer_real(const Frame& f, Inferred& out) {
   out.outs[0].dtype = to_real(out.compute);
 }
 
+void infer_real_number(const Frame& f, Inferred& out) {
+  infer_no_bool(f, out);
+  LAMELLA_CHECK(!is_complex(out.compute), DType, "{}: x is {}, expected a real number", op_name(f),
+                f.tensor(0));
+}
+
+constexpr double kLog2 = 0.69314718055994530942, kTwoOverRootPi = 1.12837916709551257390;
+
 /// d(x/|x|): the component of t across the direction y = x/|x|, over |x|; self-adjoint for Re<.,.>; 0 at 0.
 Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
   const Tensor size = abs(x);
@@ -29,16 +37,25 @@ Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
 }
 
 /// Integers and bool, too, where the law takes them: they promote to the default dtype.
-Values smooth_samples(Draw& d, Domain domain) {
-  const DType t = d.dtype(kInexact);
-  const DType other = d.partner(t, d.options().dtypes & kAllTypes);
+Values smooth_samples(Draw& d, Domain domain, DTypeMask types = kInexact) {
+  const DType t = d.dtype(types);
+  const DType other =
+      d.partner(t, d.options().dtypes & (types == kInexact ? kAllTypes : kAllTypes & ~kComplex));
   return {d.tensor(d.shape(), is_inexact(other) ? t : other, domain)};
+}
+Values any_samples(Draw& d) { return smooth_samples(d, Domain::Any); }
+Values positive_samples(Draw& d) { return smooth_samples(d, Domain::Positive); }
+Values real_samples(Draw& d) { return smooth_samples(d, Domain::Any, kFloating); }
+/// Of functions that are cut along the imaginary numbers: complex ones to the right of them.
+Values cut_samples(Draw& d) {
+  const DType t = d.dtype(kInexact);
+  return smooth_samples(d, is_complex(t) ? Domain::Positive : Domain::Any);
 }
 
 /// Away from the kink, with exact zeros in one case of four: what lies closer than the oracle's steps is
 /// neither.
-Values kinked_at_zero(Draw& d) {
-  Values v = unary(d, kRealTypes | kComplex, Domain::NonZero);
+Values kinked_at_zero(Draw& d, DTypeMask types) {
+  Values v = unary(d, types, Domain::NonZero);
   if (d.options().version < 2) return v;
   const uint32_t w = d.word("zeros");
   const Tensor& x = std::get<Tensor>(v[0]);
@@ -58,22 +75,25 @@ struct Smooth {
   std::string_view schema;
   std::string_view kernel;
   Derivative derivative;
-  Domain domain;
+  SampleFn samples;
+  InferFn infer = infer_float;
   Promises promises = {};
+  Inside overflows_in = {};
+  Numerics numerics = {};
   std::string_view doc;
 };
 
 void define_smooth(const Smooth& s) {
   OpTable::add({.schema = s.schema,
                 .shape = ShapeClass::Broadcast,
-                .infer = infer_float,
+                .infer = s.infer,
                 .kernel = kernel(s.kernel),
                 .jvp = s.derivative.jvp,
                 .vjp = s.derivative.vjp,
                 .promises = s.promises,
-                .samples = s.domain == Domain::Positive
-                               ? SampleFn([](Draw& d) { return smooth_samples(d, Domain::Positive); })
-                               : SampleFn([](Draw& d) { return smooth_samples(d, Domain::Any); }),
+                .overflows_in = s.overflows_in,
+                .numerics = s.numerics,
+                .samples = s.samples,
                 .doc = s.doc});
 }
 }  // namespace
@@ -84,48 +104,53 @@ void define_smooth_functions() {
       {.schema = "exp(Tensor x) -> Tensor",
        .kernel = "exp",
        .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }),
-       .domain = Domain::Any,
+       .samples = any_samples,
        .promises = {.range = {.low = 0}},
        .doc = "e^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "expm1(Tensor x) -> Tensor",
                  .kernel = "expm1",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(x); }),
-                 .domain = Domain::Any,
+                 .samples = any_samples,
                  .promises = {.range = {.low = -1}},
                  .doc = "e^x - 1 without cancelling near 0, never below -1. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
                  .kernel = "log",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),
-                 .domain = Domain::Positive,
+                 .samples = positive_samples,
                  .doc = "Natural logarithm; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "sin(Tensor x) -> Tensor",
                  .kernel = "sin",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }),
-                 .domain = Domain::Any,
+                 .samples = any_samples,
                  .promises = {.range = {-1, 1}, .odd = true},
                  .doc = "Sine of x in radians, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "cos(Tensor x) -> Tensor",
                  .kernel = "cos",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return -sin(x); }),
-                 .domain = Domain::Any,
+                 .samples = any_samples,
                  .promises = {.range = {-1, 1}, .even = true},
                  .doc = "Cosine of x in radians, in [-1, 1] and even bit by bit. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "tanh(Tensor x) -> Tensor",
-                 .kernel = "tanh",
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
-                 .domain = Domain::Any,
-                 .promises = {.range = {-1, 1}, .odd = true},
-                 .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "tanh(Tensor x) -> Tensor",
+       .kernel = "tanh",
+       .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
+       .samples = any_samples,
+       .promises = {.range = {-1, 1}, .odd = true},
+       .numerics =
+           {.floor = 2,
+            .reason =
+                "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
+       .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
                  .kernel = "sqrt",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
-                 .domain = Domain::Positive,
+                 .samples = positive_samples,
                  .promises = {.range = {.low = 0}, .once = true, .rising = true},
                  .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
   define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
                  .kernel = "reciprocal",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
-                 .domain = Domain::Positive,
+                 .samples = positive_samples,
                  .promises = {.once = true, .odd = true},
                  .doc = "1 / x. Real: correctly rounded."});
 }
@@ -152,7 +177,8 @@ void define_pointwise_unary() {
                 .properties = kKinks,
                 .at_kinks = AtKinks::Zero,
                 .promises = {.range = {.low = 0}, .once = true, .even = true},
-                .samples = kinked_at_zero,
+                .numerics = {.floor = 4, .reason = "complex, second order: as sign"},
+                .samples = [](Draw& d) { return kinked_at_zero(d, kRealTypes | kComplex); },
                 .doc = "|x|; real for complex x. The derivative at 0 is 0. Real: exact."});
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
@@ -168,7 +194,9 @@ void define_pointwise_unary() {
                 .properties = kKinks,
                 .at_kinks = AtKinks::Zero,
                 .promises = {.range = {-1, 1}, .whole = "always", .rising = true},
-                .samples = kinked_at_zero,
+                .numerics = {.floor = 4,
+                             .reason = "complex: the radial part of a direction is taken out by subtraction"},
+                .samples = [](Draw& d) { return kinked_at_zero(d, kRealTypes | kComplex); },
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});
 }
 

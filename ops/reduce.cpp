@@ -396,6 +396,7 @@ void define_reduce() {
                      return with_reduced_dims(dy, x.rank(), dim, keepdim) * shares(x, dim);
                    })},
        .properties = kNoInPlace,
+       .numerics = {.floor = 1, .reason = "its derivative is softmax"},
        .samples = logsumexp_samples,
        .doc = "log of the sum of exp(x) over dims `dim` (all when empty), -inf over nothing and over -inf "
               "alone. "

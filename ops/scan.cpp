@@ -5,6 +5,7 @@
 #include "lamella/ops/functions/along_dim.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/index.h"
 #include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/view.h"
 
@@ -25,6 +26,15 @@ void launch_scan(const Launch& l) {
   const Tensor x = as_accumulated(l.frame.tensor(0), l.inferred.compute);
   const View in = x.view_of(), out = l.outs[0].view_of();
   run(l, {&out, 1}, {&in, 1}, l.inferred.ints);
+}
+
+void infer_cummax(const Frame& f, Inferred& out) {
+  const Tensor& x = f.tensor(0);
+  LAMELLA_CHECK(!is_complex(x.dtype()), DType, "{}: x is {}, which has no order; expected a real dtype",
+                op_name(f), x);
+  out.ints = {wrap_dim(f, "dim", f.arg<int64_t>(1), x)};
+  out.compute = x.dtype();
+  out.outs = {{x.sizes(), x.dtype()}, {x.sizes(), DType::I64}};
 }
 
 /// Along dim: 1, then v without its last element.
@@ -89,6 +99,7 @@ void define_scan() {
                    [](Tensor dy, int64_t dim) { return flip(cumsum(flip(dy, {dim}), dim), {dim}); })},
        .properties = kLinear,
        .overflows_in = {Inside::Sums, "the running sum"},
+       .numerics = {1, 1},
        .samples = scan_samples,
        .doc = "Sums of the elements up to and including each, along dim. Integers and bool sum in i64 "
               "(wrapping) unless dtype, not bool, is given: elements are converted to it first. Error about "

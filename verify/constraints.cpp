@@ -15,6 +15,25 @@ namespace lamella::verify {
 
 namespace {
 
+/// Integers a, b: no b may be 0.
+void whole_divisor(Questioned& q) {
+  const Tensor a = q.tensor("a"), b = q.tensor("b");
+  if (std::max(kind_of(a.dtype()), kind_of(b.dtype())) != 1 || !q.sees_values() || a.numel() == 0) return;
+  for (const int64_t v : integers_of(b)) {
+    if (v == 0) return q.object({kValue}, {"b"});
+    if (v % 256 == 0 && a.dtype() != b.dtype()) q.open("b may wrap to 0 in the dtype of the result");
+  }
+}
+
+/// A number where results are floating: real, unless complex numbers are taken.
+Constraint number_for_floats(Name number, bool complex_too) {
+  return [=](Questioned& q) {
+    const int kind = kind_of(q.scalar(number).kind());
+    if (kind == 3 && !complex_too) q.object({kDType}, {number});
+    else if (kind == 0) q.open("PyTorch refuses True for some numbers, which is not documented");
+  };
+}
+
 /// torch.div: "floor" and "trunc" round quotients of real numbers; integers cannot be divided by 0.
 void rounding(Questioned& q) {
   if (!q.given("rounding_mode")) return;
@@ -24,11 +43,7 @@ void rounding(Questioned& q) {
   const int kind = std::max(kind_of(a.dtype()), kind_of(b.dtype()));
   if (kind == 3) q.object({kDType}, {"a", "b", "rounding_mode"});
   if (kind == 0) q.open("quotients of two bools are rounded in no documented dtype");
-  if (kind != 1 || !q.sees_values() || a.numel() == 0) return;
-  for (const int64_t v : integers_of(b)) {
-    if (v == 0) return q.object({kValue}, {"b"});
-    if (v % 256 == 0 && a.dtype() != b.dtype()) q.open("b may wrap to 0 in the dtype of the result");
-  }
+  whole_divisor(q);
 }
 
 void some_bound(Questioned& q) {
@@ -176,6 +191,12 @@ std::vector<Constraint> stated(const Op& op) {
     const bool one = param.kind == ParamKind::Int;
     all.push_back(one ? one_dim(param.name, tensors[0]) : distinct_dims(param.name, tensors[0]));
   }
+  for (const Param& param : op.schema.params)
+    if (param.kind == ParamKind::Scalar)
+      all.push_back(op.kernel.stated.result == StatedTypes::Result::Floating
+                        ? number_for_floats(param.name, op.kernel.stated.takes_complex)
+                        : multiplier(param.name, tensors));
+  if (op.kernel.stated.refuses_zero) all.push_back(whole_divisor);
   if (tensors.size() > 1) all.push_back(broadcasting(tensors));
   if (!op.kernel.stated.takes_bool) all.push_back(result_of_kind(tensors, Kinds::NotBool));
   if (!op.kernel.stated.takes_complex) all.push_back(result_of_kind(tensors, Kinds::Real));

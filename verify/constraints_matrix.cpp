@@ -145,6 +145,17 @@ void finite_correction(Questioned& q) {
   if (correction - correction != 0) q.object({ErrorCode::Value}, {"correction"});
 }
 
+/// torch.roll: as many shifts as dims; one without dims.
+void shift_for_each_dim(Questioned& q) {
+  const bool some = q.given("dims");
+  const Dims dims = some ? q.integers("dims") : Dims();
+  if (q.integers("shifts").size() != (some ? dims.size() : 1))
+    q.object({ErrorCode::Shape}, {"shifts", "dims"});
+  const int64_t rank = std::max(q.tensor("x").rank(), 1);
+  for (const int64_t d : dims)
+    if (d < -rank || d >= rank) q.object({ErrorCode::DimOutOfRange}, {"dims"});
+}
+
 }  // namespace
 
 Rows matrix_rows() {

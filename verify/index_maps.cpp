@@ -188,6 +188,23 @@ Origin flipped(const Asked& a, size_t, const Dims& at) {
   return from;
 }
 
+Origin turned(const Asked& a, size_t, const Dims& at) {
+  const Dims& shifts = a.get<Dims>("shifts");
+  const Tensor& x = a.x();
+  const auto back = [](int64_t i, int64_t by, int64_t n) { return ((i - by % n) % n + n) % n; };
+  if (is_none(a.c.args[size_t(a.c.op.schema.find("dims"))])) {
+    const std::vector<Dims> all = listed_indices(x.sizes());
+    const auto number = std::ranges::find(all, at) - all.begin();
+    return {0, all[size_t(back(number, shifts[0], int64_t(all.size())))]};
+  }
+  Origin from{0, at};
+  const Dims& dims = a.get<Dims>("dims");
+  for (int i = 0; i < dims.size(); ++i)
+    if (const int d = wrapped(dims[i], at.size()); at.size() > 0)
+      from.at[d] = back(from.at[d], shifts[i], x.size(d));
+  return from;
+}
+
 int64_t index_at(const Tensor& index, const Dims& at) {
   int64_t offset = 0;
   for (int d = 0; d < index.rank(); ++d) offset += at[d] * index.stride(d);

@@ -66,7 +66,7 @@ class Oracle {
   Bounds value_bounds(double u);
   static constexpr size_t kMostMoved = 384;
   /// value_bounds() times what the operator is allowed of them in the coarsest dtype `d` of the results: k
-  /// roundings; for sums in a row what their additions take, where that is more (see NOTE: [additions]).
+  /// roundings; for sums in a row what their additions take, where that is more (see NOTE: [numerics]).
   Bounds tolerances(const Bounds& conditions, DType d) const;
 
   /// The operator at |x|, at least 1, in each part: where it adds and multiplies, no partial result of any

@@ -1,4 +1,4 @@
-// Tolerances: floors with their reasons, and what was measured.
+// Tolerances: what rows state, and what was measured.
 #include "lamella/verify/tolerances.h"
 
 #include <algorithm>
@@ -12,56 +12,23 @@ namespace lamella::verify {
 
 namespace {
 
-/// Operators whose results or derivatives are right to roundoff, and not relative to a result that cancelled.
-struct Floor {
-  std::string_view op;
-  double derivative;
-  std::string_view reason;
-  std::string_view times = {};
-};
-constexpr Floor kFloors[] = {
-    {"tanh", 2, "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
-    {"softmax", 1, "u - sum(u*y) cancels where one y is close to 1"},
-    {"log_softmax", 1, "u - exp(y)*sum(u) cancels likewise"},
-    {"logsumexp", 1, "its derivative is softmax"},
-    {"layer_norm", 4, "of the cotangent times weight the parts along 1 and along y are subtracted", "weight"},
-    {"native_layer_norm", 4, "as layer_norm", "weight"},
-    {"sign", 4, "complex: the radial part of a direction is taken out by subtraction"},
-    {"abs", 4, "complex, second order: as sign"},
-};
-
 constexpr MeasuredErrors kMeasured[] = {
 #include "measured_errors.inc"
     {}};
 
-/// NOTE: [additions] Operators that add their terms one after another. An addition is off by u times the
-/// partial sum P, and 2 |P| <= |y| + sum |terms|, which is the least that the condition can be: n additions
-/// need k of n / 2, and one more for the terms themselves. Fewer are made where terms are products of two
-/// inputs: a sum of n of them has n elements of each. So do their derivatives, and transposed ones add
-/// cotangents of results: gather's are scattered, and a row of n results gives n terms of v's in mv.
-struct Additions {
-  std::string_view op;
-  double per_input, per_result;
-};
-constexpr Additions kAdditions[] = {{"cumsum", 1, 1}, {"scatter_add", 1, 0},  {"index_add", 1, 0},
-                                    {"gather", 0, 1}, {"index_select", 0, 1}, {"mm", 0.5, 1},
-                                    {"bmm", 0.5, 1},  {"mv", 0.5, 1},         {"matmul", 0.5, 1}};
+using Table = std::map<std::string, Tolerance, std::less<>>;
 
-/// see NOTE: [kernels that add in a row]. `jvp`: laws that know no number of terms compare derivatives of at
-/// most 48 inputs, and tangents are added in a row, too: 1 + 48 / 2.
-struct KernelInARow {
-  std::string_view op, kernel;
-  double per_input, jvp;
-};
-constexpr KernelInARow kKernelsInARow[] = {{"sum", "plain", 1, 25}};
-
-using Table = std::map<std::string_view, Tolerance>;
-
+/// What rows state: NOTE: [numerics].
 Table floors() {
   Table out;
-  for (const Floor& f : kFloors) out[f.op].derivative_floor = f.derivative, out[f.op].floor_times = f.times;
-  for (const Additions& a : kAdditions)
-    out[a.op].additions = a.per_input, out[a.op].transposed_additions = a.per_result;
+  for (const Op* op : OpTable::current().rows()) {
+    const Numerics& n = op->numerics;
+    if (op->form != OpForm::Functional) continue;
+    if (n.floor == 0 && n.additions == 0 && n.transposed_additions == 0) continue;
+    Tolerance& t = out[op->name];
+    t.derivative_floor = n.floor, t.floor_times = n.times;
+    t.additions = n.additions, t.transposed_additions = n.transposed_additions;
+  }
   return out;
 }
 
@@ -71,16 +38,28 @@ Table measured() {
     if (largest >= 0) k = std::min(k, kMargin * largest);
   };
   for (const MeasuredErrors& m : kMeasured) {
-    Tolerance& t = out[m.op];
+    Tolerance& t = out[std::string(m.op)];
     lower(t.value, m.value), lower(t.jvp, m.jvp), lower(t.vjp, m.vjp), lower(t.hessian, m.hessian);
   }
   return out;
 }
 
+/// The most that an alternative of an operator adds in a row.
+double most_in_a_row(const Op& op) {
+  double most = 0;
+  if (const Column* const c = op.column(int(Device::CPU)))
+    for (const Alternative& a : c->alternatives) most = std::max(most, a.adds_in_a_row);
+  return most;
+}
+
+/// see NOTE: [kernels that add in a row]. Laws that know no number of terms compare derivatives of at most 48
+/// inputs, and tangents are added in a row, too.
 Table in_a_row(Table table) {
-  for (const KernelInARow& k : kKernelsInARow) {
-    Tolerance& t = table[k.op];
-    t.additions = k.per_input, t.jvp = std::max(t.jvp, k.jvp);
+  for (const Op* op : OpTable::current().rows()) {
+    const double per_input = op->form == OpForm::Functional ? most_in_a_row(*op) : 0;
+    if (per_input == 0) continue;
+    Tolerance& t = table[op->name];
+    t.additions = per_input, t.jvp = std::max(t.jvp, 1 + 48 * per_input / 2);
   }
   return table;
 }
@@ -115,12 +94,9 @@ std::string_view stated_reason(std::string_view op) {
 }
 
 double additions_of_chosen_kernel(std::string_view op) {
-  for (const KernelInARow& k : kKernelsInARow) {
-    const Op* const row = k.op == op ? OpTable::current().find(op) : nullptr;
-    const Column* const column = row ? row->column(int(Device::CPU)) : nullptr;
-    if (column && column->now().name == k.kernel) return k.per_input;
-  }
-  return 0;
+  const Op* const row = OpTable::current().find(op);
+  const Column* const column = row ? row->column(int(Device::CPU)) : nullptr;
+  return column ? column->now().adds_in_a_row : 0;
 }
 
 const Tolerance& tolerance(std::string_view op) {

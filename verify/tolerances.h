@@ -10,7 +10,7 @@ namespace lamella::verify {
 struct Tolerance {
   double value = 8, jvp = 16, vjp = 16, hessian = 64;  ///< of laws that compare with the oracle
   double derivative = 16, second = 64;  ///< of laws that compare derivatives with one another, and of jets
-  double additions = 0;  ///< values: additions in a row, per input a result depends on: see NOTE: [additions]
+  double additions = 0;  ///< values: additions in a row, per input a result depends on: see NOTE: [numerics]
   double transposed_additions = 0;  ///< likewise vjps, per result that depends on an input
   double derivative_floor = 0;  ///< derivatives: plus this many times the sum of magnitudes of the direction,
                                 ///< to be multiplied with the derivative's units
@@ -20,8 +20,8 @@ struct Tolerance {
 inline constexpr Tolerance kDefaultTolerance{};
 
 /// NOTE: [k] The first four are kMargin times the largest error seen (verify/measured_errors.inc, written by
-/// `lamella tolerances --write`), where that is less than the default. A floor has its reason beside it in
-/// tolerances.cpp. An operator that was never measured has the default.
+/// `lamella tolerances --write`), where that is less than the default. A floor has its reason in the
+/// operator's row. An operator that was never measured has the default.
 inline constexpr double kMargin = 4;
 const Tolerance& tolerance(std::string_view op);
 
@@ -35,9 +35,9 @@ void state_tolerance(std::string_view op, const Tolerance& stated, std::string_v
 /// "" where none was stated.
 std::string_view stated_reason(std::string_view op);
 /// NOTE: [kernels that add in a row] A second kernel of an operator may add its terms one after another where
-/// the first one adds in pairs. It states so in tolerances.cpp, and while it is what calls run, tolerance()
-/// has its additions: laws hold it to what it states, and `lamella bench` shows the error that it has.
-/// How many additions a term of a result takes; 0: the chosen kernel states none.
+/// the first one adds in pairs. It states so where it is registered, and while it is what calls run,
+/// tolerance() has its additions: laws hold it to what it states, and `lamella bench` shows the error that it
+/// has. How many additions a term of a result takes; 0: the chosen kernel states none.
 double additions_of_chosen_kernel(std::string_view op);
 
 /// The largest errors seen when the table was written, in the units of Tolerance; -1: never measured, or the

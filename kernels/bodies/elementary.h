@@ -3,9 +3,11 @@
 
 #include <tuple>
 
-#include "lamella/kernels/bodies/body.h"
+#include "lamella/kernels/bodies/arithmetic.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
+
+inline constexpr Extended kLog2 = Extended(0.693147180559945309417232121458176568L);
 
 struct Exp {
   template <class T> LAMELLA_FN T operator()(T x) const { return narrow<T>(library::exp(wide(x))); }

@@ -87,7 +87,7 @@ std::vector<AlternativeText> alternative_texts() {
       {"softmax", "online", softmax_online, "greatest element and sum in one reading"},
       {"softmax", "three_pass", softmax_three_pass, "greatest element; exp and sum; quotients"},
       {"sum", "pairwise", sum_pairwise, "halves of halves, down to eight terms"},
-      {"sum", "plain", sum_plain, "one addition after another"}};
+      {"sum", "plain", sum_plain, "one addition after another", 1}};
 #if LAMELLA_HAVE_BLAS
   all.push_back({"matmul", "openblas", product<0>, "BLAS, at all sizes"});
 #endif

@@ -180,6 +180,42 @@ void scan(const char* kernel, Body body, const KernelCall& call) {
   });
 }
 
+/// One line: the greatest element so far, of equal ones the last, and where it stands. NaN is greatest.
+template <class T> void greatest_of_line(T* value, int64_t* place, const T* x, int64_t value_step,
+                                         int64_t place_step, int64_t step, int64_t n) {
+  T best = *x;
+  int64_t at = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const T now = x[i * step];
+    if (now != now || (best == best && !(now < best))) best = now, at = i;
+    value[i * value_step] = best;
+    place[i * place_step] = at;
+  }
+}
+
+/// outs: values of x's dtype and i64 places; along ints[0].
+void greatest_so_far(const KernelCall& call) {
+  const View &value = call.outs[0], &place = call.outs[1], &in = call.ins[0];
+  const int64_t dim = call.ints[0];
+  if (is_complex(in.dtype) || is_internal(in.dtype)) fail_dtype("cummax", in.dtype);
+  if (value.numel() == 0) return;
+  const auto step_of = [dim](const View& v) { return v.rank == 0 ? 0 : v.strides[dim]; };
+  const int64_t size = line_size(value, dim);
+  const IterPlan lines =
+      plan_where(std::initializer_list<View>{value, place, in}, [dim](int d) { return d == dim; });
+  for_each_part(lines, cost::of(size, kCosts.scanned), of_lines(), [&](const IterPlan& part) {
+    visit_dtype(in.dtype, [&]<class Tag>(Tag) {
+      using T = typename Tag::type;
+      if constexpr (!is_complex_type<T> && !std::is_same_v<T, f128>)
+        for_each_outer(part, 0, [&](char* const* at) {
+          greatest_of_line(reinterpret_cast<T*>(at[0]), reinterpret_cast<int64_t*>(at[1]),
+                           reinterpret_cast<const T*>(at[2]), step_of(value), step_of(place), step_of(in),
+                           size);
+        });
+    });
+  });
+}
+
 }  // namespace
 
 namespace cpu {

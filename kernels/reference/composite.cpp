@@ -227,6 +227,37 @@ void product(const KernelCall& call) {
   });
 }
 
+namespace {
+template <class W, class T> void apply(const KernelCall& call, T (*fn)(const T*, const T*)) {
+  if (!fn) fail(ErrorCode::Internal, "a definition takes no {}", name(call.compute));
+  std::vector<T> numbers, x(call.ins.size());
+  for (const Scalar& s : call.scalars) numbers.push_back(cast<T>(s.to<W>()));
+  const View& out = call.outs[0];
+  for (const Index& at : indices(out)) {
+    for (size_t k = 0; k < x.size(); ++k) x[k] = cast<T>(read<W>(call.ins[k], at, call.compute));
+    store(out, offset_of(out, at), wrap(cast<W>(fn(x.data(), numbers.data())), call.compute));
+  }
+}
+}  // namespace
+
+void each_element(const KernelCall& call, const ElementFns& fns) {
+  visit_working(call.compute, [&]<class W>(type_tag<W>) {
+    if constexpr (Complex<W>) apply<W>(call, fns.complex);
+    else if constexpr (Floating<W>) apply<W>(call, fns.real);
+    else apply<W>(call, fns.integer);
+  });
+}
+
+void moved(const KernelCall& call,
+           void (*source)(int64_t*, std::span<const int64_t>, std::span<const int64_t>)) {
+  const View &out = call.outs[0], &in = call.ins[0];
+  for (const Index& at : indices(out)) {
+    Index from = at;
+    source(from.data(), sizes_of(in), call.ints);
+    copy_element(out, offset_of(out, at), in, offset_of(in, from));
+  }
+}
+
 void keys_of(const KernelCall& call) {
   const View &out = call.outs[0], &key = call.ins[0];
   for (const Index& at : indices(out)) {

@@ -30,4 +30,14 @@ template <class Body> void binary(const KernelCall& call, const char* name, Body
       });
 }
 
+/// Integer division has no value to give for a zero divisor: refuse before anything is written.
+inline void check_divisor(const KernelCall& call) {
+  if (!is_integer(call.compute)) return;
+  const View& b = call.ins[1];
+  for (Odometer at(sizes_of(call.outs[0])); at.more(); at.next()) {
+    LAMELLA_CHECK(load<uint64_t>(b, at.offset(b), call.compute) != 0, Value,
+                  "b holds 0 and the division is in {}; expected b != 0", name(call.compute));
+  }
+}
+
 }  // namespace lamella::kernels::reference

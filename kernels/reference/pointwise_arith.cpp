@@ -37,16 +37,6 @@ template <Floating W> W floor_quotient(W a, W b) {
 
 template <Floating W> W trunc_quotient(W a, W b) { return math::trunc(a / b); }
 
-/// Integer division has no value to give for a zero divisor: refuse before anything is written.
-void check_divisor(const KernelCall& call) {
-  if (!is_integer(call.compute)) return;
-  const View& b = call.ins[1];
-  for (Odometer at(sizes_of(call.outs[0])); at.more(); at.next()) {
-    LAMELLA_CHECK(load<uint64_t>(b, at.offset(b), call.compute) != 0, Value,
-                  "b holds 0 and the division is in {}; expected b != 0", name(call.compute));
-  }
-}
-
 void copy(const KernelCall& call) {
   const View &out = call.outs[0], &x = call.ins[0];
   if (out.dtype != call.compute) return unary(call, "copy", [](auto v) { return v; });

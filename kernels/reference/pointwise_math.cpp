@@ -9,6 +9,14 @@ template <class F> void elementary(const KernelCall& call, const char* name, F f
   unary(call, name, [f](Inexact auto x) { return rounded_once(f, x); });
 }
 
+/// Of real numbers.
+template <class F> void elementary1(const KernelCall& call, const char* name, F f) {
+  unary(call, name, [f](Floating auto x) { return rounded_once(f, x); });
+}
+template <class F> void elementary2(const KernelCall& call, const char* name, F f) {
+  binary(call, name, [f](Floating auto x, Floating auto y) { return rounded_once(f, x, y); });
+}
+
 /// x^y by repeated squaring, modulo 2^64. The inverse of an integer is an integer for 1 and -1 alone;
 /// otherwise it truncates to 0.
 template <Integer W> W power(W x, W y) {
