@@ -63,6 +63,21 @@ struct Pow {
   }
 };
 
+// Complex, near 0: |1 + z|^2 - 1 = x (2 + x) + y^2 holds the digits that 1 + z would drop.
+struct Log1p {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (!Complex<T>) {
+      return library::log1p(x);
+    } else {
+      const auto z = wide<Extended>(x);
+      const Extended re = z.real(), im = z.imag();
+      const bool near = re >= -0.5L && re <= 1 && library::fabs(im) <= 1;  // 1 + re is exact further down
+      if (!near) return narrow<T>(library::log(z + Extended(1)));
+      const Extended modulus = library::log1p(re * (2 + re) + im * im) / 2;
+      return T(part<T>(modulus), part<T>(library::atan2(im, 1 + re)));
+    }
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -73,6 +88,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"tanh", Tanh{}, Takes::Inexact, Gives::Same},
     Row{"sqrt", Sqrt{}, Takes::Inexact, Gives::Same},
     Row{"pow", Pow{}, Takes::Numbers, Gives::Same},
+    Row{"log1p", Log1p{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

@@ -86,6 +86,21 @@ void pow(const KernelCall& call) {
       call, "pow", []<class W>(W x, W y) requires(!Bool<W>) { return power(x, y); });
 }
 
+f128 log_beside_one(f128 x) { return math::log1p(x); }
+double log_beside_one(double x) { return std::log1p(x); }
+/// By its series where 1 + x would drop the digits of x: the next term is below 2^-113 of x.
+template <Complex W> W log_beside_one(W x) {
+  using R = typename W::value_type;
+  const W beside(R(1) + x.real(), x.imag());
+  if (math::magnitude(x) >= R(0x1p-29)) return math::log(beside);
+  const W series = x - x * x / W(2) + x * x * x / W(3) - x * x * x * x / W(4);
+  return W(series.real(), math::log(beside).imag());
+}
+
+void log1p(const KernelCall& call) {
+  elementary(call, "log1p", [](auto x) { return log_beside_one(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -99,6 +114,7 @@ Texts elementary_texts() {
       {"tanh", tanh},
       {"sqrt", sqrt},
       {"pow", pow},
+      {"log1p", log1p, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
