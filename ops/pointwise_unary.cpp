@@ -159,6 +159,14 @@ void define_smooth_functions() {
                  .samples = positive_samples,
                  .doc = "log(1 + x) without losing the digits of a small x; NaN below -1, -inf at -1. At "
                         "most 4 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "exp2(Tensor x) -> Tensor",
+       .kernel = "exp2",
+       .derivative = derivative("x", saves("result"), [](Tensor y) { return y * kLog2; }),
+       .samples = any_samples,
+       .promises = {.range = {.low = 0}},
+       .overflows_in = {Inside::Powers, "the angle y log 2 of complex numbers", true},
+       .doc = "2^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
 }
 }  // namespace
 

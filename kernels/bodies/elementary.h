@@ -78,6 +78,12 @@ struct Log1p {
     }
   }
 };
+struct Exp2 {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (!Complex<T>) return library::exp2(x);
+    else return narrow<T>(library::exp(wide<Extended>(x) * kLog2));
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -89,6 +95,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"sqrt", Sqrt{}, Takes::Inexact, Gives::Same},
     Row{"pow", Pow{}, Takes::Numbers, Gives::Same},
     Row{"log1p", Log1p{}, Takes::Inexact, Gives::Same},
+    Row{"exp2", Exp2{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

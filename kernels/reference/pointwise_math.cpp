@@ -101,6 +101,10 @@ void log1p(const KernelCall& call) {
   elementary(call, "log1p", [](auto x) { return log_beside_one(x); });
 }
 
+void exp2(const KernelCall& call) {
+  elementary(call, "exp2", [](auto x) { return math::exp2(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -115,6 +119,7 @@ Texts elementary_texts() {
       {"sqrt", sqrt},
       {"pow", pow},
       {"log1p", log1p, Takes::All, Result::Floating},
+      {"exp2", exp2, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
