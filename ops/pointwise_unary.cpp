@@ -167,6 +167,11 @@ void define_smooth_functions() {
        .promises = {.range = {.low = 0}},
        .overflows_in = {Inside::Powers, "the angle y log 2 of complex numbers", true},
        .doc = "2^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "log2(Tensor x) -> Tensor",
+                 .kernel = "log2",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * kLog2); }),
+                 .samples = positive_samples,
+                 .doc = "Logarithm to base 2; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
 }
 }  // namespace
 

@@ -84,6 +84,12 @@ struct Exp2 {
     else return narrow<T>(library::exp(wide<Extended>(x) * kLog2));
   }
 };
+struct Log2 {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (!Complex<T>) return library::log2(x);
+    else return narrow<T>(library::log(wide<Extended>(x)) / kLog2);
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -96,6 +102,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"pow", Pow{}, Takes::Numbers, Gives::Same},
     Row{"log1p", Log1p{}, Takes::Inexact, Gives::Same},
     Row{"exp2", Exp2{}, Takes::Inexact, Gives::Same},
+    Row{"log2", Log2{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

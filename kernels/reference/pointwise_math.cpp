@@ -105,6 +105,10 @@ void exp2(const KernelCall& call) {
   elementary(call, "exp2", [](auto x) { return math::exp2(x); });
 }
 
+void log2(const KernelCall& call) {
+  elementary(call, "log2", [](auto x) { return math::log2(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -120,6 +124,7 @@ Texts elementary_texts() {
       {"pow", pow},
       {"log1p", log1p, Takes::All, Result::Floating},
       {"exp2", exp2, Takes::All, Result::Floating},
+      {"log2", log2, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
