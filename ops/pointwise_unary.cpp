@@ -172,6 +172,11 @@ void define_smooth_functions() {
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * kLog2); }),
                  .samples = positive_samples,
                  .doc = "Logarithm to base 2; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "rsqrt(Tensor x) -> Tensor",
+                 .kernel = "rsqrt",
+                 .derivative = derivative("x", saves("result"), [](Tensor y) { return y * y * y * -0.5; }),
+                 .samples = positive_samples,
+                 .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
 }
 }  // namespace
 

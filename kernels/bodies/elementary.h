@@ -90,6 +90,12 @@ struct Log2 {
     else return narrow<T>(library::log(wide<Extended>(x)) / kLog2);
   }
 };
+struct Rsqrt {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (!Complex<T>) return T(1) / library::sqrt(x);
+    else return narrow<T>(Div{}(library::complex<Extended>(1), library::sqrt(wide<Extended>(x))));
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -103,6 +109,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"log1p", Log1p{}, Takes::Inexact, Gives::Same},
     Row{"exp2", Exp2{}, Takes::Inexact, Gives::Same},
     Row{"log2", Log2{}, Takes::Inexact, Gives::Same},
+    Row{"rsqrt", Rsqrt{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

@@ -109,6 +109,10 @@ void log2(const KernelCall& call) {
   elementary(call, "log2", [](auto x) { return math::log2(x); });
 }
 
+void rsqrt(const KernelCall& call) {
+  elementary(call, "rsqrt", [](auto x) { return divide(decltype(x)(1), math::sqrt(x)); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -125,6 +129,7 @@ Texts elementary_texts() {
       {"log1p", log1p, Takes::All, Result::Floating},
       {"exp2", exp2, Takes::All, Result::Floating},
       {"log2", log2, Takes::All, Result::Floating},
+      {"rsqrt", rsqrt, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
