@@ -177,6 +177,12 @@ void define_smooth_functions() {
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return y * y * y * -0.5; }),
                  .samples = positive_samples,
                  .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
+  define_smooth({.schema = "sinh(Tensor x) -> Tensor",
+                 .kernel = "sinh",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return cosh(x); }),
+                 .samples = any_samples,
+                 .promises = {.odd = true},
+                 .doc = "Hyperbolic sine, odd bit by bit. At most 4 ULP (f32, f64)."});
 }
 }  // namespace
 

@@ -96,6 +96,11 @@ struct Rsqrt {
     else return narrow<T>(Div{}(library::complex<Extended>(1), library::sqrt(wide<Extended>(x))));
   }
 };
+struct Sinh {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    return narrow<T>(library::sinh(wide<Extended>(x)));
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -110,6 +115,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"exp2", Exp2{}, Takes::Inexact, Gives::Same},
     Row{"log2", Log2{}, Takes::Inexact, Gives::Same},
     Row{"rsqrt", Rsqrt{}, Takes::Inexact, Gives::Same},
+    Row{"sinh", Sinh{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

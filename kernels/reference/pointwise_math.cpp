@@ -113,6 +113,10 @@ void rsqrt(const KernelCall& call) {
   elementary(call, "rsqrt", [](auto x) { return divide(decltype(x)(1), math::sqrt(x)); });
 }
 
+void sinh(const KernelCall& call) {
+  elementary(call, "sinh", [](auto x) { return math::sinh(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -130,6 +134,7 @@ Texts elementary_texts() {
       {"exp2", exp2, Takes::All, Result::Floating},
       {"log2", log2, Takes::All, Result::Floating},
       {"rsqrt", rsqrt, Takes::All, Result::Floating},
+      {"sinh", sinh, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
