@@ -183,6 +183,12 @@ void define_smooth_functions() {
                  .samples = any_samples,
                  .promises = {.odd = true},
                  .doc = "Hyperbolic sine, odd bit by bit. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "cosh(Tensor x) -> Tensor",
+                 .kernel = "cosh",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return sinh(x); }),
+                 .samples = any_samples,
+                 .promises = {.range = {.low = 1}, .even = true},
+                 .doc = "Hyperbolic cosine, at least 1 and even bit by bit. At most 4 ULP (f32, f64)."});
 }
 }  // namespace
 

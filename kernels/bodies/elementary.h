@@ -101,6 +101,11 @@ struct Sinh {
     return narrow<T>(library::sinh(wide<Extended>(x)));
   }
 };
+struct Cosh {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    return narrow<T>(library::cosh(wide<Extended>(x)));
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -116,6 +121,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"log2", Log2{}, Takes::Inexact, Gives::Same},
     Row{"rsqrt", Rsqrt{}, Takes::Inexact, Gives::Same},
     Row{"sinh", Sinh{}, Takes::Inexact, Gives::Same},
+    Row{"cosh", Cosh{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

@@ -117,6 +117,10 @@ void sinh(const KernelCall& call) {
   elementary(call, "sinh", [](auto x) { return math::sinh(x); });
 }
 
+void cosh(const KernelCall& call) {
+  elementary(call, "cosh", [](auto x) { return math::cosh(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -135,6 +139,7 @@ Texts elementary_texts() {
       {"log2", log2, Takes::All, Result::Floating},
       {"rsqrt", rsqrt, Takes::All, Result::Floating},
       {"sinh", sinh, Takes::All, Result::Floating},
+      {"cosh", cosh, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
