@@ -189,6 +189,13 @@ void define_smooth_functions() {
                  .samples = any_samples,
                  .promises = {.range = {.low = 1}, .even = true},
                  .doc = "Hyperbolic cosine, at least 1 and even bit by bit. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "atan(Tensor x) -> Tensor",
+                 .kernel = "atan",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * x + 1); }),
+                 .samples = cut_samples,
+                 .promises = {.odd = true},
+                 .doc = "Arc tangent in radians, odd bit by bit; complex: cut along the imaginary numbers "
+                        "beyond i and -i. At most 4 ULP (f32, f64)."});
 }
 }  // namespace
 

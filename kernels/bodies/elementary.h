@@ -106,6 +106,11 @@ struct Cosh {
     return narrow<T>(library::cosh(wide<Extended>(x)));
   }
 };
+struct Atan {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    return narrow<T>(library::atan(wide<Extended>(x)));
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -122,6 +127,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"rsqrt", Rsqrt{}, Takes::Inexact, Gives::Same},
     Row{"sinh", Sinh{}, Takes::Inexact, Gives::Same},
     Row{"cosh", Cosh{}, Takes::Inexact, Gives::Same},
+    Row{"atan", Atan{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

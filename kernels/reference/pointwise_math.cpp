@@ -121,6 +121,10 @@ void cosh(const KernelCall& call) {
   elementary(call, "cosh", [](auto x) { return math::cosh(x); });
 }
 
+void atan(const KernelCall& call) {
+  elementary(call, "atan", [](auto x) { return math::atan(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -140,6 +144,7 @@ Texts elementary_texts() {
       {"rsqrt", rsqrt, Takes::All, Result::Floating},
       {"sinh", sinh, Takes::All, Result::Floating},
       {"cosh", cosh, Takes::All, Result::Floating},
+      {"atan", atan, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
