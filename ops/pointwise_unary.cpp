@@ -196,6 +196,15 @@ void define_smooth_functions() {
                  .promises = {.odd = true},
                  .doc = "Arc tangent in radians, odd bit by bit; complex: cut along the imaginary numbers "
                         "beyond i and -i. At most 4 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "erf(Tensor x) -> Tensor",
+       .kernel = "erf",
+       .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * kTwoOverRootPi; }),
+       .samples = real_samples,
+       .infer = infer_real_float,
+       .promises = {.range = {-1, 1}, .odd = true},
+       .doc = "Error function 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x, in [-1, 1] and odd "
+              "bit by bit. Error dtype for complex x. At most 4 ULP (f32, f64)."});
 }
 }  // namespace
 

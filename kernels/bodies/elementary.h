@@ -111,6 +111,9 @@ struct Atan {
     return narrow<T>(library::atan(wide<Extended>(x)));
   }
 };
+struct Erf {
+  template <class T> LAMELLA_FN T operator()(T x) const { return narrow<T>(library::erf(wide(x))); }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -128,6 +131,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"sinh", Sinh{}, Takes::Inexact, Gives::Same},
     Row{"cosh", Cosh{}, Takes::Inexact, Gives::Same},
     Row{"atan", Atan{}, Takes::Inexact, Gives::Same},
+    Row{"erf", Erf{}, Takes::Floating, Gives::Same},
 };
 // clang-format on
 

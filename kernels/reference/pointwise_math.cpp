@@ -125,6 +125,10 @@ void atan(const KernelCall& call) {
   elementary(call, "atan", [](auto x) { return math::atan(x); });
 }
 
+void erf(const KernelCall& call) {
+  elementary1(call, "erf", [](auto x) { return math::erf(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -145,6 +149,7 @@ Texts elementary_texts() {
       {"sinh", sinh, Takes::All, Result::Floating},
       {"cosh", cosh, Takes::All, Result::Floating},
       {"atan", atan, Takes::All, Result::Floating},
+      {"erf", erf, Takes::Real, Result::Floating},
   };
   // clang-format on
   return kTexts;
