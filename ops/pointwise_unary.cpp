@@ -205,6 +205,15 @@ void define_smooth_functions() {
        .promises = {.range = {-1, 1}, .odd = true},
        .doc = "Error function 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x, in [-1, 1] and odd "
               "bit by bit. Error dtype for complex x. At most 4 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "erfc(Tensor x) -> Tensor",
+       .kernel = "erfc",
+       .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * -kTwoOverRootPi; }),
+       .samples = real_samples,
+       .infer = infer_real_float,
+       .promises = {.range = {0, 2}},
+       .doc =
+           "1 - erf(x) without cancelling, in [0, 2]. Error dtype for complex x. At most 6 ULP (f32, f64)."});
 }
 }  // namespace
 

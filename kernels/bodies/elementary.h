@@ -114,6 +114,9 @@ struct Atan {
 struct Erf {
   template <class T> LAMELLA_FN T operator()(T x) const { return narrow<T>(library::erf(wide(x))); }
 };
+struct Erfc {
+  template <class T> LAMELLA_FN T operator()(T x) const { return narrow<T>(library::erfc(wide(x))); }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -132,6 +135,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"cosh", Cosh{}, Takes::Inexact, Gives::Same},
     Row{"atan", Atan{}, Takes::Inexact, Gives::Same},
     Row{"erf", Erf{}, Takes::Floating, Gives::Same},
+    Row{"erfc", Erfc{}, Takes::Floating, Gives::Same},
 };
 // clang-format on
 

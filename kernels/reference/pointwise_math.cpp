@@ -129,6 +129,10 @@ void erf(const KernelCall& call) {
   elementary1(call, "erf", [](auto x) { return math::erf(x); });
 }
 
+void erfc(const KernelCall& call) {
+  elementary1(call, "erfc", [](auto x) { return math::erfc(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -150,6 +154,7 @@ Texts elementary_texts() {
       {"cosh", cosh, Takes::All, Result::Floating},
       {"atan", atan, Takes::All, Result::Floating},
       {"erf", erf, Takes::Real, Result::Floating},
+      {"erfc", erfc, Takes::Real, Result::Floating},
   };
   // clang-format on
   return kTexts;
