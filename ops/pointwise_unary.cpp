@@ -214,6 +214,16 @@ void define_smooth_functions() {
        .promises = {.range = {0, 2}},
        .doc =
            "1 - erf(x) without cancelling, in [0, 2]. Error dtype for complex x. At most 6 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "sigmoid(Tensor x) -> Tensor",
+       .kernel = "sigmoid",
+       .derivative =
+           derivative("x", saves("x", "result"), [](Tensor x, Tensor y) { return y * sigmoid(-x); }),
+       .samples = any_samples,
+       .promises = {.range = {0, 1}},
+       .numerics = {.floor = 1, .reason = "its second derivative y s (s - y), s = 1 - y, cancels near 0"},
+       .doc = "1 / (1 + e^-x), of real x in [0, 1]. Its derivative y sigmoid(-x) cancels nowhere. At most 4 "
+              "ULP (f32, f64)."});
 }
 }  // namespace
 

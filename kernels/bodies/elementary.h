@@ -117,6 +117,19 @@ struct Erf {
 struct Erfc {
   template <class T> LAMELLA_FN T operator()(T x) const { return narrow<T>(library::erfc(wide(x))); }
 };
+// By e^-|x|, which overflows nowhere.
+struct Sigmoid {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (!Complex<T>) {
+      const T e = library::exp(-library::fabs(x));
+      return (x >= 0 ? T(1) : e) / (T(1) + e);
+    } else {
+      using W = library::complex<Extended>;
+      const W z = wide<Extended>(x), e = library::exp(z.real() >= 0 ? -z : z);
+      return narrow<T>(Div{}(z.real() >= 0 ? W(1) : e, W(1) + e));
+    }
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -136,6 +149,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"atan", Atan{}, Takes::Inexact, Gives::Same},
     Row{"erf", Erf{}, Takes::Floating, Gives::Same},
     Row{"erfc", Erfc{}, Takes::Floating, Gives::Same},
+    Row{"sigmoid", Sigmoid{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

@@ -133,6 +133,16 @@ void erfc(const KernelCall& call) {
   elementary1(call, "erfc", [](auto x) { return math::erfc(x); });
 }
 
+/// 1 / (1 + e^-x), by e^x where e^-x would overflow.
+template <class W> W logistic(W x) {
+  if (real_part(x) < 0) return divide(math::exp(x), W(1) + math::exp(x));
+  return divide(W(1), W(1) + math::exp(-x));
+}
+
+void sigmoid(const KernelCall& call) {
+  elementary(call, "sigmoid", [](auto x) { return logistic(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -155,6 +165,7 @@ Texts elementary_texts() {
       {"atan", atan, Takes::All, Result::Floating},
       {"erf", erf, Takes::Real, Result::Floating},
       {"erfc", erfc, Takes::Real, Result::Floating},
+      {"sigmoid", sigmoid, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
