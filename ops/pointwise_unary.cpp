@@ -239,6 +239,18 @@ void define_pointwise_unary() {
                 .promises = {.once = true, .odd = true, .falling = true},
                 .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex); },
                 .doc = "-x, exact; unsigned integers wrap. Error dtype for bool."});
+  const Derivative twice = derivative("x", saves("x"), [](Tensor x) { return x * 2; });
+  OpTable::add(
+      {.schema = "square(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_no_bool,
+       .kernel = kernel("square", kAllTypes & ~kBoolType),
+       .jvp = twice.jvp,
+       .vjp = twice.vjp,
+       .promises = {.once = true, .even = true},
+       .overflows_in = {Inside::Products, "products of the parts of complex numbers", true},
+       .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex); },
+       .doc = "x * x; integers stay integers and wrap. Real: correctly rounded. Error dtype for bool."});
   OpTable::add({.schema = "abs(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_real,

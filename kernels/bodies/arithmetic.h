@@ -82,6 +82,9 @@ struct Div {
     }
   }
 };
+struct Square {
+  template <class T> LAMELLA_FN T operator()(T x) const { return Mul{}(x, x); }
+};
 struct Reciprocal {
   template <class T> LAMELLA_FN T operator()(T x) const { return Div{}(T(1), x); }
 };
@@ -137,6 +140,7 @@ inline constexpr auto kArithmetic = std::tuple{
     Row{"neg", Neg{}, Takes::Numbers, Gives::Same},
     Row{"abs", Abs{}, Takes::Numbers, Gives::Parts},
     Row{"sign", Sign{}, Takes::All, Gives::Same},
+    Row{"square", Square{}, Takes::Numbers, Gives::Same},
     Row{"reciprocal", Reciprocal{}, Takes::Inexact, Gives::Same},
     Row{"add", Add{}, Takes::All, Gives::Same},
     Row{"sub", Sub{}, Takes::Numbers, Gives::Same},

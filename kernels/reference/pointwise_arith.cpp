@@ -75,6 +75,10 @@ void conj(const KernelCall& call) {
   unary(call, "conj", [](auto x) { return conjugate(x); });
 }
 
+void square(const KernelCall& call) {
+  unary(call, "square", []<Numeric W>(W x) { return times(x, x); });
+}
+
 void reciprocal(const KernelCall& call) {
   unary(call, "reciprocal",
         [](Inexact auto x) { return rounded_once([](auto y) { return divide(decltype(y)(1), y); }, x); });
@@ -124,6 +128,7 @@ Texts arithmetic_texts() {
       {"abs", abs},
       {"sign", sign},
       {"conj", conj},
+      {"square", square, Takes::Numbers, Result::First},
       {"reciprocal", reciprocal},
       {"add", add},
       {"sub", sub},
