@@ -263,6 +263,20 @@ void define_pointwise_unary() {
                 .numerics = {.floor = 4, .reason = "complex, second order: as sign"},
                 .samples = [](Draw& d) { return kinked_at_zero(d, kRealTypes | kComplex); },
                 .doc = "|x|; real for complex x. The derivative at 0 is 0. Real: exact."});
+  const auto passes = [](Tensor t, Tensor y) { return where(le(y, 0), zeros_like(t), t); };
+  OpTable::add(
+      {.schema = "relu(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_real_number,
+       .kernel = kernel("relu", kRealTypes),
+       .jvp = {wrt("x", saves("result"), passes)},
+       .vjp = {wrt("x", saves("result"), passes).hides([](Tensor, Tensor y) { return le(y, 0); })},
+       .properties = kKinks,
+       .at_kinks = AtKinks::Zero,
+       .promises = {.range = {.low = 0}, .once = true, .rising = true},
+       .samples = [](Draw& d) { return kinked_at_zero(d, kRealTypes); },
+       .doc = "x where it is above 0, else 0; NaN stays. The derivative at 0 is 0. Exact. Error dtype for "
+              "complex numbers and bool."});
   OpTable::add({.schema = "sign(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .kernel = kernel("sign"),

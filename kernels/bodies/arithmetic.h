@@ -32,6 +32,9 @@ struct Abs {
     else return x;
   }
 };
+struct Relu {
+  template <class T> LAMELLA_FN T operator()(T x) const { return x > T(0) || x != x ? x : T(0); }
+};
 struct Sign {
   template <class T> LAMELLA_FN T operator()(T x) const {
     if constexpr (Complex<T>) {
@@ -139,6 +142,7 @@ inline constexpr auto kArithmetic = std::tuple{
     Row{"conj", Conj{}, Takes::All, Gives::Same},
     Row{"neg", Neg{}, Takes::Numbers, Gives::Same},
     Row{"abs", Abs{}, Takes::Numbers, Gives::Parts},
+    Row{"relu", Relu{}, Takes::RealNumbers, Gives::Same},
     Row{"sign", Sign{}, Takes::All, Gives::Same},
     Row{"square", Square{}, Takes::Numbers, Gives::Same},
     Row{"reciprocal", Reciprocal{}, Takes::Inexact, Gives::Same},

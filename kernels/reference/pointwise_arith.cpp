@@ -61,6 +61,10 @@ void abs(const KernelCall& call) {
   });
 }
 
+void relu(const KernelCall& call) {
+  unary(call, "relu", []<RealNumeric W>(W x) { return x <= 0 ? W(0) : x; });
+}
+
 void sign(const KernelCall& call) {
   unary(call, "sign", []<class W>(W x) {
     if constexpr (Complex<W>) {
@@ -126,6 +130,7 @@ Texts arithmetic_texts() {
       {"copy", copy},
       {"neg", neg},
       {"abs", abs},
+      {"relu", relu, Takes::RealNumbers, Result::First},
       {"sign", sign},
       {"conj", conj},
       {"square", square, Takes::Numbers, Result::First},
