@@ -27,7 +27,7 @@ std::vector<Kernel> joined() {
        {reference::along_dim_texts(), reference::arithmetic_texts(), reference::comparison_texts(),
         reference::contract_texts(), reference::elementary_texts(), reference::factory_texts(),
         reference::index_texts(), reference::linalg_texts(), reference::reduce_texts(),
-        reference::scan_texts()}) {
+        reference::rounding_texts(), reference::scan_texts()}) {
     for (const Text& text : texts) {
       const auto at = std::ranges::find(all, text.name, &Kernel::name);
       if (at == all.end()) fail(ErrorCode::Internal, "the oracle alone has a kernel {}", text.name);

@@ -49,6 +49,7 @@ Texts linalg_texts();
 Texts arithmetic_texts();
 Texts elementary_texts();
 Texts reduce_texts();
+Texts rounding_texts();
 Texts scan_texts();
 }  // namespace reference
 

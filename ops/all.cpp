@@ -12,6 +12,7 @@ static void define_all() {
   define_pointwise_unary();
   define_pointwise_binary();
   define_pointwise_other();
+  define_rounding();
   define_compare();
   define_complex();
   define_reduce();

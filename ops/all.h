@@ -10,6 +10,7 @@ namespace ops {
 void define_pointwise_unary();
 void define_pointwise_binary();
 void define_pointwise_other();
+void define_rounding();
 void define_compare();
 void define_complex();
 void define_reduce();

@@ -5,10 +5,11 @@
 #include "lamella/kernels/bodies/compare.h"
 #include "lamella/kernels/bodies/elementary.h"
 #include "lamella/kernels/bodies/folds.h"
+#include "lamella/kernels/bodies/rounding.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
 
-inline constexpr auto kPointwise = std::tuple_cat(kArithmetic, kElementary, kComparisons);
+inline constexpr auto kPointwise = std::tuple_cat(kArithmetic, kElementary, kRounding, kComparisons);
 inline constexpr size_t kPointwiseRows = std::tuple_size_v<decltype(kPointwise)>;
 inline constexpr size_t kFoldRows = std::tuple_size_v<decltype(kFolds)>;
 

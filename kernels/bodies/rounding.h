@@ -1,0 +1,22 @@
+// Bodies that round to whole numbers, and what whole multiples leave over.
+#pragma once
+
+#include <tuple>
+
+#include "lamella/kernels/bodies/body.h"
+
+namespace lamella::kernels::LAMELLA_BACKEND {
+
+struct Floor {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (Floating<T>) return library::floor(x);
+    else return x;
+  }
+};
+// clang-format off
+inline constexpr auto kRounding = std::tuple{
+    Row{"floor", Floor{}, Takes::RealNumbers, Gives::Same},
+};
+// clang-format on
+
+}  // namespace lamella::kernels::LAMELLA_BACKEND

@@ -1,0 +1,34 @@
+// Oracle: rounding to whole numbers, and what whole multiples leave over.
+#include "lamella/kernels/reference/pointwise.h"
+#include "lamella/kernels/table.h"
+
+namespace lamella::kernels::reference {
+namespace {
+
+template <class W>
+concept RealNumber = Real<W> && !Bool<W>;
+
+/// Integers are whole.
+template <class F> void rounded(const KernelCall& call, const char* name, F f) {
+  unary(call, name, [f]<RealNumber W>(W x) {
+    if constexpr (Integer<W>) return x;
+    else return f(x);
+  });
+}
+
+void floor(const KernelCall& call) {
+  rounded(call, "floor", [](Floating auto x) { return math::floor(x); });
+}
+
+}  // namespace
+
+Texts rounding_texts() {
+  // clang-format off
+  static constexpr Text kTexts[] = {
+      {"floor", floor, Takes::RealNumbers, Result::First},
+  };
+  // clang-format on
+  return kTexts;
+}
+
+}  // namespace lamella::kernels::reference

@@ -1,0 +1,110 @@
+// Whole numbers near x, and what whole multiples leave over.
+#include "lamella/ops/functions/rounding.h"
+
+#include <cmath>
+
+#include "lamella/core/visit.h"
+#include "lamella/ops/define.h"
+#include "lamella/ops/functions/factory.h"
+
+namespace lamella::ops {
+
+namespace {
+void infer_real_numbers(const Frame& f, Inferred& out) {
+  infer_broadcast(f, out);
+  LAMELLA_CHECK(!is_complex(out.compute) && !is_bool(out.compute), DType,
+                "{}: {} is {} and would compute in {}; expected real numbers", op_name(f), arg_name(f, 0),
+                f.tensor(0), out.compute);
+}
+
+/// Numbers of at most 8 in size that are `rounded`, such that quotients lie off whole numbers.
+template <class F> Tensor each(Tensor x, F&& rounded) {
+  if (!is_inexact(x.dtype()) || x.numel() == 0) return x;
+  visit_dtype(x.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (!is_complex_type<T>) {
+      T* const data = static_cast<T*>(x.raw_data());
+      const Dims sizes = x.sizes(), strides = x.strides();
+      for (int64_t i = 0; i < x.numel(); ++i) {
+        int64_t at = 0, left = i;
+        for (int d = sizes.size() - 1; d >= 0; --d) at += left % sizes[d] * strides[d], left /= sizes[d];
+        data[at] = T(rounded(double(data[at])));
+      }
+    }
+  });
+  return x;
+}
+
+/// Where derivatives are asked for, no element lies near a whole number or between two.
+Values one(Draw& d, DTypeMask types) {
+  Values v = unary(d, types);
+  if (!d.options().nonfinite)
+    v[0] = each(std::get<Tensor>(v[0]), [](double x) { return std::floor(std::fmod(x, 8)) + 0.25; });
+  return v;
+}
+
+/// Likewise of quotients: (n + 1/2) / m lies 1 / 2m off.
+Values two(Draw& d) {
+  if (d.options().nonfinite) return binary(d, kRealTypes, Domain::Any, Domain::NonZero);
+  const DType t = d.dtype(kRealTypes);  // an integer beside a number would be a whole multiple of it
+  Values v =
+      two_tensors(d, t, d.partner(t, is_floating(t) ? kFloating : kIntegers), Domain::Any, Domain::NonZero);
+  v[0] = each(std::get<Tensor>(v[0]), [](double x) { return std::floor(std::fmod(x, 8)) + 0.5; });
+  v[1] = each(std::get<Tensor>(v[1]),
+              [](double x) { return std::copysign(1 + std::floor(std::fmod(std::fabs(x), 8)), x); });
+  return v;
+}
+
+struct Rounding {
+  std::string_view schema;
+  std::string_view kernel;
+  Promises promises;
+  std::string_view doc;
+};
+
+void define(const Rounding& r) {
+  const auto zero = [](Tensor t) { return zeros_like(t); };
+  OpTable::add({.schema = r.schema,
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_real_numbers,
+                .kernel = kernel(r.kernel, kRealTypes),
+                .jvp = {wrt("x", zero)},
+                .vjp = {wrt("x", zero)},
+                .promises = r.promises,
+                .samples = [](Draw& d) { return one(d, kRealTypes); },
+                .doc = r.doc});
+}
+
+struct Rest {
+  std::string_view schema;
+  std::string_view kernel;
+  std::string_view doc;
+};
+
+/// a - b * n for the whole number n = round(a / b), whose derivative is 0.
+template <Tensor (*kRound)(const Tensor&)> void define_rest(const Rest& r) {
+  OpTable::add(
+      {.schema = r.schema,
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_real_numbers,
+       .kernel = kernel(r.kernel, kRealTypes),
+       .jvp = {wrt("a", [](Tensor t) { return t; }),
+               wrt("b", saves("a", "b"), [](Tensor t, Tensor a, Tensor b) { return -(t * kRound(a / b)); })},
+       .vjp = {wrt("a", [](Tensor dy) { return dy; }),
+               wrt("b", saves("a", "b"),
+                   [](Tensor dy, Tensor a, Tensor b) { return -(dy * kRound(a / b)); })},
+       .promises = {.once = true},
+       .samples = two,
+       .doc = r.doc});
+}
+}  // namespace
+
+void define_rounding() {
+  define({.schema = "floor(Tensor x) -> Tensor",
+          .kernel = "floor",
+          .promises = {.whole = "always", .once = true, .rising = true},
+          .doc = "The greatest whole number not above x; integers stay as they are. The derivative is 0. "
+                 "Exact. Error dtype for complex numbers and bool."});
+}
+
+}  // namespace lamella::ops
