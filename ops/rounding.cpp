@@ -105,6 +105,11 @@ void define_rounding() {
           .promises = {.whole = "always", .once = true, .rising = true},
           .doc = "The greatest whole number not above x; integers stay as they are. The derivative is 0. "
                  "Exact. Error dtype for complex numbers and bool."});
+  define({.schema = "ceil(Tensor x) -> Tensor",
+          .kernel = "ceil",
+          .promises = {.whole = "always", .once = true, .rising = true},
+          .doc = "The least whole number not below x; integers stay as they are. The derivative is 0. Exact. "
+                 "Error dtype for complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

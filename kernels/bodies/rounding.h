@@ -13,9 +13,16 @@ struct Floor {
     else return x;
   }
 };
+struct Ceil {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (Floating<T>) return library::ceil(x);
+    else return x;
+  }
+};
 // clang-format off
 inline constexpr auto kRounding = std::tuple{
     Row{"floor", Floor{}, Takes::RealNumbers, Gives::Same},
+    Row{"ceil", Ceil{}, Takes::RealNumbers, Gives::Same},
 };
 // clang-format on
 

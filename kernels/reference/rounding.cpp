@@ -20,12 +20,17 @@ void floor(const KernelCall& call) {
   rounded(call, "floor", [](Floating auto x) { return math::floor(x); });
 }
 
+void ceil(const KernelCall& call) {
+  rounded(call, "ceil", [](Floating auto x) { return math::ceil(x); });
+}
+
 }  // namespace
 
 Texts rounding_texts() {
   // clang-format off
   static constexpr Text kTexts[] = {
       {"floor", floor, Takes::RealNumbers, Result::First},
+      {"ceil", ceil, Takes::RealNumbers, Result::First},
   };
   // clang-format on
   return kTexts;
