@@ -110,6 +110,11 @@ void define_rounding() {
           .promises = {.whole = "always", .once = true, .rising = true},
           .doc = "The least whole number not below x; integers stay as they are. The derivative is 0. Exact. "
                  "Error dtype for complex numbers and bool."});
+  define({.schema = "round(Tensor x) -> Tensor",
+          .kernel = "round",
+          .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
+          .doc = "The nearest whole number, the even one of two; integers stay as they are. The derivative "
+                 "is 0. Exact. Error dtype for complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

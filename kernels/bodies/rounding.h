@@ -19,10 +19,17 @@ struct Ceil {
     else return x;
   }
 };
+struct Round {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (Floating<T>) return library::rint(x);
+    else return x;
+  }
+};
 // clang-format off
 inline constexpr auto kRounding = std::tuple{
     Row{"floor", Floor{}, Takes::RealNumbers, Gives::Same},
     Row{"ceil", Ceil{}, Takes::RealNumbers, Gives::Same},
+    Row{"round", Round{}, Takes::RealNumbers, Gives::Same},
 };
 // clang-format on
 

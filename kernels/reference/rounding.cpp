@@ -24,6 +24,10 @@ void ceil(const KernelCall& call) {
   rounded(call, "ceil", [](Floating auto x) { return math::ceil(x); });
 }
 
+void round(const KernelCall& call) {
+  rounded(call, "round", [](Floating auto x) { return math::rint(x); });
+}
+
 }  // namespace
 
 Texts rounding_texts() {
@@ -31,6 +35,7 @@ Texts rounding_texts() {
   static constexpr Text kTexts[] = {
       {"floor", floor, Takes::RealNumbers, Result::First},
       {"ceil", ceil, Takes::RealNumbers, Result::First},
+      {"round", round, Takes::RealNumbers, Result::First},
   };
   // clang-format on
   return kTexts;
