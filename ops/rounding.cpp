@@ -115,6 +115,11 @@ void define_rounding() {
           .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
           .doc = "The nearest whole number, the even one of two; integers stay as they are. The derivative "
                  "is 0. Exact. Error dtype for complex numbers and bool."});
+  define({.schema = "trunc(Tensor x) -> Tensor",
+          .kernel = "trunc",
+          .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
+          .doc = "x without its fraction; integers stay as they are. The derivative is 0. Exact. Error dtype "
+                 "for complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

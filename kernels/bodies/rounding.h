@@ -25,11 +25,18 @@ struct Round {
     else return x;
   }
 };
+struct Trunc {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (Floating<T>) return library::trunc(x);
+    else return x;
+  }
+};
 // clang-format off
 inline constexpr auto kRounding = std::tuple{
     Row{"floor", Floor{}, Takes::RealNumbers, Gives::Same},
     Row{"ceil", Ceil{}, Takes::RealNumbers, Gives::Same},
     Row{"round", Round{}, Takes::RealNumbers, Gives::Same},
+    Row{"trunc", Trunc{}, Takes::RealNumbers, Gives::Same},
 };
 // clang-format on
 

@@ -28,6 +28,10 @@ void round(const KernelCall& call) {
   rounded(call, "round", [](Floating auto x) { return math::rint(x); });
 }
 
+void trunc(const KernelCall& call) {
+  rounded(call, "trunc", [](Floating auto x) { return math::trunc(x); });
+}
+
 }  // namespace
 
 Texts rounding_texts() {
@@ -36,6 +40,7 @@ Texts rounding_texts() {
       {"floor", floor, Takes::RealNumbers, Result::First},
       {"ceil", ceil, Takes::RealNumbers, Result::First},
       {"round", round, Takes::RealNumbers, Result::First},
+      {"trunc", trunc, Takes::RealNumbers, Result::First},
   };
   // clang-format on
   return kTexts;
