@@ -120,6 +120,18 @@ void define_rounding() {
           .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
           .doc = "x without its fraction; integers stay as they are. The derivative is 0. Exact. Error dtype "
                  "for complex numbers and bool."});
+  OpTable::add(
+      {.schema = "frac(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_real_float,
+       .kernel = kernel("frac", kFloating),
+       .jvp = {wrt("x", [](Tensor t) { return t; })},
+       .vjp = {wrt("x", [](Tensor dy) { return dy; })},
+       .promises = {.range = {-1, 1, true, true}, .once = true, .odd = true},
+       .samples = [](Draw& d) { return one(d, kFloating); },
+       .doc =
+           "x - trunc(x), in (-1, 1) and of the sign of x; NaN for infinities. The derivative is 1. Exact. "
+           "Integers compute in the default dtype. Error dtype for complex numbers."});
 }
 
 }  // namespace lamella::ops

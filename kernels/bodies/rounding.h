@@ -31,12 +31,19 @@ struct Trunc {
     else return x;
   }
 };
+// Of the sign of x where it is 0, too.
+struct Frac {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    return library::copysign(x - library::trunc(x), x);
+  }
+};
 // clang-format off
 inline constexpr auto kRounding = std::tuple{
     Row{"floor", Floor{}, Takes::RealNumbers, Gives::Same},
     Row{"ceil", Ceil{}, Takes::RealNumbers, Gives::Same},
     Row{"round", Round{}, Takes::RealNumbers, Gives::Same},
     Row{"trunc", Trunc{}, Takes::RealNumbers, Gives::Same},
+    Row{"frac", Frac{}, Takes::Floating, Gives::Same},
 };
 // clang-format on
 

@@ -32,6 +32,10 @@ void trunc(const KernelCall& call) {
   rounded(call, "trunc", [](Floating auto x) { return math::trunc(x); });
 }
 
+void frac(const KernelCall& call) {
+  unary(call, "frac", [](Floating auto x) { return math::copysign(x - math::trunc(x), x); });
+}
+
 }  // namespace
 
 Texts rounding_texts() {
@@ -41,6 +45,7 @@ Texts rounding_texts() {
       {"ceil", ceil, Takes::RealNumbers, Result::First},
       {"round", round, Takes::RealNumbers, Result::First},
       {"trunc", trunc, Takes::RealNumbers, Result::First},
+      {"frac", frac, Takes::Real, Result::Floating},
   };
   // clang-format on
   return kTexts;
