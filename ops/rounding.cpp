@@ -132,6 +132,12 @@ void define_rounding() {
        .doc =
            "x - trunc(x), in (-1, 1) and of the sign of x; NaN for infinities. The derivative is 1. Exact. "
            "Integers compute in the default dtype. Error dtype for complex numbers."});
+  define_rest<trunc>(
+      {.schema = "fmod(Tensor a, Tensor b) -> Tensor",
+       .kernel = "fmod",
+       .doc = "a - b * trunc(a / b): what is left of a by whole multiples of b, with the sign of a (C's "
+              "fmod). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
+              "that it is. Errors: value for an integer b = 0, dtype for complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

@@ -37,6 +37,14 @@ struct Frac {
     return library::copysign(x - library::trunc(x), x);
   }
 };
+struct Fmod {
+  template <class T> LAMELLA_FN T operator()(T a, T b) const {
+    if constexpr (Floating<T>) return library::fmod(a, b);
+    else if constexpr (SignedInteger<T>)
+      return b == T(-1) ? T(0) : T(a % b);  // the smallest number % -1 would trap
+    else return T(a % b);
+  }
+};
 // clang-format off
 inline constexpr auto kRounding = std::tuple{
     Row{"floor", Floor{}, Takes::RealNumbers, Gives::Same},
@@ -44,6 +52,7 @@ inline constexpr auto kRounding = std::tuple{
     Row{"round", Round{}, Takes::RealNumbers, Gives::Same},
     Row{"trunc", Trunc{}, Takes::RealNumbers, Gives::Same},
     Row{"frac", Frac{}, Takes::Floating, Gives::Same},
+    Row{"fmod", Fmod{}, Takes::RealNumbers, Gives::Same, Also::ChecksDivisor},
 };
 // clang-format on
 

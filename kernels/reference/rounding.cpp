@@ -36,6 +36,15 @@ void frac(const KernelCall& call) {
   unary(call, "frac", [](Floating auto x) { return math::copysign(x - math::trunc(x), x); });
 }
 
+/// What is left of a by whole multiples of b, with the sign of a.
+template <Integer W> W rest(W a, W b) { return std::is_signed_v<W> && b == W(-1) ? W(0) : W(a % b); }
+template <Floating W> W rest(W a, W b) { return math::fmod(a, b); }
+
+void fmod(const KernelCall& call) {
+  check_divisor(call);
+  binary(call, "fmod", []<RealNumber W>(W a, W b) { return rest(a, b); });
+}
+
 }  // namespace
 
 Texts rounding_texts() {
@@ -46,6 +55,7 @@ Texts rounding_texts() {
       {"round", round, Takes::RealNumbers, Result::First},
       {"trunc", trunc, Takes::RealNumbers, Result::First},
       {"frac", frac, Takes::Real, Result::Floating},
+      {"fmod", fmod, Takes::RealNumbers, Result::Promoted, true},
   };
   // clang-format on
   return kTexts;
