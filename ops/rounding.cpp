@@ -138,6 +138,12 @@ void define_rounding() {
        .doc = "a - b * trunc(a / b): what is left of a by whole multiples of b, with the sign of a (C's "
               "fmod). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
               "that it is. Errors: value for an integer b = 0, dtype for complex numbers and bool."});
+  define_rest<floor>(
+      {.schema = "remainder(Tensor a, Tensor b) -> Tensor",
+       .kernel = "remainder",
+       .doc = "a - b * floor(a / b): what is left of a by whole multiples of b, with the sign of b (Python's "
+              "%). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
+              "that it is. Errors: value for an integer b = 0, dtype for complex numbers and bool."});
 }
 
 }  // namespace lamella::ops

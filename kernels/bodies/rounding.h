@@ -45,6 +45,14 @@ struct Fmod {
     else return T(a % b);
   }
 };
+struct Remainder {
+  template <class T> LAMELLA_FN T operator()(T a, T b) const {
+    const T left = Fmod{}(a, b);
+    if constexpr (Floating<T> || SignedInteger<T>)
+      return left != T(0) && (left < T(0)) != (b < T(0)) ? T(left + b) : left;
+    else return left;
+  }
+};
 // clang-format off
 inline constexpr auto kRounding = std::tuple{
     Row{"floor", Floor{}, Takes::RealNumbers, Gives::Same},
@@ -53,6 +61,7 @@ inline constexpr auto kRounding = std::tuple{
     Row{"trunc", Trunc{}, Takes::RealNumbers, Gives::Same},
     Row{"frac", Frac{}, Takes::Floating, Gives::Same},
     Row{"fmod", Fmod{}, Takes::RealNumbers, Gives::Same, Also::ChecksDivisor},
+    Row{"remainder", Remainder{}, Takes::RealNumbers, Gives::Same, Also::ChecksDivisor},
 };
 // clang-format on
 

@@ -45,6 +45,14 @@ void fmod(const KernelCall& call) {
   binary(call, "fmod", []<RealNumber W>(W a, W b) { return rest(a, b); });
 }
 
+void remainder(const KernelCall& call) {
+  check_divisor(call);
+  binary(call, "remainder", []<RealNumber W>(W a, W b) {
+    const W left = rest(a, b);
+    return left != 0 && (left < 0) != (b < 0) ? W(left + b) : left;
+  });
+}
+
 }  // namespace
 
 Texts rounding_texts() {
@@ -56,6 +64,7 @@ Texts rounding_texts() {
       {"trunc", trunc, Takes::RealNumbers, Result::First},
       {"frac", frac, Takes::Real, Result::Floating},
       {"fmod", fmod, Takes::RealNumbers, Result::Promoted, true},
+      {"remainder", remainder, Takes::RealNumbers, Result::Promoted, true},
   };
   // clang-format on
   return kTexts;
