@@ -13,6 +13,7 @@ static void define_all() {
   define_pointwise_binary();
   define_pointwise_other();
   define_rounding();
+  define_pointwise_math();
   define_compare();
   define_complex();
   define_reduce();

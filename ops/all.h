@@ -11,6 +11,7 @@ void define_pointwise_unary();
 void define_pointwise_binary();
 void define_pointwise_other();
 void define_rounding();
+void define_pointwise_math();
 void define_compare();
 void define_complex();
 void define_reduce();

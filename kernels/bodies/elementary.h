@@ -130,6 +130,9 @@ struct Sigmoid {
     }
   }
 };
+struct Atan2 {
+  template <class T> LAMELLA_FN T operator()(T a, T b) const { return library::atan2(a, b); }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -150,6 +153,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"erf", Erf{}, Takes::Floating, Gives::Same},
     Row{"erfc", Erfc{}, Takes::Floating, Gives::Same},
     Row{"sigmoid", Sigmoid{}, Takes::Inexact, Gives::Same},
+    Row{"atan2", Atan2{}, Takes::Floating, Gives::Same},
 };
 // clang-format on
 

@@ -143,6 +143,10 @@ void sigmoid(const KernelCall& call) {
   elementary(call, "sigmoid", [](auto x) { return logistic(x); });
 }
 
+void atan2(const KernelCall& call) {
+  elementary2(call, "atan2", [](auto a, auto b) { return math::atan2(a, b); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -166,6 +170,7 @@ Texts elementary_texts() {
       {"erf", erf, Takes::Real, Result::Floating},
       {"erfc", erfc, Takes::Real, Result::Floating},
       {"sigmoid", sigmoid, Takes::All, Result::Floating},
+      {"atan2", atan2, Takes::Real, Result::Floating},
   };
   // clang-format on
   return kTexts;

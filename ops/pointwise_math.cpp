@@ -1,0 +1,86 @@
+// Functions of two real numbers, element by element.
+#include "lamella/ops/functions/pointwise_math.h"
+
+#include "lamella/ops/define.h"
+#include "lamella/ops/functions/compare.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+
+namespace lamella::ops {
+
+namespace {
+/// In the dtype of the result: the difference of two u8 would wrap, log(y) of f32 be short beside an x of
+/// f64.
+Tensor in_float(const Tensor& x, const Tensor& beside) {
+  const Tensor* const both[] = {&x, &beside};
+  return in_dtype(x, default_float(result_type(both)));
+}
+
+/// A divisor: what is 0 is not divided by, at any order of derivatives.
+Tensor one_for_zero(const Tensor& y) { return where(eq(y, 0), ones_like(y), y); }
+
+/// t / (x^2 + y^2), which neither overflows nor vanishes on the way.
+Tensor over_modulus(const Tensor& t, const Tensor& y, const Tensor& x) {
+  const Tensor modulus = one_for_zero(hypot(y, x));
+  return t / modulus / modulus;
+}
+
+/// a - b; equal infinities are 0 apart, equal numbers move apart as they do.
+Tensor difference(const Tensor& a, const Tensor& b) {
+  const Tensor x = in_float(a, b), y = in_float(b, a), apart = x - y;
+  return where(logical_and(eq(x, y), ne(apart, apart)), zeros_like(apart), apart);
+}
+
+/// log(y), which goes with x in x log(y): 0 where neither is above 0.
+Tensor log_or_zero(const Tensor& x, const Tensor& y) {
+  const Tensor base = in_float(y, x), none = logical_and(eq(x, 0), le(base, 0));
+  return log(where(none, ones_like(base), base));
+}
+
+/// x / y, the derivative in y: 0 where both are 0.
+Tensor quotient_or_zero(const Tensor& x, const Tensor& y) {
+  const Tensor base = in_float(y, x), none = logical_and(eq(x, 0), eq(base, 0));
+  return in_float(x, y) / where(none, ones_like(base), base);
+}
+
+struct Binary {
+  std::string_view schema;
+  std::string_view kernel;
+  Derivative first, second;
+  Promises promises = {};
+  Numerics numerics = {};
+  SampleFn samples;
+  std::string_view doc;
+};
+
+void define(const Binary& b) {
+  OpTable::add({.schema = b.schema,
+                .shape = ShapeClass::Broadcast,
+                .infer = infer_real_float,
+                .kernel = kernel(b.kernel, kFloating),
+                .jvp = std::vector<Formula>{b.first.jvp[0], b.second.jvp[0]},
+                .vjp = std::vector<Formula>{b.first.vjp[0], b.second.vjp[0]},
+                .promises = b.promises,
+                .numerics = b.numerics,
+                .samples = b.samples,
+                .doc = b.doc});
+}
+}  // namespace
+
+void define_pointwise_math() {
+  define(
+      {.schema = "atan2(Tensor y, Tensor x) -> Tensor",
+       .kernel = "atan2",
+       .first = derivative("y", saves("y", "x"), [](Tensor y, Tensor x) { return over_modulus(x, y, x); }),
+       .second = derivative("x", saves("y", "x"), [](Tensor y, Tensor x) { return -over_modulus(y, y, x); }),
+       .numerics =
+           {.floor = 8,
+            .reason =
+                "second derivatives (x^2 - y^2) / r^4 cancel where |x| = |y|; r is at least 1/8 as drawn"},
+       .samples = [](Draw& d) { return binary(d, kFloating, Domain::NonZero, Domain::NonZero); },
+       .doc = "The angle of the point (x, y) in radians, in [-pi, pi]. The derivative at (0, 0) is 0. Error "
+              "dtype for complex numbers. At most 4 ULP (f32, f64)."});
+}
+
+}  // namespace lamella::ops
