@@ -81,6 +81,19 @@ void define_pointwise_math() {
        .samples = [](Draw& d) { return binary(d, kFloating, Domain::NonZero, Domain::NonZero); },
        .doc = "The angle of the point (x, y) in radians, in [-pi, pi]. The derivative at (0, 0) is 0. Error "
               "dtype for complex numbers. At most 4 ULP (f32, f64)."});
+  define(
+      {.schema = "hypot(Tensor a, Tensor b) -> Tensor",
+       .kernel = "hypot",
+       .first = derivative("a", saves("a", "result"), [](Tensor a, Tensor y) { return a / one_for_zero(y); }),
+       .second =
+           derivative("b", saves("b", "result"), [](Tensor b, Tensor y) { return b / one_for_zero(y); }),
+       .promises = {.range = {.low = 0}, .symmetric = true},
+       .numerics = {.floor = 8,
+                    .reason =
+                        "second derivatives 1/r - x^2/r^3 cancel to y^2/r^3; r is at least 1/8 as drawn"},
+       .samples = [](Draw& d) { return binary(d, kFloating, Domain::NonZero, Domain::NonZero); },
+       .doc = "sqrt(a^2 + b^2) without overflow on the way; inf if either is. The derivative at (0, 0) is 0. "
+              "Error dtype for complex numbers. At most 2 ULP (f32, f64)."});
 }
 
 }  // namespace lamella::ops

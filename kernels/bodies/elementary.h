@@ -133,6 +133,9 @@ struct Sigmoid {
 struct Atan2 {
   template <class T> LAMELLA_FN T operator()(T a, T b) const { return library::atan2(a, b); }
 };
+struct Hypot {
+  template <class T> LAMELLA_FN T operator()(T a, T b) const { return library::hypot(a, b); }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -154,6 +157,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"erfc", Erfc{}, Takes::Floating, Gives::Same},
     Row{"sigmoid", Sigmoid{}, Takes::Inexact, Gives::Same},
     Row{"atan2", Atan2{}, Takes::Floating, Gives::Same},
+    Row{"hypot", Hypot{}, Takes::Floating, Gives::Same},
 };
 // clang-format on
 

@@ -147,6 +147,10 @@ void atan2(const KernelCall& call) {
   elementary2(call, "atan2", [](auto a, auto b) { return math::atan2(a, b); });
 }
 
+void hypot(const KernelCall& call) {
+  elementary2(call, "hypot", [](auto a, auto b) { return math::hypot(a, b); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -171,6 +175,7 @@ Texts elementary_texts() {
       {"erfc", erfc, Takes::Real, Result::Floating},
       {"sigmoid", sigmoid, Takes::All, Result::Floating},
       {"atan2", atan2, Takes::Real, Result::Floating},
+      {"hypot", hypot, Takes::Real, Result::Floating},
   };
   // clang-format on
   return kTexts;
