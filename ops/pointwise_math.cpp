@@ -94,6 +94,18 @@ void define_pointwise_math() {
        .samples = [](Draw& d) { return binary(d, kFloating, Domain::NonZero, Domain::NonZero); },
        .doc = "sqrt(a^2 + b^2) without overflow on the way; inf if either is. The derivative at (0, 0) is 0. "
               "Error dtype for complex numbers. At most 2 ULP (f32, f64)."});
+  define(
+      {.schema = "logaddexp(Tensor a, Tensor b) -> Tensor",
+       .kernel = "logaddexp",
+       .first =
+           derivative("a", saves("a", "b"), [](Tensor a, Tensor b) { return sigmoid(difference(a, b)); }),
+       .second =
+           derivative("b", saves("a", "b"), [](Tensor a, Tensor b) { return sigmoid(difference(b, a)); }),
+       .promises = {.symmetric = true},
+       .samples = [](Draw& d) { return binary(d, kFloating, Domain::Any, Domain::Any); },
+       .doc =
+           "log(e^a + e^b) without overflow on the way. Derivatives at equal infinities are 1/2 each. Error "
+           "dtype for complex numbers. Error at most 4 roundings of the larger of |a|, |b| and the result."});
 }
 
 }  // namespace lamella::ops

@@ -136,6 +136,12 @@ struct Atan2 {
 struct Hypot {
   template <class T> LAMELLA_FN T operator()(T a, T b) const { return library::hypot(a, b); }
 };
+struct Logaddexp {
+  template <class T> LAMELLA_FN T operator()(T a, T b) const {
+    if (a == b) return a + T(kLog2);  // infinities, too
+    return (a < b ? b : a) + library::log1p(library::exp(-library::fabs(a - b)));
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -158,6 +164,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"sigmoid", Sigmoid{}, Takes::Inexact, Gives::Same},
     Row{"atan2", Atan2{}, Takes::Floating, Gives::Same},
     Row{"hypot", Hypot{}, Takes::Floating, Gives::Same},
+    Row{"logaddexp", Logaddexp{}, Takes::Floating, Gives::Same},
 };
 // clang-format on
 

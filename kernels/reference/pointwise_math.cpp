@@ -151,6 +151,16 @@ void hypot(const KernelCall& call) {
   elementary2(call, "hypot", [](auto a, auto b) { return math::hypot(a, b); });
 }
 
+/// The larger one, and what the other adds.
+template <Floating W> W log_of_sum(W a, W b) {
+  if (a < b) return log_of_sum(b, a);
+  return math::log1p(a == b ? W(1) : math::exp(b - a)) + a;
+}
+
+void logaddexp(const KernelCall& call) {
+  elementary2(call, "logaddexp", [](auto a, auto b) { return log_of_sum(a, b); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -176,6 +186,7 @@ Texts elementary_texts() {
       {"sigmoid", sigmoid, Takes::All, Result::Floating},
       {"atan2", atan2, Takes::Real, Result::Floating},
       {"hypot", hypot, Takes::Real, Result::Floating},
+      {"logaddexp", logaddexp, Takes::Real, Result::Floating},
   };
   // clang-format on
   return kTexts;
