@@ -106,6 +106,14 @@ void define_pointwise_math() {
        .doc =
            "log(e^a + e^b) without overflow on the way. Derivatives at equal infinities are 1/2 each. Error "
            "dtype for complex numbers. Error at most 4 roundings of the larger of |a|, |b| and the result."});
+  define(
+      {.schema = "xlogy(Tensor x, Tensor y) -> Tensor",
+       .kernel = "xlogy",
+       .first = derivative("x", saves("x", "y"), [](Tensor x, Tensor y) { return log_or_zero(x, y); }),
+       .second = derivative("y", saves("x", "y"), [](Tensor x, Tensor y) { return quotient_or_zero(x, y); }),
+       .samples = [](Draw& d) { return binary(d, kFloating, Domain::Any, Domain::Positive); },
+       .doc = "x log(y), and 0 where x is 0 and y no NaN. The derivative in x is 0 where x is 0 and y not "
+              "above 0. Error dtype for complex numbers. At most 4 ULP (f32, f64)."});
 }
 
 }  // namespace lamella::ops

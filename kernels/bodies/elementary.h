@@ -142,6 +142,11 @@ struct Logaddexp {
     return (a < b ? b : a) + library::log1p(library::exp(-library::fabs(a - b)));
   }
 };
+struct Xlogy {
+  template <class T> LAMELLA_FN T operator()(T x, T y) const {
+    return x == T(0) && y == y ? T(0) : x * library::log(y);
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -165,6 +170,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"atan2", Atan2{}, Takes::Floating, Gives::Same},
     Row{"hypot", Hypot{}, Takes::Floating, Gives::Same},
     Row{"logaddexp", Logaddexp{}, Takes::Floating, Gives::Same},
+    Row{"xlogy", Xlogy{}, Takes::Floating, Gives::Same},
 };
 // clang-format on
 

@@ -161,6 +161,12 @@ void logaddexp(const KernelCall& call) {
   elementary2(call, "logaddexp", [](auto a, auto b) { return log_of_sum(a, b); });
 }
 
+template <Floating W> W times_log(W x, W y) { return x == 0 && !is_nan(y) ? W(0) : x * math::log(y); }
+
+void xlogy(const KernelCall& call) {
+  elementary2(call, "xlogy", [](auto a, auto b) { return times_log(a, b); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -187,6 +193,7 @@ Texts elementary_texts() {
       {"atan2", atan2, Takes::Real, Result::Floating},
       {"hypot", hypot, Takes::Real, Result::Floating},
       {"logaddexp", logaddexp, Takes::Real, Result::Floating},
+      {"xlogy", xlogy, Takes::Real, Result::Floating},
   };
   // clang-format on
   return kTexts;
