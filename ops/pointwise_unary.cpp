@@ -6,6 +6,7 @@
 #include "lamella/ops/functions/compare.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_math.h"
 #include "lamella/ops/functions/pointwise_other.h"
 
 namespace lamella::ops {
@@ -28,6 +29,12 @@ void infer_real_number(const Frame& f, Inferred& out) {
 }
 
 constexpr double kLog2 = 0.69314718055994530942, kTwoOverRootPi = 1.12837916709551257390;
+
+/// 1 / sqrt(1 + x^2). Real: by hypot, for x^2 may overflow where 1 / |x| is an ordinary number.
+Tensor asinh_derivative(const Tensor& x) {
+  if (is_complex(x.dtype())) return rsqrt(x * x + 1);
+  return reciprocal(hypot(x, ones_like(x)));
+}
 
 /// d(x/|x|): the component of t across the direction y = x/|x|, over |x|; self-adjoint for Re<.,.>; 0 at 0.
 Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
@@ -224,6 +231,13 @@ void define_smooth_functions() {
        .numerics = {.floor = 1, .reason = "its second derivative y s (s - y), s = 1 - y, cancels near 0"},
        .doc = "1 / (1 + e^-x), of real x in [0, 1]. Its derivative y sigmoid(-x) cancels nowhere. At most 4 "
               "ULP (f32, f64)."});
+  define_smooth({.schema = "asinh(Tensor x) -> Tensor",
+                 .kernel = "asinh",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return asinh_derivative(x); }),
+                 .samples = cut_samples,
+                 .promises = {.odd = true},
+                 .doc = "Inverse hyperbolic sine, odd bit by bit; complex: cut along the imaginary numbers "
+                        "beyond i and -i. At most 4 ULP (f32, f64)."});
 }
 }  // namespace
 

@@ -147,6 +147,11 @@ struct Xlogy {
     return x == T(0) && y == y ? T(0) : x * library::log(y);
   }
 };
+struct Asinh {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    return narrow<T>(library::asinh(wide<Extended>(x)));
+  }
+};
 // clang-format off
 inline constexpr auto kElementary = std::tuple{
     Row{"exp", Exp{}, Takes::Inexact, Gives::Same},
@@ -171,6 +176,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"hypot", Hypot{}, Takes::Floating, Gives::Same},
     Row{"logaddexp", Logaddexp{}, Takes::Floating, Gives::Same},
     Row{"xlogy", Xlogy{}, Takes::Floating, Gives::Same},
+    Row{"asinh", Asinh{}, Takes::Inexact, Gives::Same},
 };
 // clang-format on
 

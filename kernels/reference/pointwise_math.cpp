@@ -167,6 +167,10 @@ void xlogy(const KernelCall& call) {
   elementary2(call, "xlogy", [](auto a, auto b) { return times_log(a, b); });
 }
 
+void asinh(const KernelCall& call) {
+  elementary(call, "asinh", [](auto x) { return math::asinh(x); });
+}
+
 }  // namespace
 
 Texts elementary_texts() {
@@ -194,6 +198,7 @@ Texts elementary_texts() {
       {"hypot", hypot, Takes::Real, Result::Floating},
       {"logaddexp", logaddexp, Takes::Real, Result::Floating},
       {"xlogy", xlogy, Takes::Real, Result::Floating},
+      {"asinh", asinh, Takes::All, Result::Floating},
   };
   // clang-format on
   return kTexts;
