@@ -14,6 +14,7 @@ static void define_all() {
   define_pointwise_other();
   define_rounding();
   define_pointwise_math();
+  define_pointwise_composite();
   define_compare();
   define_complex();
   define_reduce();

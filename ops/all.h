@@ -12,6 +12,7 @@ void define_pointwise_binary();
 void define_pointwise_other();
 void define_rounding();
 void define_pointwise_math();
+void define_pointwise_composite();
 void define_compare();
 void define_complex();
 void define_reduce();
