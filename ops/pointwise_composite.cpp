@@ -134,6 +134,17 @@ void define_pointwise_composite() {
           .doc = "x + value * tensor1 * tensor2, broadcast and promoted; half dtypes compute in f32, "
                  "integers wrap. Error dtype for "
                  "bool, and for a value of a higher kind."});
+  define({.schema = "lerp(Tensor start, Tensor end, Tensor weight) -> Tensor",
+          .infer = infer_float,
+          .composite = [](Frame& f) { in_compute_dtype(f, interpolated); },
+          .definition =
+              by_elements({StatedTypes::Result::Floating},
+                          [](const auto* x, const auto*) { return interpolated_of(x[0], x[1], x[2]); }),
+          .overflows_in = {Inside::Products, "end - start"},
+          .samples = [](Draw& d) { return three(d, kInexact, false); },
+          .doc = "start + weight * (end - start), from `end` where |weight| is 1/2 or more, so that weight 1 "
+                 "gives `end`; broadcast "
+                 "and promoted; half dtypes compute in f32."});
 }
 
 }  // namespace lamella::ops
