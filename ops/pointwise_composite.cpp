@@ -145,6 +145,20 @@ void define_pointwise_composite() {
           .doc = "start + weight * (end - start), from `end` where |weight| is 1/2 or more, so that weight 1 "
                  "gives `end`; broadcast "
                  "and promoted; half dtypes compute in f32."});
+  define(
+      {.schema = "softplus(Tensor x, *, Scalar beta=1, Scalar threshold=20) -> Tensor",
+       .infer = infer_softplus,
+       .composite =
+           [](Frame& f) {
+             in_compute_dtype(
+                 f, [&f](const Tensors& t) { return soft_ramp(t[0], f.arg<Scalar>(1), f.arg<Scalar>(2)); });
+           },
+       .definition = by_elements({StatedTypes::Result::Floating, true, false},
+                                 [](const f128* x, const f128* s) { return soft_ramp_of(x[0], s[0], s[1]); }),
+       .samples = softplus_samples,
+       .doc = "log(1 + e^(beta x)) / beta, and x where beta x is above threshold; half dtypes compute in "
+              "f32. Error dtype for complex "
+              "numbers."});
 }
 
 }  // namespace lamella::ops
