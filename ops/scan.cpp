@@ -120,6 +120,32 @@ void define_scan() {
               "i64 (wrapping) unless dtype, not bool, is given: elements are converted to it first. The "
               "derivative is right at zeros, to all orders. "
               "Relative error at most n * 2^-p."});
+  OpTable::add({.schema = "cummax(Tensor x, Dim dim) -> (Tensor, Tensor)",
+                .shape = ShapeClass::AlongDim,
+                .infer = infer_cummax,
+                .kernel = kernel("cummax"),
+                .jvp = {wrt("x", saves("result1", "dim"),
+                            [](Tensor t, Tensor at, int64_t dim) {
+                              return Tensors{gather(t, dim, at), Tensor()};
+                            })},
+                .vjp = {wrt("x", saves("result1", "dim"),
+                            [](Tensor dy, Tensor at, int64_t dim) {
+                              return scatter_add(zeros_like(dy), dim, at, dy);
+                            })},
+                .properties = kKinks | kNoInPlace,
+                .at_kinks = AtKinks::Chosen,
+                .promises = {.once = true, .rising = true},
+                .numerics = {0, 1},
+                .samples =
+                    [](Draw& d) {
+                      const DType t = d.dtype(kRealTypes | kBoolType);
+                      const Dims s = d.shape();
+                      const int64_t dim = d.dim(s.size());
+                      return Values{d.tensor(s, t), dim};
+                    },
+                .doc = "The greatest element up to and including each, along dim, and its i64 position: of "
+                       "equal ones the "
+                       "last. NaN is greatest. Error dtype for complex x. Exact."});
 }
 
 }  // namespace lamella::ops

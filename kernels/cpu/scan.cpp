@@ -222,10 +222,11 @@ namespace cpu {
 namespace {
 void cumsum(const KernelCall& call) { scan("cumsum", find_scan<false>(exec_dtype(call.compute)), call); }
 void cumprod(const KernelCall& call) { scan("cumprod", find_scan<true>(exec_dtype(call.compute)), call); }
+void cummax(const KernelCall& call) { greatest_so_far(call); }
 }  // namespace
 
 Texts scan_kernels() {
-  static constexpr Text kTexts[] = {{"cumsum", cumsum}, {"cumprod", cumprod}};
+  static constexpr Text kTexts[] = {{"cumsum", cumsum}, {"cumprod", cumprod}, {"cummax", cummax}};
   return kTexts;
 }
 }  // namespace cpu
