@@ -329,6 +329,22 @@ void define_join() {
                 .samples = split_with_sizes_samples,
                 .doc = "Views of the given sizes along a dim, one after the other. Error value unless they "
                        "add up to its size."});
+  OpTable::add(
+      {.schema = "roll(Tensor x, int[] shifts, Dim[]? dims=None) -> Tensor",
+       .shape = ShapeClass::Composite,
+       .infer = infer_roll,
+       .kernel = definition::by_places(before_turning),
+       .launch = definition::run_places,
+       .composite = roll_of,
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .properties = kLinear | kNoInPlace,
+       .promises = {.once = true},
+       .samples = roll_samples,
+       .doc =
+           "A copy of x with its elements moved on by `shifts` along `dims`, those that leave at the end "
+           "coming "
+           "in at the front; None: in row-major order. Errors: shape unless there is a shift for each dim."});
 }
 
 }  // namespace lamella::ops

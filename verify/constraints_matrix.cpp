@@ -179,6 +179,7 @@ Rows matrix_rows() {
       {"softmax", {dim, dtype_of_kind("dtype", "x", Kinds::Floating)}},
       {"log_softmax", {dim, dtype_of_kind("dtype", "x", Kinds::Floating)}},
       {"sort", {dim, of_kind("x", Kinds::Real)}},
+      {"roll", {shift_for_each_dim}},
       {"flip", {distinct_dims("dims", "x")}},
       {"mm", {shaped(2), of_rank("b", 2, 2), equal_sizes("a", -1, "b", 0), equal, numbers}},
       {"mv", {shaped(2), of_rank("v", 1, 1), equal_sizes("a", -1, "v", 0), same_dtype("a", "v"), numbers}},

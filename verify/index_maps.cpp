@@ -415,6 +415,7 @@ const std::vector<IndexMap>& index_maps() {
       {"select_scatter", like_x, scattered<selected_sizes, origin_of_selected>},
       {"slice_scatter", like_x, scattered<sliced_sizes, origin_of_sliced>},
       {"diagonal_scatter", like_x, scattered<diagonal_sizes, origin_of_diagonal>},
+      {"roll", like_x, turned},
       {"flip", like_x, flipped},
       {"gather", gathered_sizes, gathered},
       {"index_select", chosen_sizes, chosen},

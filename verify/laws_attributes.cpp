@@ -112,11 +112,13 @@ Verdict attributes_are_judged(Case& c) {
   if (dim && !refusal.raised && is_no_dim(c, v)) return failed("taken for a dim");
   if (dim && refusal.raised && refusal.code == ErrorCode::DimOutOfRange && is_dim_of(c, v))
     return failed("is a dim, but raises " + str(refusal));
-  // Beyond every size all numbers of one sign are one.
+  // Beyond every size all numbers of one sign are one, and of shifts those that are one modulo the elements.
   const bool counts = p.role == ParamRole::Size || refusal.code == ErrorCode::Overflow;
   if (!dim && !(refusal.raised && counts) && p.role != ParamRole::Size &&
       (v > int64_t{1} << 31 || v < -(int64_t{1} << 30))) {
-    number_of(args, a) = v > 0 ? 1 << 20 : -(1 << 20);
+    const bool turns = p.name == "shifts";
+    const int64_t elements = std::max<int64_t>(c.at(c.tensors()[0]).numel(), 1);
+    number_of(args, a) = turns ? (v % elements + elements) % elements : v > 0 ? 1 << 20 : -(1 << 20);
     const std::optional<Answer> near = answer(c.op, args);
     number_of(args, a) = v;
     if (near && near->refusal.raised != refusal.raised)
