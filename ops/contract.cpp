@@ -302,6 +302,24 @@ void define_contract() {
                 .samples = matmul_samples,
                 .doc = "Product over the last dim of a and the second to last of b; a vector counts as one "
                        "row or column, which the result drops; leading dims broadcast. Otherwise as mm."});
+  OpTable::add(
+      {.schema = "outer(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Composite,
+       .infer = infer_outer,
+       .kernel = definition::by_elements({StatedTypes::Result::Promoted},
+                                         [](const auto* x, const auto*) { return x[0] * x[1]; }),
+       .launch = launch_outer,
+       .composite =
+           [](Frame& f) { check_vectors(f), f.results[0] = unsqueeze(f.tensor(0), 1) * f.tensor(1); },
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .properties = kNoInPlace,
+       .promises = {.once = true},
+       .overflows_in = {Inside::Products, "products of the parts of complex numbers", true},
+       .samples = [](Draw& d) { return vectors(d, kAllTypes, false); },
+       .doc = "a[i] * b[j] of two vectors [n] and [m], promoted; bool is `and`. Error shape unless both have "
+              "one "
+              "dim. Real: correctly rounded."});
 }
 
 }  // namespace lamella::ops

@@ -187,6 +187,7 @@ Rows matrix_rows() {
        {shaped(3), of_rank("b", 3, 3), equal_sizes("a", 2, "b", 1), equal_sizes("a", 0, "b", 0), equal,
         numbers}},
       {"matmul", {products, equal, numbers}},
+      {"outer", {of_rank("a", 1, 1), of_rank("b", 1, 1)}},
       {"tril", {of_rank("x", 2, kAny)}},
       {"triu", {of_rank("x", 2, kAny)}},
       {"linalg_cholesky", {matrices[0], matrices[1], matrices[2]}},
