@@ -320,6 +320,24 @@ void define_contract() {
        .doc = "a[i] * b[j] of two vectors [n] and [m], promoted; bool is `and`. Error shape unless both have "
               "one "
               "dim. Real: correctly rounded."});
+  OpTable::add(
+      {.schema = "dot(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Composite,
+       .infer = shape_of_dot,
+       .kernel = {.reference = kernels::reference::product, .stated = {StatedTypes::Result::First, false}},
+       .composite =
+           [](Frame& f) {
+             check_dtypes(f), check_shapes(f, 1, 1), f.results[0] = matmul(f.tensor(0), f.tensor(1));
+           },
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .properties = kNoInPlace,
+       .overflows_in = {Inside::Products, "partial sums of products"},
+       .numerics = {0.5, 1},
+       .samples = [](Draw& d) { return vectors(d, kNumbers, true); },
+       .doc =
+           "The sum of a[i] * b[i] of two vectors of one size and dtype; complex numbers are not conjugated. "
+           "Otherwise as mm."});
 }
 
 }  // namespace lamella::ops

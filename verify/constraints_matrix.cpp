@@ -188,6 +188,7 @@ Rows matrix_rows() {
         numbers}},
       {"matmul", {products, equal, numbers}},
       {"outer", {of_rank("a", 1, 1), of_rank("b", 1, 1)}},
+      {"dot", {of_rank("a", 1, 1), of_rank("b", 1, 1), equal_sizes("a", 0, "b", 0), equal, numbers}},
       {"tril", {of_rank("x", 2, kAny)}},
       {"triu", {of_rank("x", 2, kAny)}},
       {"linalg_cholesky", {matrices[0], matrices[1], matrices[2]}},
