@@ -12,9 +12,6 @@ static void define_all() {
   define_pointwise_unary();
   define_pointwise_binary();
   define_pointwise_other();
-  define_rounding();
-  define_pointwise_math();
-  define_pointwise_composite();
   define_compare();
   define_complex();
   define_reduce();
@@ -34,6 +31,9 @@ static void define_all() {
   define_norm();
   define_var();
   define_layout();
+  define_rounding();
+  define_pointwise_math();
+  define_pointwise_composite();
   choose_kernels_of_environment();
 }
 }  // namespace ops

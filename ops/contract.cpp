@@ -180,11 +180,20 @@ void infer_outer(const Frame& f, Inferred& out) {
   out.outs.push_back({{f.tensor(0).size(0), f.tensor(1).size(0)}, out.compute});
 }
 
+/// The elements of vector `a` down the rows of a matrix of `sizes`, each repeated along its row.
+View column_view(const Frame& f, const Tensor& a, Ints sizes, Dims& strides) {
+  View v = broadcast_view(f, a, sizes.first(1), strides);
+  strides.push_back(0);
+  v.rank = 2;
+  v.sizes = sizes.data();
+  v.strides = strides.data();
+  return v;
+}
+
 void launch_outer(const Launch& l) {
   Dims strides[2];
-  const Tensor column = unsqueeze(l.frame.tensor(0), 1);
   const View out = l.outs[0].view_of();
-  const View ins[] = {broadcast_view(l.frame, column, l.outs[0].sizes(), strides[0]),
+  const View ins[] = {column_view(l.frame, l.frame.tensor(0), l.outs[0].sizes(), strides[0]),
                       broadcast_view(l.frame, l.frame.tensor(1), l.outs[0].sizes(), strides[1])};
   run(l, {&out, 1}, ins);
 }
@@ -241,9 +250,8 @@ Values vectors(Draw& d, DTypeMask types, bool alike) {
   const Dims s = d.shape(1, 1);
   return {d.tensor(s, t), d.tensor(alike ? s : Dims{free_size(d, s[0], 1)}, other)};
 }
-}  // namespace
 
-void define_contract() {
+void define_products() {
   OpTable::add({.schema = "mm(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Contract,
                 .infer = infer_mm,
@@ -289,6 +297,9 @@ void define_contract() {
                 .numerics = {0.5, 1},
                 .samples = mv_samples,
                 .doc = "Product of a matrix [n,k] and a vector [k]; otherwise as mm."});
+}
+
+void define_composite_products() {
   OpTable::add({.schema = "matmul(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Composite,
                 .infer = definition::shape_of_matmul,
@@ -318,8 +329,7 @@ void define_contract() {
        .overflows_in = {Inside::Products, "products of the parts of complex numbers", true},
        .samples = [](Draw& d) { return vectors(d, kAllTypes, false); },
        .doc = "a[i] * b[j] of two vectors [n] and [m], promoted; bool is `and`. Error shape unless both have "
-              "one "
-              "dim. Real: correctly rounded."});
+              "one dim. Real: correctly rounded."});
   OpTable::add(
       {.schema = "dot(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Composite,
@@ -338,6 +348,12 @@ void define_contract() {
        .doc =
            "The sum of a[i] * b[i] of two vectors of one size and dtype; complex numbers are not conjugated. "
            "Otherwise as mm."});
+}
+}  // namespace
+
+void define_contract() {
+  define_products();
+  define_composite_products();
 }
 
 }  // namespace lamella::ops

@@ -272,9 +272,8 @@ Values split_with_sizes_samples(Draw& d) {
   if (d.flag()) return {x, Dims{first, 0, size - first}, dim};
   return {x, Dims{first, size - first}, dim};
 }
-}  // namespace
 
-void define_join() {
+void define_joining() {
   OpTable::add({.schema = "cat(Tensor[] tensors, Dim dim=0) -> Tensor",
                 .shape = ShapeClass::Other,
                 .infer = infer_cat,
@@ -308,6 +307,9 @@ void define_join() {
                 .doc = "Tensors of equal sizes along a new dim at position `dim` of the result. Errors: "
                        "value for an empty list, "
                        "shape."});
+}
+
+void define_cutting() {
   OpTable::add({.schema = "split(Tensor x, int split_size, Dim dim=0) -> Tensor(a)[]",
                 .shape = ShapeClass::Composite,
                 .infer = definition::shape_of_split,
@@ -329,6 +331,9 @@ void define_join() {
                 .samples = split_with_sizes_samples,
                 .doc = "Views of the given sizes along a dim, one after the other. Error value unless they "
                        "add up to its size."});
+}
+
+void define_roll() {
   OpTable::add(
       {.schema = "roll(Tensor x, int[] shifts, Dim[]? dims=None) -> Tensor",
        .shape = ShapeClass::Composite,
@@ -341,10 +346,16 @@ void define_join() {
        .properties = kLinear | kNoInPlace,
        .promises = {.once = true},
        .samples = roll_samples,
-       .doc =
-           "A copy of x with its elements moved on by `shifts` along `dims`, those that leave at the end "
-           "coming "
-           "in at the front; None: in row-major order. Errors: shape unless there is a shift for each dim."});
+       .doc = "A copy of x with its elements moved on by `shifts` along `dims`, those that leave at the end "
+              "coming in at the front; None: in row-major order. Errors: shape unless there is a shift for "
+              "each dim."});
+}
+}  // namespace
+
+void define_join() {
+  define_joining();
+  define_cutting();
+  define_roll();
 }
 
 }  // namespace lamella::ops

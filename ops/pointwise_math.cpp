@@ -46,6 +46,7 @@ Tensor quotient_or_zero(const Tensor& x, const Tensor& y) {
 
 struct Binary {
   std::string_view schema;
+  ShapeClass shape;  ///< said in each row: the typed API is written from what rows say
   std::string_view kernel;
   Derivative first, second;
   Promises promises = {};
@@ -56,7 +57,7 @@ struct Binary {
 
 void define(const Binary& b) {
   OpTable::add({.schema = b.schema,
-                .shape = ShapeClass::Broadcast,
+                .shape = b.shape,
                 .infer = infer_real_float,
                 .kernel = kernel(b.kernel, kFloating),
                 .jvp = std::vector<Formula>{b.first.jvp[0], b.second.jvp[0]},
@@ -71,6 +72,7 @@ void define(const Binary& b) {
 void define_pointwise_math() {
   define(
       {.schema = "atan2(Tensor y, Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "atan2",
        .first = derivative("y", saves("y", "x"), [](Tensor y, Tensor x) { return over_modulus(x, y, x); }),
        .second = derivative("x", saves("y", "x"), [](Tensor y, Tensor x) { return -over_modulus(y, y, x); }),
@@ -83,6 +85,7 @@ void define_pointwise_math() {
               "dtype for complex numbers. At most 4 ULP (f32, f64)."});
   define(
       {.schema = "hypot(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "hypot",
        .first = derivative("a", saves("a", "result"), [](Tensor a, Tensor y) { return a / one_for_zero(y); }),
        .second =
@@ -96,6 +99,7 @@ void define_pointwise_math() {
               "Error dtype for complex numbers. At most 2 ULP (f32, f64)."});
   define(
       {.schema = "logaddexp(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "logaddexp",
        .first =
            derivative("a", saves("a", "b"), [](Tensor a, Tensor b) { return sigmoid(difference(a, b)); }),
@@ -108,6 +112,7 @@ void define_pointwise_math() {
            "dtype for complex numbers. Error at most 4 roundings of the larger of |a|, |b| and the result."});
   define(
       {.schema = "xlogy(Tensor x, Tensor y) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "xlogy",
        .first = derivative("x", saves("x", "y"), [](Tensor x, Tensor y) { return log_or_zero(x, y); }),
        .second = derivative("y", saves("x", "y"), [](Tensor x, Tensor y) { return quotient_or_zero(x, y); }),

@@ -103,10 +103,8 @@ void define_smooth(const Smooth& s) {
                 .samples = s.samples,
                 .doc = s.doc});
 }
-}  // namespace
 
-namespace {
-void define_smooth_functions() {
+void define_powers_and_logarithms() {
   define_smooth(
       {.schema = "exp(Tensor x) -> Tensor",
        .kernel = "exp",
@@ -120,11 +118,50 @@ void define_smooth_functions() {
                  .samples = any_samples,
                  .promises = {.range = {.low = -1}},
                  .doc = "e^x - 1 without cancelling near 0, never below -1. At most 4 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "exp2(Tensor x) -> Tensor",
+       .kernel = "exp2",
+       .derivative = derivative("x", saves("result"), [](Tensor y) { return y * kLog2; }),
+       .samples = any_samples,
+       .promises = {.range = {.low = 0}},
+       .overflows_in = {Inside::Powers, "the angle y log 2 of complex numbers", true},
+       .doc = "2^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
                  .kernel = "log",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),
                  .samples = positive_samples,
                  .doc = "Natural logarithm; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "log1p(Tensor x) -> Tensor",
+                 .kernel = "log1p",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x + 1); }),
+                 .samples = positive_samples,
+                 .doc = "log(1 + x) without losing the digits of a small x; NaN below -1, -inf at -1. At "
+                        "most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "log2(Tensor x) -> Tensor",
+                 .kernel = "log2",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * kLog2); }),
+                 .samples = positive_samples,
+                 .doc = "Logarithm to base 2; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
+                 .kernel = "sqrt",
+                 .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
+                 .samples = positive_samples,
+                 .promises = {.range = {.low = 0}, .once = true, .rising = true},
+                 .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
+  define_smooth({.schema = "rsqrt(Tensor x) -> Tensor",
+                 .kernel = "rsqrt",
+                 .derivative = derivative("x", saves("result"), [](Tensor y) { return y * y * y * -0.5; }),
+                 .samples = positive_samples,
+                 .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
+  define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
+                 .kernel = "reciprocal",
+                 .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
+                 .samples = positive_samples,
+                 .promises = {.once = true, .odd = true},
+                 .doc = "1 / x. Real: correctly rounded."});
+}
+
+void define_angles() {
   define_smooth({.schema = "sin(Tensor x) -> Tensor",
                  .kernel = "sin",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }),
@@ -137,53 +174,13 @@ void define_smooth_functions() {
                  .samples = any_samples,
                  .promises = {.range = {-1, 1}, .even = true},
                  .doc = "Cosine of x in radians, in [-1, 1] and even bit by bit. At most 4 ULP (f32, f64)."});
-  define_smooth(
-      {.schema = "tanh(Tensor x) -> Tensor",
-       .kernel = "tanh",
-       .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
-       .samples = any_samples,
-       .promises = {.range = {-1, 1}, .odd = true},
-       .numerics =
-           {.floor = 2,
-            .reason =
-                "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
-       .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
-                 .kernel = "sqrt",
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
-                 .samples = positive_samples,
-                 .promises = {.range = {.low = 0}, .once = true, .rising = true},
-                 .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
-  define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
-                 .kernel = "reciprocal",
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
-                 .samples = positive_samples,
-                 .promises = {.once = true, .odd = true},
-                 .doc = "1 / x. Real: correctly rounded."});
-  define_smooth({.schema = "log1p(Tensor x) -> Tensor",
-                 .kernel = "log1p",
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x + 1); }),
-                 .samples = positive_samples,
-                 .doc = "log(1 + x) without losing the digits of a small x; NaN below -1, -inf at -1. At "
-                        "most 4 ULP (f32, f64)."});
-  define_smooth(
-      {.schema = "exp2(Tensor x) -> Tensor",
-       .kernel = "exp2",
-       .derivative = derivative("x", saves("result"), [](Tensor y) { return y * kLog2; }),
-       .samples = any_samples,
-       .promises = {.range = {.low = 0}},
-       .overflows_in = {Inside::Powers, "the angle y log 2 of complex numbers", true},
-       .doc = "2^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "log2(Tensor x) -> Tensor",
-                 .kernel = "log2",
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * kLog2); }),
-                 .samples = positive_samples,
-                 .doc = "Logarithm to base 2; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "rsqrt(Tensor x) -> Tensor",
-                 .kernel = "rsqrt",
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return y * y * y * -0.5; }),
-                 .samples = positive_samples,
-                 .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
+  define_smooth({.schema = "atan(Tensor x) -> Tensor",
+                 .kernel = "atan",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * x + 1); }),
+                 .samples = cut_samples,
+                 .promises = {.odd = true},
+                 .doc = "Arc tangent in radians, odd bit by bit; complex: cut along the imaginary numbers "
+                        "beyond i and -i. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "sinh(Tensor x) -> Tensor",
                  .kernel = "sinh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cosh(x); }),
@@ -196,13 +193,37 @@ void define_smooth_functions() {
                  .samples = any_samples,
                  .promises = {.range = {.low = 1}, .even = true},
                  .doc = "Hyperbolic cosine, at least 1 and even bit by bit. At most 4 ULP (f32, f64)."});
-  define_smooth({.schema = "atan(Tensor x) -> Tensor",
-                 .kernel = "atan",
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * x + 1); }),
+  define_smooth(
+      {.schema = "tanh(Tensor x) -> Tensor",
+       .kernel = "tanh",
+       .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
+       .samples = any_samples,
+       .promises = {.range = {-1, 1}, .odd = true},
+       .numerics =
+           {.floor = 2,
+            .reason =
+                "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
+       .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "asinh(Tensor x) -> Tensor",
+                 .kernel = "asinh",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return asinh_derivative(x); }),
                  .samples = cut_samples,
                  .promises = {.odd = true},
-                 .doc = "Arc tangent in radians, odd bit by bit; complex: cut along the imaginary numbers "
+                 .doc = "Inverse hyperbolic sine, odd bit by bit; complex: cut along the imaginary numbers "
                         "beyond i and -i. At most 4 ULP (f32, f64)."});
+}
+
+void define_probabilities() {
+  define_smooth(
+      {.schema = "sigmoid(Tensor x) -> Tensor",
+       .kernel = "sigmoid",
+       .derivative =
+           derivative("x", saves("x", "result"), [](Tensor x, Tensor y) { return y * sigmoid(-x); }),
+       .samples = any_samples,
+       .promises = {.range = {0, 1}},
+       .numerics = {.floor = 1, .reason = "its second derivative y s (s - y), s = 1 - y, cancels near 0"},
+       .doc = "1 / (1 + e^-x), of real x in [0, 1]. Its derivative y sigmoid(-x) cancels nowhere. At most 4 "
+              "ULP (f32, f64)."});
   define_smooth(
       {.schema = "erf(Tensor x) -> Tensor",
        .kernel = "erf",
@@ -221,28 +242,9 @@ void define_smooth_functions() {
        .promises = {.range = {0, 2}},
        .doc =
            "1 - erf(x) without cancelling, in [0, 2]. Error dtype for complex x. At most 6 ULP (f32, f64)."});
-  define_smooth(
-      {.schema = "sigmoid(Tensor x) -> Tensor",
-       .kernel = "sigmoid",
-       .derivative =
-           derivative("x", saves("x", "result"), [](Tensor x, Tensor y) { return y * sigmoid(-x); }),
-       .samples = any_samples,
-       .promises = {.range = {0, 1}},
-       .numerics = {.floor = 1, .reason = "its second derivative y s (s - y), s = 1 - y, cancels near 0"},
-       .doc = "1 / (1 + e^-x), of real x in [0, 1]. Its derivative y sigmoid(-x) cancels nowhere. At most 4 "
-              "ULP (f32, f64)."});
-  define_smooth({.schema = "asinh(Tensor x) -> Tensor",
-                 .kernel = "asinh",
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return asinh_derivative(x); }),
-                 .samples = cut_samples,
-                 .promises = {.odd = true},
-                 .doc = "Inverse hyperbolic sine, odd bit by bit; complex: cut along the imaginary numbers "
-                        "beyond i and -i. At most 4 ULP (f32, f64)."});
 }
-}  // namespace
 
-void define_pointwise_unary() {
-  define_smooth_functions();
+void define_signs() {
   OpTable::add({.schema = "neg(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_no_bool,
@@ -253,18 +255,6 @@ void define_pointwise_unary() {
                 .promises = {.once = true, .odd = true, .falling = true},
                 .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex); },
                 .doc = "-x, exact; unsigned integers wrap. Error dtype for bool."});
-  const Derivative twice = derivative("x", saves("x"), [](Tensor x) { return x * 2; });
-  OpTable::add(
-      {.schema = "square(Tensor x) -> Tensor",
-       .shape = ShapeClass::Broadcast,
-       .infer = infer_no_bool,
-       .kernel = kernel("square", kAllTypes & ~kBoolType),
-       .jvp = twice.jvp,
-       .vjp = twice.vjp,
-       .promises = {.once = true, .even = true},
-       .overflows_in = {Inside::Products, "products of the parts of complex numbers", true},
-       .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex); },
-       .doc = "x * x; integers stay integers and wrap. Real: correctly rounded. Error dtype for bool."});
   OpTable::add({.schema = "abs(Tensor x) -> Tensor",
                 .shape = ShapeClass::Broadcast,
                 .infer = infer_real,
@@ -309,6 +299,30 @@ void define_pointwise_unary() {
                              .reason = "complex: the radial part of a direction is taken out by subtraction"},
                 .samples = [](Draw& d) { return kinked_at_zero(d, kRealTypes | kComplex); },
                 .doc = "-1, 0 or 1; x / |x| for complex x (0 at 0)."});
+}
+
+void define_square() {
+  const Derivative twice = derivative("x", saves("x"), [](Tensor x) { return x * 2; });
+  OpTable::add(
+      {.schema = "square(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_no_bool,
+       .kernel = kernel("square", kAllTypes & ~kBoolType),
+       .jvp = twice.jvp,
+       .vjp = twice.vjp,
+       .promises = {.once = true, .even = true},
+       .overflows_in = {Inside::Products, "products of the parts of complex numbers", true},
+       .samples = [](Draw& d) { return unary(d, kRealTypes | kComplex); },
+       .doc = "x * x; integers stay integers and wrap. Real: correctly rounded. Error dtype for bool."});
+}
+}  // namespace
+
+void define_pointwise_unary() {
+  define_powers_and_logarithms();
+  define_angles();
+  define_probabilities();
+  define_signs();
+  define_square();
 }
 
 }  // namespace lamella::ops

@@ -77,6 +77,7 @@ void define(const Rounding& r) {
 
 struct Rest {
   std::string_view schema;
+  ShapeClass shape;
   std::string_view kernel;
   std::string_view doc;
 };
@@ -85,7 +86,7 @@ struct Rest {
 template <Tensor (*kRound)(const Tensor&)> void define_rest(const Rest& r) {
   OpTable::add(
       {.schema = r.schema,
-       .shape = ShapeClass::Broadcast,
+       .shape = r.shape,
        .infer = infer_real_numbers,
        .kernel = kernel(r.kernel, kRealTypes),
        .jvp = {wrt("a", [](Tensor t) { return t; }),
@@ -134,12 +135,14 @@ void define_rounding() {
            "Integers compute in the default dtype. Error dtype for complex numbers."});
   define_rest<trunc>(
       {.schema = "fmod(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "fmod",
        .doc = "a - b * trunc(a / b): what is left of a by whole multiples of b, with the sign of a (C's "
               "fmod). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
               "that it is. Errors: value for an integer b = 0, dtype for complex numbers and bool."});
   define_rest<floor>(
       {.schema = "remainder(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "remainder",
        .doc = "a - b * floor(a / b): what is left of a by whole multiples of b, with the sign of b (Python's "
               "%). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
