@@ -33,6 +33,7 @@ DIFFER = {
     "bmm": (REAL, PRODUCTS),
     "mv": (REAL, PRODUCTS),
     "matmul": (REAL, PRODUCTS),
+    "dot": (REAL, PRODUCTS),
 }
 
 
