@@ -151,10 +151,25 @@ Verdict independent_is_zero(Case& c) {
   return Verdict::pass(1);
 }
 
+constexpr DrawOptions kFewElements{.dtypes = kWideTypes, .tame = true, .max_numel = 6, .mixed = false};
+
+/// Some element of a result depends on less than all elements: that of dot depends on all.
+bool leaves_some_free(const Op& op) {
+  static AskedOnce asked;
+  return asked(op, [&] {
+    return some_case(op, kFewElements, 64, [](Case& c) {
+      const std::vector<Place> inputs = places_of(c.values(c.inexact()));
+      std::vector<bool> free;
+      return !inputs.empty() && !status_of([&] { free = independent_of(c, inputs[0]); }).raised &&
+             std::ranges::find(free, true) != free.end();
+    });
+  });
+}
+
 /// All but factorisations, and what values put in order.
 bool may_be_independent(const Op& op) {
   return both_ways(op) && stays_on_device(op) && op.shape != ShapeClass::Linalg &&
-         op.at_kinks != AtKinks::Chosen;
+         op.at_kinks != AtKinks::Chosen && leaves_some_free(op);
 }
 
 // Formulas.
@@ -274,15 +289,10 @@ bool has_formulas(const Op& op) { return formulas_of(op) && both_ways(op); }
 
 void add_edge_laws(std::vector<Law>& laws) {
   laws.push_back(
-      {84,
-       "independent_is_zero",
-       "derivative",
+      {84, "independent_is_zero", "derivative",
        "What of a result cannot depend on an element has no derivative in it, though directions are "
        "infinite or NaN.",
-       {.dtypes = kWideTypes, .tame = true, .max_numel = 6, .mixed = false},
-       false,
-       may_be_independent,
-       independent_is_zero});
+       kFewElements, false, may_be_independent, independent_is_zero});
   laws.push_back(
       {85,
        "slopes_as_listed",
