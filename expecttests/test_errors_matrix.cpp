@@ -18,6 +18,17 @@ TEST(MatrixErrors, Ranks) {
   EXPECT_INLINE(refused("triu", {of({})}), R"([shape] triu: x is f64[], expected at least two dims)");
 }
 
+TEST(MatrixErrors, Vectors) {
+  EXPECT_INLINE(refused("outer", {of({2, 2}), of({3})}), R"(
+      [shape] outer: a is f64[2,2] and b is f64[3]; expected one dim each)");
+  EXPECT_INLINE(refused("dot", {of({3}), of({3, 1})}), R"(
+      [shape] dot: a is f64[3] and b is f64[3,1]; expected ranks 1 and 1)");
+  EXPECT_INLINE(refused("dot", {of({3}), of({2})}), R"(
+      [shape] dot: a is f64[3] and b is f64[2]: inner sizes 3 and 2 differ; expected equal ones)");
+  EXPECT_INLINE(refused("dot", {of({3}), of({3}, DType::F32)}), R"(
+      [dtype] dot: a is f64[3] and b is f32[3]; expected equal dtypes)");
+}
+
 TEST(MatrixErrors, InnerSizes) {
   EXPECT_INLINE(refused("mm", {of({2, 3}), of({2, 3})}), R"(
       [shape] mm: a is f64[2,3] and b is f64[2,3]: inner sizes 3 and 2 differ; expected equal ones)");

@@ -135,6 +135,10 @@ TEST(ViewErrors, Scatter) {
 }
 
 TEST(ViewErrors, Split) {
+  EXPECT_INLINE(refused("roll", {x23(), Dims{1, 2}, Dims{0}}), R"(
+      [shape] roll: shifts = [1,2] has 2 entries; expected as many as dims)");
+  EXPECT_INLINE(refused("roll", {x23(), Dims{1, 2}}), R"(
+      [shape] roll: shifts = [1,2] has 2 entries; expected one, for dims = None)");
   EXPECT_INLINE(refused("split", {x23(), 0}), R"([value] split: split_size = 0, expected split_size > 0)");
   EXPECT_INLINE(refused("split", {x23(), -1}), R"([value] split: split_size = -1, expected split_size > 0)");
   EXPECT_INLINE(refused("split", {x23(), 1, 2}), R"(

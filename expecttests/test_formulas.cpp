@@ -26,30 +26,66 @@ TEST(Formulas, Broadcast) {
       expm1
         jvp x: mul(t, exp(x))
         vjp x: mul(ct, conj(exp(x)))
+      exp2
+        jvp x: mul(t, mul(result, 0.6931471805599453))
+        vjp x: mul(ct, conj(mul(result, 0.6931471805599453)))
       log
         jvp x: mul(t, reciprocal(x))
         vjp x: mul(ct, conj(reciprocal(x)))
+      log1p
+        jvp x: mul(t, reciprocal(add(x, 1)))
+        vjp x: mul(ct, conj(reciprocal(add(x, 1))))
+      log2
+        jvp x: mul(t, reciprocal(mul(x, 0.6931471805599453)))
+        vjp x: mul(ct, conj(reciprocal(mul(x, 0.6931471805599453))))
+      sqrt
+        jvp x: mul(t, reciprocal(mul(2, result)))
+        vjp x: mul(ct, conj(reciprocal(mul(2, result))))
+      rsqrt
+        jvp x: mul(t, mul(mul(mul(result, result), result), -0.5))
+        vjp x: mul(ct, conj(mul(mul(mul(result, result), result), -0.5)))
+      reciprocal
+        jvp x: mul(t, neg(mul(result, result)))
+        vjp x: mul(ct, conj(neg(mul(result, result))))
       sin
         jvp x: mul(t, cos(x))
         vjp x: mul(ct, conj(cos(x)))
       cos
         jvp x: mul(t, neg(sin(x)))
         vjp x: mul(ct, conj(neg(sin(x))))
+      atan
+        jvp x: mul(t, reciprocal(add(mul(x, x), 1)))
+        vjp x: mul(ct, conj(reciprocal(add(mul(x, x), 1))))
+      sinh
+        jvp x: mul(t, cosh(x))
+        vjp x: mul(ct, conj(cosh(x)))
+      cosh
+        jvp x: mul(t, sinh(x))
+        vjp x: mul(ct, conj(sinh(x)))
       tanh
         jvp x: mul(t, sub(1, mul(result, result)))
         vjp x: mul(ct, conj(sub(1, mul(result, result))))
-      sqrt
-        jvp x: mul(t, reciprocal(mul(2, result)))
-        vjp x: mul(ct, conj(reciprocal(mul(2, result))))
-      reciprocal
-        jvp x: mul(t, neg(mul(result, result)))
-        vjp x: mul(ct, conj(neg(mul(result, result))))
+      asinh
+        jvp x: mul(t, rsqrt(add(mul(x, x), 1)))
+        vjp x: mul(ct, conj(rsqrt(add(mul(x, x), 1))))
+      sigmoid
+        jvp x: mul(t, mul(result, sigmoid(neg(x))))
+        vjp x: mul(ct, conj(mul(result, sigmoid(neg(x)))))
+      erf
+        jvp x: mul(t, mul(exp(neg(mul(x, x))), 1.1283791670955126))
+        vjp x: mul(ct, mul(exp(neg(mul(x, x))), 1.1283791670955126))
+      erfc
+        jvp x: mul(t, mul(exp(neg(mul(x, x))), -1.1283791670955126))
+        vjp x: mul(ct, mul(exp(neg(mul(x, x))), -1.1283791670955126))
       neg (linear)
         jvp x: neg(t)
         vjp x: neg(ct)
       abs (has kinks)
         jvp x: real(mul(t, conj(sign(x))))
         vjp x: mul(ct, sign(x))
+      relu (has kinks)
+        jvp x: where(le(result, 0), zeros_like(t), t)
+        vjp x: where(le(result, 0), zeros_like(ct), ct)
       sign (has kinks)
           v1 = div(sub(t, mul(result, real(mul(t, conj(result))))), where(eq(abs(x), 0), \
       ones_like(abs(x)), abs(x)))
@@ -58,6 +94,9 @@ TEST(Formulas, Broadcast) {
       ones_like(abs(x)), abs(x)))
           v3 = zeros_like(sub(ct, mul(result, real(mul(ct, conj(result))))))
         vjp x: where(eq(abs(x), 0), v3, v2)
+      square
+        jvp x: mul(t, mul(x, 2))
+        vjp x: mul(ct, conj(mul(x, 2)))
       add (linear)
         jvp a: t
         jvp b: mul(t, alpha)
@@ -128,7 +167,7 @@ TEST(Formulas, Broadcast) {
       copy
         jvp src: t
         vjp src: ct
-      fill
+      fill, floor, ceil, round, trunc
         jvp x: zeros_like(t)
         vjp x: zeros_like(ct)
       to
@@ -137,6 +176,43 @@ TEST(Formulas, Broadcast) {
       to_device (linear)
         jvp x: to_device(t, device)
         vjp x: ct
+      frac
+        jvp x: t
+        vjp x: ct
+      fmod
+        jvp a: t
+        jvp b: neg(mul(t, trunc(div(a, b))))
+        vjp a: ct
+        vjp b: neg(mul(ct, trunc(div(a, b))))
+      remainder
+        jvp a: t
+        jvp b: neg(mul(t, floor(div(a, b))))
+        vjp a: ct
+        vjp b: neg(mul(ct, floor(div(a, b))))
+      atan2
+          v1 = where(eq(hypot(y, x), 0), ones_like(hypot(y, x)), hypot(y, x))
+        jvp y: mul(t, div(div(x, v1), v1))
+        jvp x: mul(t, neg(div(div(y, v1), v1)))
+        vjp y: mul(ct, div(div(x, v1), v1))
+        vjp x: mul(ct, neg(div(div(y, v1), v1)))
+      hypot
+        jvp a: mul(t, div(a, where(eq(result, 0), ones_like(result), result)))
+        jvp b: mul(t, div(b, where(eq(result, 0), ones_like(result), result)))
+        vjp a: mul(ct, div(a, where(eq(result, 0), ones_like(result), result)))
+        vjp b: mul(ct, div(b, where(eq(result, 0), ones_like(result), result)))
+      logaddexp
+          v1 = where(logical_and(eq(a, b), ne(sub(a, b), sub(a, b))), zeros_like(sub(a, b)), sub(a, b))
+        jvp a: mul(t, sigmoid(v1))
+          v2 = where(logical_and(eq(b, a), ne(sub(b, a), sub(b, a))), zeros_like(sub(b, a)), sub(b, a))
+        jvp b: mul(t, sigmoid(v2))
+        vjp a: mul(ct, sigmoid(v1))
+        vjp b: mul(ct, sigmoid(v2))
+      xlogy
+        jvp x: mul(t, log(where(logical_and(eq(x, 0), le(y, 0)), ones_like(y), y)))
+          v1 = div(x, where(logical_and(eq(x, 0), eq(y, 0)), ones_like(y), y))
+        jvp y: mul(t, v1)
+        vjp x: mul(ct, log(where(logical_and(eq(x, 0), le(y, 0)), ones_like(y), y)))
+        vjp y: mul(ct, v1)
       )");
 }
 TEST(Formulas, Reduce) {
@@ -179,15 +255,15 @@ TEST(Formulas, AlongDim) {
           v4 = cat([slice(flip(ct, [0]), dim, 0, 1), add(slice(flip(ct, [0]), dim, 1, 2), v3)], dim)
           v5 = cat([ones_like(slice(conj(result), dim, 0, 1)), slice(conj(result), dim, 0, 1)], dim)
         vjp x: mul(v5, flip(v4, [0]))
+      cummax, sort (has kinks)
+        jvp x: gather(t, dim, result1)
+        vjp x: scatter_add(zeros_like(ct), dim, result1, ct)
       softmax
         jvp x: sub(mul(t, result), mul(result, sum(mul(t, result), [-2], true)))
         vjp x: sub(mul(ct, result), mul(result, sum(mul(ct, result), [-2], true)))
       log_softmax
         jvp x: sub(t, sum(mul(exp(result), t), [-2], true))
         vjp x: sub(ct, mul(exp(result), sum(ct, [-2], true)))
-      sort (has kinks)
-        jvp x: gather(t, dim, result1)
-        vjp x: scatter_add(zeros_like(ct), dim, result1, ct)
       flip (linear)
         jvp x: flip(t, dims)
         vjp x: flip(ct, dims)
@@ -318,10 +394,10 @@ TEST(Formulas, Linalg) {
 }
 TEST(Formulas, Composite) {
   EXPECT_INLINE(formulas_of({ShapeClass::Composite}), R"(
-      conj, real, matmul, reshape, stack, split, split_with_sizes, contiguous, layer_norm, \
-      native_layer_norm, var
+      conj, real, matmul, outer, dot, reshape, stack, split, split_with_sizes, contiguous, layer_norm, \
+      native_layer_norm, var, addcmul, lerp, softplus
         by composition
-      mean, sum_to_size (linear)
+      mean, sum_to_size, roll (linear)
         by composition
       split_key
         none, keys are integers

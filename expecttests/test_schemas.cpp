@@ -23,15 +23,28 @@ TEST(Schemas, AllOperators) {
   EXPECT_INLINE(listing(), R"(
       exp(Tensor x) -> Tensor  exp_  exp_out
       expm1(Tensor x) -> Tensor  expm1_  expm1_out
+      exp2(Tensor x) -> Tensor  exp2_  exp2_out
       log(Tensor x) -> Tensor  log_  log_out
+      log1p(Tensor x) -> Tensor  log1p_  log1p_out
+      log2(Tensor x) -> Tensor  log2_  log2_out
+      sqrt(Tensor x) -> Tensor  sqrt_  sqrt_out
+      rsqrt(Tensor x) -> Tensor  rsqrt_  rsqrt_out
+      reciprocal(Tensor x) -> Tensor  reciprocal_  reciprocal_out
       sin(Tensor x) -> Tensor  sin_  sin_out
       cos(Tensor x) -> Tensor  cos_  cos_out
+      atan(Tensor x) -> Tensor  atan_  atan_out
+      sinh(Tensor x) -> Tensor  sinh_  sinh_out
+      cosh(Tensor x) -> Tensor  cosh_  cosh_out
       tanh(Tensor x) -> Tensor  tanh_  tanh_out
-      sqrt(Tensor x) -> Tensor  sqrt_  sqrt_out
-      reciprocal(Tensor x) -> Tensor  reciprocal_  reciprocal_out
+      asinh(Tensor x) -> Tensor  asinh_  asinh_out
+      sigmoid(Tensor x) -> Tensor  sigmoid_  sigmoid_out
+      erf(Tensor x) -> Tensor  erf_  erf_out
+      erfc(Tensor x) -> Tensor  erfc_  erfc_out
       neg(Tensor x) -> Tensor  neg_  neg_out
       abs(Tensor x) -> Tensor  abs_  abs_out
+      relu(Tensor x) -> Tensor  relu_  relu_out
       sign(Tensor x) -> Tensor  sign_  sign_out
+      square(Tensor x) -> Tensor  square_  square_out
       add(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor  add_  add_out
       sub(Tensor a, Tensor b, *, Scalar alpha=1) -> Tensor  sub_  sub_out
       mul(Tensor a, Tensor b) -> Tensor  mul_  mul_out
@@ -67,6 +80,7 @@ TEST(Schemas, AllOperators) {
       argmax(Tensor x, Dim? dim=None, bool keepdim=False) -> Tensor  argmax_out
       cumsum(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor  cumsum_  cumsum_out
       cumprod(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor  cumprod_  cumprod_out
+      cummax(Tensor x, Dim dim) -> (Tensor, Tensor)
       softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor  softmax_out
       log_softmax(Tensor x, Dim dim, *, DType? dtype=None) -> Tensor  log_softmax_out
       sort(Tensor x, Dim dim=-1, bool descending=False, bool stable=False) -> (Tensor, Tensor)
@@ -75,6 +89,8 @@ TEST(Schemas, AllOperators) {
       bmm(Tensor a, Tensor b) -> Tensor  bmm_out
       mv(Tensor a, Tensor v) -> Tensor  mv_out
       matmul(Tensor a, Tensor b) -> Tensor  matmul_out
+      outer(Tensor a, Tensor b) -> Tensor  outer_out
+      dot(Tensor a, Tensor b) -> Tensor  dot_out
       tril(Tensor x, int diagonal=0) -> Tensor  tril_  tril_out
       triu(Tensor x, int diagonal=0) -> Tensor  triu_  triu_out
       linalg_cholesky(Tensor x, *, bool upper=False) -> Tensor  linalg_cholesky_out
@@ -101,6 +117,7 @@ TEST(Schemas, AllOperators) {
       stack(Tensor[] tensors, Dim dim=0) -> Tensor
       split(Tensor x, int split_size, Dim dim=0) -> Tensor(a)[]
       split_with_sizes(Tensor x, int[] split_sizes, Dim dim=0) -> Tensor(a)[]
+      roll(Tensor x, int[] shifts, Dim[]? dims=None) -> Tensor  roll_out
       gather(Tensor x, Dim dim, Tensor index) -> Tensor  gather_out
       scatter_add(Tensor x, Dim dim, Tensor index, Tensor src) -> Tensor  scatter_add_  scatter_add_out
       index_select(Tensor x, Dim dim, Tensor index) -> Tensor  index_select_out
@@ -136,6 +153,21 @@ TEST(Schemas, AllOperators) {
       native_layer_norm(Tensor x, Size normalized_shape, Tensor? weight, Tensor? bias, float eps) -> \
       (Tensor, Tensor, Tensor)
       var(Tensor x, Dim[]? dim=None, *, float? correction=1, bool keepdim=False) -> Tensor  var_out
+      floor(Tensor x) -> Tensor  floor_  floor_out
+      ceil(Tensor x) -> Tensor  ceil_  ceil_out
+      round(Tensor x) -> Tensor  round_  round_out
+      trunc(Tensor x) -> Tensor  trunc_  trunc_out
+      frac(Tensor x) -> Tensor  frac_  frac_out
+      fmod(Tensor a, Tensor b) -> Tensor  fmod_  fmod_out
+      remainder(Tensor a, Tensor b) -> Tensor  remainder_  remainder_out
+      atan2(Tensor y, Tensor x) -> Tensor  atan2_  atan2_out
+      hypot(Tensor a, Tensor b) -> Tensor  hypot_  hypot_out
+      logaddexp(Tensor a, Tensor b) -> Tensor  logaddexp_  logaddexp_out
+      xlogy(Tensor x, Tensor y) -> Tensor  xlogy_  xlogy_out
+      addcmul(Tensor x, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor  addcmul_  \
+      addcmul_out
+      lerp(Tensor start, Tensor end, Tensor weight) -> Tensor  lerp_  lerp_out
+      softplus(Tensor x, *, Scalar beta=1, Scalar threshold=20) -> Tensor  softplus_  softplus_out
       )");
 }
 
