@@ -3,7 +3,8 @@ find_package(Python3 QUIET COMPONENTS Interpreter)
 
 if(NOT LAMELLA_SANITIZE)
   foreach(pair IN ITEMS core,dispatch kernels,dispatch dispatch,kernels dispatch,ops ops,transforms
-                        transforms,verify ops,kernels transforms,kernels verify,kernels)
+                        transforms,verify verify,mutate text,dispatch verify,text ops,kernels
+                        transforms,kernels verify,kernels mutate,kernels)
     string(REPLACE "," ";" pair ${pair})   # the first may not see the second; ops shows kernels to nobody
     list(GET pair 0 room)
     list(GET pair 1 other)

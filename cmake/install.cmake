@@ -1,5 +1,6 @@
 # What `cmake --install` copies: headers as include/lamella/..., the rooms' archives, the program, and files
-# for find_package(lamella) and pkg-config. Component core is all but verify's archive and headers.
+# for find_package(lamella) and pkg-config. Components verify and mutate are archive and headers of those
+# rooms, component core is all else.
 
 # NOTE: [versions] core/version.h is what people include; here it is held to the version of the project.
 file(READ ${PROJECT_SOURCE_DIR}/core/version.h text)
@@ -26,8 +27,8 @@ set(package ${CMAKE_INSTALL_LIBDIR}/cmake/lamella)
 
 foreach(room IN LISTS LAMELLA_LAYERS)
   set(part core)
-  if(room STREQUAL verify)
-    set(part verify)
+  if(room MATCHES "^(verify|mutate)$")
+    set(part ${room})
   endif()
   set_target_properties(lamella_${room} PROPERTIES EXPORT_NAME ${room})
   install(TARGETS lamella_${room} EXPORT lamella_${part}
@@ -60,7 +61,7 @@ if(TARGET lamella_program)
   install(TARGETS lamella_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT core)
 endif()
 
-foreach(part IN ITEMS core verify)
+foreach(part IN ITEMS core verify mutate)
   install(EXPORT lamella_${part} NAMESPACE lamella:: FILE lamella_${part}.cmake DESTINATION ${package}
     COMPONENT ${part})
 endforeach()

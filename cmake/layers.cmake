@@ -1,6 +1,6 @@
 # The rooms as libraries. A layer says what it may see; anything else does not configure or does not compile.
 # Lowest first: this line is the architecture.
-set(LAMELLA_LAYERS core dispatch kernels ops transforms verify)
+set(LAMELLA_LAYERS core text dispatch kernels ops transforms verify mutate)
 
 # To be precompiled: most of lamella.h, but no typed call, so that a new operator leaves it as it is.
 set(LAMELLA_WITHOUT_FUNCTIONS <lamella/ops/operators.h> <lamella/transforms/autograd.h>
@@ -126,7 +126,8 @@ function(lamella_test_program name)
   endif()
   include(GoogleTest)
   add_executable(${name} ${arg_SOURCES})
-  target_link_libraries(${name} PRIVATE lamella::verify GTest::gtest GTest::gtest_main ${arg_LINK})
+  target_link_libraries(${name} PRIVATE lamella::mutate lamella::text GTest::gtest GTest::gtest_main
+    ${arg_LINK})
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> ${LAMELLA_WITHOUT_FUNCTIONS}
     <lamella/verify/law.h>)
   target_compile_definitions(${name} PRIVATE LAMELLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")

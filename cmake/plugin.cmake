@@ -9,10 +9,12 @@ function(lamella_plugin name)
   if(TARGET lamella_typed_api)   # in the tree: headers that the build writes
     add_dependencies(plugin_${name} lamella_typed_api)
   endif()
-  set(room lamella::verify)
-  if(NOT TARGET lamella::verify)   # found without it: no laws or mutants of its own
-    set(room lamella::lamella)
-  endif()
+  set(room lamella::lamella)
+  foreach(above IN ITEMS verify mutate)   # found without them: no laws or no mutants of its own
+    if(TARGET lamella::${above})
+      set(room lamella::${above})
+    endif()
+  endforeach()
   target_include_directories(plugin_${name} PRIVATE
     $<TARGET_PROPERTY:${room},INTERFACE_INCLUDE_DIRECTORIES>)
 endfunction()

@@ -1,8 +1,8 @@
 // A plug-in that plants bugs of its own: `lamella mutate --load build/release/plugins/my_mutant.so` plants
 // them in every operator they fit, beside the built-in ones, and lists which law notices.
 #include "lamella/dispatch/plugin.h"
+#include "lamella/mutate/mutants.h"
 #include "lamella/ops/functions.h"
-#include "lamella/verify/mutants.h"
 
 namespace {
 using namespace lamella;

@@ -6,7 +6,7 @@
 #include <iterator>
 
 #include "lamella/core/check.h"
-#include "lamella/verify/inline_text.h"
+#include "lamella/text/inline_text.h"
 
 namespace lamella::expect {
 namespace {

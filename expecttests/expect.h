@@ -20,7 +20,7 @@ testing::AssertionResult check(const char* file, int line, std::string_view got,
 
 }  // namespace lamella::expect
 
-/// A literal that begins with a newline is a block: see NOTE: [blocks] in verify/inline_text.h.
+/// A literal that begins with a newline is a block: see NOTE: [blocks] in text/inline_text.h.
 #define EXPECT_INLINE(...)                                                                                   \
   GTEST_AMBIGUOUS_ELSE_BLOCKER_                                                                              \
   if (const testing::AssertionResult inline_text_ = lamella::expect::check(__FILE__, __LINE__, __VA_ARGS__)) \

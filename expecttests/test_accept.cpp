@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "lamella/core/check.h"
-#include "lamella/verify/inline_text.h"
+#include "lamella/text/inline_text.h"
 
 #include "expect.h"
 

@@ -4,7 +4,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "lamella/verify/inline_text.h"
+#include "lamella/text/inline_text.h"
 
 #include "expect.h"
 #include "without_argument.h"

@@ -1,6 +1,6 @@
 // Any text is a source: its tokens are in order, and accepting a new text for one of its calls changes that
 // text alone. The first byte says which call, and how many bytes behind it are the new text.
-#include "lamella/verify/inline_text.h"
+#include "lamella/text/inline_text.h"
 
 #include "target.h"
 

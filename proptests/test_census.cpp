@@ -4,8 +4,8 @@
 #include <sstream>
 
 #include "lamella/dispatch/table.h"
-#include "lamella/verify/calibration.h"
-#include "lamella/verify/mutants.h"
+#include "lamella/mutate/calibration.h"
+#include "lamella/mutate/mutants.h"
 #include "lamella/verify/runner.h"
 
 namespace {

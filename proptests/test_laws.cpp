@@ -6,6 +6,7 @@
 #include <rapidcheck/gtest.h>
 
 #include "lamella/dispatch/table.h"
+#include "lamella/mutate/laws_harness.h"
 #include "lamella/ops/all.h"
 #include "lamella/verify/record.h"
 #include "lamella/verify/runner.h"
@@ -77,6 +78,7 @@ class LawTest : public testing::Test {
 
 [[maybe_unused]] const bool laws_added = [] {
   install_operators();  // this runs before main
+  install_harness_laws();
   for (const Law& law : laws())
     for (const Op* op : OpTable::current().rows()) {
       if (op->form != OpForm::Functional || op->has(kTestOnly) || !law.applies(*op)) continue;

@@ -3,9 +3,9 @@
 #include <gtest/gtest.h>
 #include <set>
 
-#include "lamella/verify/calibration.h"
-#include "lamella/verify/mutant_level.h"
-#include "lamella/verify/mutant_table.h"
+#include "lamella/mutate/calibration.h"
+#include "lamella/mutate/mutant_level.h"
+#include "lamella/mutate/mutant_table.h"
 
 namespace {
 using namespace lamella;

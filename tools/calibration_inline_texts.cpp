@@ -3,7 +3,7 @@
 #include <iostream>
 #include <sstream>
 
-#include "lamella/verify/inline_text.h"
+#include "lamella/text/inline_text.h"
 
 #include "calibration_aids.h"
 #include "calibrations.h"

@@ -1,7 +1,7 @@
 // Calibrations of the program itself: questions with known answers about its files, texts, options and pages.
 #pragma once
 
-#include "lamella/verify/calibration.h"
+#include "lamella/mutate/calibration.h"
 
 namespace lamella::tools {
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "lamella/core/check.h"
-#include "lamella/verify/inline_text.h"
+#include "lamella/text/inline_text.h"
 
 #include "command_line.h"
 #include "commands.h"

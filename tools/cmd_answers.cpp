@@ -5,7 +5,7 @@
 #include <optional>
 #include <sstream>
 
-#include "lamella/verify/answers.h"
+#include "lamella/mutate/answers.h"
 
 #include "command_line.h"
 #include "commands.h"

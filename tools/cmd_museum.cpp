@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "lamella/verify/museum/museum.h"
+#include "lamella/mutate/museum/museum.h"
 
 #include "command_line.h"
 #include "commands.h"

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "lamella/verify/calibration.h"
-#include "lamella/verify/mutant_table.h"
+#include "lamella/mutate/calibration.h"
+#include "lamella/mutate/mutant_table.h"
 
 #include "command_line.h"
 #include "commands.h"

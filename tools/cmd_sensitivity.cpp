@@ -8,9 +8,9 @@
 
 #include "lamella/dispatch/nearest.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/mutate/sensitivity.h"
 #include "lamella/ops/all.h"
 #include "lamella/verify/runner.h"
-#include "lamella/verify/sensitivity.h"
 #include "lamella/verify/tolerances.h"
 
 #include "command_line.h"

@@ -58,8 +58,9 @@ class Installed(Route):
                        stdout=subprocess.DEVNULL, timeout=100)
         cls.include = os.path.join(cls.prefix, "include")
 
-    def flags(self, *packages):
-        packaged = glob.glob(os.path.join(self.prefix, "lib*", "**", "pkgconfig"), recursive=True)
+    def flags(self, *packages, prefix=None):
+        """Of the packages that are installed in `prefix`, or in ours."""
+        packaged = glob.glob(os.path.join(prefix or self.prefix, "lib*", "**", "pkgconfig"), recursive=True)
         env = {**os.environ, "PKG_CONFIG_PATH": ":".join(packaged)}
         return self.done("pkg-config", "--cflags", "--libs", *packages, env=env).split()
 
@@ -68,7 +69,7 @@ class Installed(Route):
         path = os.path.join(self.folder, name)
         with open(path + ".cpp", "w", encoding="utf-8") as stream:
             stream.write(text)
-        return run(CXX, *flags, path + ".cpp", "-o", path), path
+        return run(CXX, path + ".cpp", "-o", path, *flags), path   # archives behind what needs them
 
     def of_another_version(self):
         """A folder of include/ that stands before the installed one, with one header of 0.2.0."""
@@ -91,11 +92,13 @@ class Installed(Route):
         self.assertIn("half_square", self.done(program, "ops", "--load", plugin))
 
     def test_components(self):
-        """Installed alone, core finds itself and says that there is no verify."""
+        """Installed alone, core finds itself and says that there is no verify, nor what stands on it."""
         alone = os.path.join(self.folder, "core_alone")
         self.done("cmake", "--install", BUILD, "--prefix", alone, "--component", "core")
         self.assertFalse(glob.glob(os.path.join(alone, "include", "lamella", "verify*")))
-        for components, found in [("", True), ("COMPONENTS core", True), ("COMPONENTS verify", False)]:
+        self.assertFalse(glob.glob(os.path.join(alone, "include", "lamella", "mutate*")))
+        for components, found in [("", True), ("COMPONENTS core", True), ("COMPONENTS verify", False),
+                                  ("COMPONENTS mutate", False)]:
             project = os.path.join(self.folder, "asks")
             shutil.rmtree(project, ignore_errors=True)
             os.makedirs(project)
@@ -115,8 +118,28 @@ class Installed(Route):
         self.done(CXX, path + ".cpp", "-o", path, *self.flags("lamella"))
         self.assertEqual(self.done(path), PRINTS)
 
+    def test_verify_without_mutate(self):
+        """Components core and verify: all laws but those of the harness, by a link that finds no mutate."""
+        both = os.path.join(self.folder, "without_mutate")
+        for component in ("core", "verify"):
+            self.done("cmake", "--install", BUILD, "--prefix", both, "--component", component)
+        self.assertFalse([name for _, folders, names in os.walk(both) for name in folders + names
+                          if "mutate" in name])
+        text = """#include <iostream>
+                  #include <lamella/verify.h>
+                  int main() {
+                    for (const lamella::verify::Law& law : lamella::verify::laws())
+                      if (law.group == "harness") return 1;
+                    const lamella::UnaryFunction f = [](const lamella::Tensor& x) { return sin(x); };
+                    const auto report = lamella::verify::gradcheck(f, lamella::tensor_of({2}, {1, 2}));
+                    std::cout << lamella::verify::laws().size() << report.passed() << '\\n';
+                  }"""
+        done, path = self.compiled("laws", text, *self.flags("lamella-verify", prefix=both))
+        self.assertEqual(done.returncode, 0, done.stderr[:4000])
+        self.assertRegex(self.done(path), r"^[1-9]\d+1\n$")
+
     def test_each_header_is_complete(self):
-        """All that are installed, in the order of their names, with those of verify."""
+        """All that are installed, in the order of their names, with those of verify and mutate."""
         headers = sorted(glob.glob(os.path.join(self.include, "lamella", "**", "*.h"), recursive=True))
         names = [os.path.relpath(header, self.include) for header in headers]
         self.assertIn("lamella/core/version.h", names)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes verify/law_order.inc: which laws are asked first about a bug of each group of mutants.
+"""Writes mutate/law_order.inc: which laws are asked first about a bug of each group of mutants.
 
-usage: law_order.py MUTATE.json > verify/law_order.inc
+usage: law_order.py MUTATE.json > mutate/law_order.inc
 
 MUTATE is a report of `lamella mutate --json` without --first: which laws noticed each mutant, and with which
 of their cases. The next law is the one that notices most of what those before it are likely to have passed

@@ -6,6 +6,7 @@
 
 #include "lamella/core/check.h"
 #include "lamella/core/version.h"
+#include "lamella/mutate/laws_harness.h"
 
 #include "command_line.h"
 #include "commands.h"
@@ -45,6 +46,7 @@ void usage(std::FILE* out) {
 
 int run(const Command& c, int argc, char** argv) {
   try {
+    lamella::verify::install_harness_laws();
     return c.run(argc, argv);
   } catch (const lamella::tools::Exit& e) { return e.status; } catch (const std::exception& e) {
     std::cerr << "lamella " << c.name << ": " << e.what() << '\n';

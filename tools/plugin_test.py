@@ -45,7 +45,7 @@ def run(*arguments):
 
 
 def headers():
-    rooms = ("core", "dispatch", "ops", "transforms", "verify")
+    rooms = ("core", "dispatch", "ops", "transforms", "verify", "mutate")
     built = os.path.join(os.path.dirname(PLUGINS), "include")
     return [f"-I{PUBLIC}", *(f"-I{os.path.join(built, room)}" for room in rooms)]
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "lamella/verify/mutant_table.h"
+#include "lamella/mutate/mutant_table.h"
 #include "lamella/verify/record.h"
 
 #include "whole_file.h"

@@ -16,12 +16,12 @@ namespace lamella::verify {
 namespace {
 
 /// Which kinds of numbers are among the elements.
-struct Values {
+struct NumberKinds {
   bool nan = false, inf = false, minus_inf = false, minus_zero = false, zero = false, subnormal = false;
   bool huge = false, tiny = false, negative = false, lowest_int = false, highest_int = false, tie = false;
 };
 
-template <class T> void note_integer(T v, Values& seen) {
+template <class T> void note_integer(T v, NumberKinds& seen) {
   if constexpr (!std::is_same_v<T, bool>) {
     seen.highest_int |= v == std::numeric_limits<T>::max();
     seen.lowest_int |= std::is_signed_v<T> && v == std::numeric_limits<T>::min();
@@ -30,7 +30,7 @@ template <class T> void note_integer(T v, Values& seen) {
   seen.zero |= v == T(0);
 }
 
-void note_number(double v, DType d, Values& seen) {
+void note_number(double v, DType d, NumberKinds& seen) {
   const double size = std::abs(v);
   seen.nan |= v != v;
   seen.inf |= v == std::numeric_limits<double>::infinity();
@@ -48,8 +48,8 @@ void note_number(double v, DType d, Values& seen) {
   seen.tiny |= size < 1 / std::sqrt(largest_number(d));
 }
 
-Values values_of(const Tensor& t) {
-  Values seen;
+NumberKinds values_of(const Tensor& t) {
+  NumberKinds seen;
   std::set<std::pair<double, double>> known;
   visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
@@ -161,7 +161,7 @@ void Census::add_tensors(const Case& c) {
       else add_pair(first, t.dtype());
     }
     if (t.numel() == 0) continue;
-    const Values v = values_of(t);
+    const NumberKinds v = values_of(t);
     if (is_inexact(t.dtype())) {
       ++counts_["tensors of numbers"];
       add_if(counts_, "value NaN", v.nan), add_if(counts_, "value inf", v.inf);

@@ -10,7 +10,6 @@
 #include "lamella/core/allocation.h"
 #include "lamella/core/guard.h"
 #include "lamella/dispatch/cells.h"
-#include "lamella/verify/answers.h"
 #include "lamella/verify/census.h"
 #include "lamella/verify/coverage.h"
 #include "lamella/verify/fault.h"

@@ -39,14 +39,19 @@ struct Law {
   Verdict (*check)(Case&);
   /// Times the share of another law, see NOTE: [rounds of a run]: for cheap laws about what is rare.
   int share = 1;
+  /// NOTE: [numbered cases] Of a law that asks a fixed list of questions, one a case: how many there are (law
+  /// 131: the calibrations). Chance would ask some often and others never: all words of its case `n` are n,
+  /// so that a run goes through them in order, and before anything is asked at length. Null: cases are drawn.
+  size_t (*numbered)() = nullptr;
 };
 
-/// All laws, by number. Each file of verify/laws_*.cpp contributes its list (laws_list.h).
+/// All laws, by number. Each file of verify/laws_*.cpp contributes its list (laws_list.h), rooms and plug-ins
+/// above add theirs (add_law).
 const std::vector<Law>& laws();
 const Law* find_law(std::string_view id_or_number);
-/// Adds a plug-in's law (examples/my_law.cpp); its texts must outlive the program. Call it before laws are
-/// used: pointers into laws() end. Errors usage: something is missing; schema: a number or an id that another
-/// law has (then both origins are named).
+/// Adds the law of a plug-in (examples/my_law.cpp) or of a room above (mutate/laws_harness.cpp); its texts
+/// must outlive the program. Call it before laws are used: pointers into laws() end. Errors usage: something
+/// is missing; schema: a number or an id that another law has (then both origins are named).
 void add_law(const Law& law);
 
 /// What the user chose for the whole run.

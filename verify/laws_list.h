@@ -57,7 +57,6 @@ struct Law;
   F(listed)            /* laws_listed.cpp: 141 142 */ \
   F(mapped)            /* laws_mapped.cpp: 140 143 144 */ \
   F(replaced)          /* laws_replaced.cpp: 145 */ \
-  F(harness)           /* laws_harness.cpp: 130 131 */ \
   F(nonfinite)         /* laws_nonfinite.cpp: 14 */ \
   F(promise)           /* laws_promises.cpp: 99 to 104 */ \
   F(attribute)         /* laws_attributes.cpp: 105 */ \

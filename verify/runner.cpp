@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "lamella/dispatch/table.h"
-#include "lamella/verify/calibration.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/record.h"
 #include "lamella/verify/worker.h"
@@ -79,7 +78,7 @@ Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, 
 }
 
 Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
-  if (law.id == kNumberedLaw) return Choices(48, uint32_t(index));
+  if (law.numbered) return Choices(48, uint32_t(index));
   if (index == kSimplest || faulty(Fault::GeneratorConstant)) return {};
   uint64_t state = scrambled(series + index * 0xD1B54A32D192ED03u);
   const uint64_t bits = scrambled(state);

@@ -5,7 +5,6 @@
 #include <map>
 #include <utility>
 
-#include "lamella/verify/calibration.h"
 #include "lamella/verify/fault.h"
 #include "lamella/verify/worker.h"
 
@@ -135,7 +134,7 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
   std::map<const Law*, LawCost> costs;
   for (const Pair& p : pairs_) ++costs[p.law].pairs;
   give_shares(costs);
-  const auto numbered = std::ranges::find(pairs_, kNumberedLaw, [](const Pair& p) { return p.law->id; });
+  const auto numbered = std::ranges::find_if(pairs_, [](const Pair& p) { return p.law->numbered; });
   Pair* const asking = numbered == pairs_.end() ? nullptr : &*numbered;
   for (const Round& round : kRounds) {
     const bool first = &round == kRounds;
@@ -165,7 +164,7 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
 /// has been seen. Their answers depend on no choices: to ask again is left to the time that is left.
 void Worker::ask_numbered(Pair* p, double part, const volatile std::sig_atomic_t& stop,
                           const std::function<void()>& snapshot) {
-  while (p && p->next < calibrations().size() && p->tally.seconds <= part * elapsed() && !p->retired &&
+  while (p && p->next < p->law->numbered() && p->tally.seconds <= part * elapsed() && !p->retired &&
          !done(*p) && !stop && elapsed() < options_.deadline())
     work(*p, 0, 1, stop), tell(snapshot);
 }

@@ -1,0 +1,42 @@
+// What runs of planted bugs say about laws: the matrix of groups and laws, and the last column of
+// docs/laws.md.
+#pragma once
+
+#include <map>
+
+#include "lamella/mutate/mutants.h"
+
+namespace lamella::verify {
+
+struct Score {
+  size_t mutants = 0, killed = 0, equivalent = 0;
+  size_t survivors() const { return mutants - killed - equivalent; }
+  /// Killed ones among those that are not equivalent.
+  double rate() const;
+};
+Score score_of(const std::vector<MutantResult>& results, std::string_view group = {});
+
+/// Laws and calibrations in order, with how many mutants of each group they noticed, and how many only they
+/// did.
+struct MatrixRow {
+  std::string law;
+  std::vector<std::pair<std::string, int>> kills;  ///< by group, in the order of kGroups
+  int total = 0, alone = 0;
+  double median_cases = 0;
+};
+inline constexpr std::string_view kGroups[] = {"rule", "batch", "composite", "dispatch", "kernel", "harness"};
+std::vector<MatrixRow> matrix_of(const std::vector<MutantResult>& results);
+std::string matrix_text(const std::vector<MatrixRow>& matrix);
+
+/// Median number of checks, of all laws together, until the first law noticed.
+double median_checks(const std::vector<MutantResult>& results);
+
+/// Up to two mutants for each law: those that the fewest other laws notice, of different groups.
+std::map<std::string, std::vector<std::string>> witnesses(const std::vector<MutantResult>& results);
+/// The text of docs/laws.md with its last column made of `by_law`.
+std::string with_column(const std::string& markdown,
+                        const std::map<std::string, std::vector<std::string>>& by_law);
+/// The last column read back: mutants by law.
+std::map<std::string, std::vector<std::string>> read_column(const std::string& markdown);
+
+}  // namespace lamella::verify
