@@ -43,7 +43,7 @@ class Accept(unittest.TestCase):
             return done.returncode, stream.read(), done.stdout + done.stderr
 
     def pending(self):
-        return sorted(name for name in os.listdir(self.folder.name) if name != "test.cpp")
+        return sorted(name for name in os.listdir(self.folder.name) if name.endswith(".pending"))
 
     def two(self):
         self.pend("a", record(SOURCE, self.path, 2, "old", "new\ntext"))
@@ -101,6 +101,50 @@ class Accept(unittest.TestCase):
         self.assertEqual((status, text), (1, SOURCE))
         self.assertIn("0 accepted, 2 refused", said)
         self.assertEqual(said.count("run it again"), 2)
+
+    def page(self, *names):
+        return os.path.join(self.folder.name, *names)
+
+    def pages(self):
+        found = {}
+        for folder, _, names in os.walk(self.folder.name):
+            for name in names:
+                if name.endswith(".txt"):
+                    with open(os.path.join(folder, name), encoding="utf-8") as stream:
+                        found[name] = stream.read()
+        return found
+
+    def pend_pages(self):
+        """One that differs, one that is not there, one that should not be."""
+        for name, text in (("old", "a\nb\n"), ("stale", "gone\n")):
+            with open(self.page(name + ".txt"), "w", encoding="utf-8") as out:
+                out.write(text)
+        old, new, stale = self.page("old.txt"), self.page("ops", "new.txt"), self.page("stale.txt")
+        self.pend("a", record("a\nb\n", old, 0, "a\nb\n", "a\nc\n"), record("", new, 0, "", "new\n"))
+        self.pend("b", record("gone\n", stale, 0, "gone\n", ""))
+
+    def test_whole_files(self):
+        self.pend_pages()
+        status, _, said = self.run_it("--dry-run")
+        self.assertEqual((status, self.pages()), (0, {"old.txt": "a\nb\n", "stale.txt": "gone\n"}))
+        for part in ("- b\n+ c\n", "new.txt (new)", "stale.txt (to be removed)", "3 would be accepted"):
+            self.assertIn(part, said)
+        status, text, said = self.run_it()
+        self.assertEqual((status, text), (0, SOURCE))
+        self.assertEqual(self.pages(), {"old.txt": "a\nc\n", "new.txt": "new\n"})
+        self.assertIn("3 accepted", said)
+
+    def test_whole_files_that_changed_or_disagree(self):
+        self.pend_pages()
+        with open(self.page("stale.txt"), "a", encoding="utf-8") as out:
+            out.write("again\n")
+        self.pend("c", record("a\nb\n", self.page("old.txt"), 0, "a\nb\n", "a\nd\n", "Suite.other"))
+        status, _, said = self.run_it()
+        self.assertEqual(status, 1)
+        wanted = {"old.txt": "a\nb\n", "new.txt": "new\n", "stale.txt": "gone\nagain\n"}
+        self.assertEqual(self.pages(), wanted)
+        for part in ("1 accepted, 3 refused", "runs of this file disagree", "the file has changed"):
+            self.assertIn(part, said)
 
     def test_a_broken_record(self):
         self.pend("a", record(SOURCE, self.path, 2, "old", "new")[:-3])

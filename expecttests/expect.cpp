@@ -1,4 +1,4 @@
-// Comparing with inline texts and recording differences, one file of records per test.
+// Comparing with inline texts and pages, and recording differences, one file of records per test.
 #include "expect.h"
 
 #include <filesystem>
@@ -40,6 +40,22 @@ std::string read(const std::string& path) {
   std::ifstream in(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(in), {}};
 }
+
+testing::AssertionResult differs(std::string_view what, const std::string& path, int line,
+                                 std::string_view source, std::string_view expected, std::string_view got) {
+  verify::PendingText p;
+  p.test = test_name(testing::UnitTest::GetInstance()->current_test_info());
+  p.file = path;
+  p.line = line;
+  p.source_hash = verify::source_hash(source);
+  p.expected = expected;
+  p.got = got;
+  fs::create_directories(pending_folder());
+  std::ofstream(record_file(p.test), std::ios::binary | std::ios::app) << str(p);
+  return testing::AssertionFailure() << what << " (- expected, + got):\n"
+                                     << verify::line_diff(expected, got)
+                                     << "if it is right, run: lamella accept\n";
+}
 }  // namespace
 
 std::string& pending_folder() {
@@ -48,19 +64,18 @@ std::string& pending_folder() {
 }
 
 testing::AssertionResult compare(const char* file, int line, std::string_view got, std::string_view literal) {
-  verify::PendingText p;
-  p.expected = verify::unindent(literal);
-  if (p.expected == got) return testing::AssertionSuccess();
-  p.test = test_name(testing::UnitTest::GetInstance()->current_test_info());
-  p.file = fs::weakly_canonical(fs::path(LAMELLA_BUILD_DIR) / file).string();  // compilers run there
-  p.line = line;
-  p.source_hash = verify::source_hash(read(p.file));
-  p.got = got;
-  fs::create_directories(pending_folder());
-  std::ofstream(record_file(p.test), std::ios::binary | std::ios::app) << str(p);
-  return testing::AssertionFailure() << "the text differs (- expected, + got):\n"
-                                     << verify::line_diff(p.expected, got)
-                                     << "if it is right, run: lamella accept\n";
+  const std::string expected = verify::unindent(literal);
+  if (expected == got) return testing::AssertionSuccess();
+  const std::string path = fs::weakly_canonical(fs::path(LAMELLA_BUILD_DIR) / file).string();
+  return differs("the text differs", path, line, read(path), expected, got);  // compilers run there
+}
+
+testing::AssertionResult compare_page(const std::string& path, std::string_view got) {
+  const bool there = fs::exists(path);
+  const std::string expected = there ? read(path) : "";
+  if (there != got.empty() && expected == got) return testing::AssertionSuccess();
+  const std::string_view what = got.empty() ? "should not be there" : there ? "differs" : "is not there";
+  return differs(format("{} {}", path, what), path, 0, expected, expected, got);
 }
 
 }  // namespace lamella::expect

@@ -1,4 +1,5 @@
-// EXPECT_INLINE(got, R"(text)"): compares with a text in the test's own source; `lamella accept` rewrites it.
+// EXPECT_INLINE(got, R"(text)"): compares with a text in the test's own source, compare_page() with a file;
+// `lamella accept` rewrites both.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,6 +18,9 @@ template <size_t N>
 testing::AssertionResult check(const char* file, int line, std::string_view got, const char (&literal)[N]) {
   return compare(file, line, got, std::string_view(literal, N - 1));
 }
+
+/// Likewise with a whole file; an empty `got`: there should be none.
+testing::AssertionResult compare_page(const std::string& path, std::string_view got);
 
 }  // namespace lamella::expect
 

@@ -96,10 +96,10 @@ class Formula final : public Observer {
       if (known_[k].first.is_same(t)) return known_[k].second;
     for (const auto& [other, text] : known_)  // another header of the same elements
       if (overlap(other, t) == Overlap::Same) return text;
-    return "unknown";
+    return "made inside";
   }
-  /// "  jvp a: mul(t, b)", after the lines of the long values it uses.
-  std::string lines(std::string_view direction, const Tensors& results) {
+  /// "jvp a: mul(t, b)", after the lines of the long values it uses.
+  std::string lines(std::string_view head, const Tensors& results) {
     std::string all, long_values = lines_;
     for (const Tensor& t : results) all += (all.empty() ? "" : "; ") + (*this)(t);
     if (all == last_name_) {
@@ -107,7 +107,7 @@ class Formula final : public Observer {
       subject_.named.pop_back();
       long_values.resize(long_values.size() - last_line_);
     }
-    return long_values + format("  {} {}: {}\n", direction, subject_.name(), all);
+    return long_values + format("{}: {}\n", head, all);
   }
 
   void on_call(const Frame&, KeySet, int) override { ++depth_; }
@@ -152,7 +152,7 @@ class Formula final : public Observer {
     const std::string name = format("v{}", at - subject_.named.begin() + 1);
     if (at != subject_.named.end()) return name;
     subject_.named.push_back(text);
-    const std::string line = "    " + name + " = " + text + "\n";
+    const std::string line = "  " + name + " = " + text + "\n";
     last_name_ = name;
     last_line_ = line.size();
     lines_ += line;
@@ -201,7 +201,7 @@ std::string jvp_line(const Subject& s) {
   if (ts.size() == 1) f.define(ts[0], "t");
   else f.define_all(ts, "t");
   const ScopedObserver scope(&f);
-  return f.lines("jvp", jvp(s, xs, ts).tangents);
+  return f.lines("jvp " + s.name(), jvp(s, xs, ts).tangents);
 }
 
 std::string vjp_line(const Subject& s) {
@@ -214,10 +214,11 @@ std::string vjp_line(const Subject& s) {
   if (cts.size() == 1) f.define(cts[0], "ct");
   else f.define_all(cts, "ct");
   f.look_at_depth(0);
-  return f.lines("vjp", r.pullback(cts));
+  return f.lines("vjp " + s.name(), r.pullback(cts));
 }
 
-/// How much a sample shows: complex numbers, matrices of some elements, all optional tensors.
+/// How much a sample shows: complex numbers, matrices of some elements, all optional tensors, shifts and dims
+/// that are not 0.
 int worth(const Op& op, const Values& args) {
   int out = 0;
   for (size_t i = 0; i < args.size(); ++i) {
@@ -226,6 +227,8 @@ int worth(const Op& op, const Values& args) {
       out -= tensor;
       continue;
     }
+    if (const auto* dims = std::get_if<Dims>(&args[i]))
+      out += std::ranges::any_of(*dims, [](int64_t n) { return n != 0; });
     const auto* t = std::get_if<Tensor>(&args[i]);
     if (!t) continue;
     out += 8 * (t->rank() == 2) + 4 * (t->rank() > 2) - 16 * (t->numel() < 2) + 64 * is_complex(t->dtype());
@@ -233,7 +236,23 @@ int worth(const Op& op, const Values& args) {
   return out;
 }
 
-Values sample(const Op& op) {
+std::string direction(const Op& op, const char* what, const std::vector<BoundFormula>& rules,
+                      std::string_view absent, std::vector<std::string>& named,
+                      std::string (*line)(const Subject&)) {
+  if (!absent.empty()) return format("{}: not differentiable: {}\n", what, absent);
+  if (rules.empty()) return format("{}: by composition\n", what);
+  std::string out;
+  const Values args = shown_sample(op);
+  for (const BoundFormula& rule : rules) {
+    if (is_none(args[size_t(rule.input)]))
+      out += format("{} {}: no sample has it\n", what, op.schema.params[size_t(rule.input)].name);
+    else out += line({op, args, rule.input, named});
+  }
+  return out;
+}
+}  // namespace
+
+Values shown_sample(const Op& op) {
   Values best;
   int most = INT_MIN;
   for (uint32_t seed = 0; seed < 300; ++seed) {
@@ -250,42 +269,22 @@ Values sample(const Op& op) {
   return best;
 }
 
-std::string direction(const Op& op, const char* what, const std::vector<BoundFormula>& rules,
-                      std::string_view absent, std::vector<std::string>& named,
-                      std::string (*line)(const Subject&)) {
-  if (!absent.empty()) return format("  {}: none, {}\n", what, absent);
-  if (rules.empty()) return format("  {}: by composition\n", what);
-  std::string out;
-  const Values args = sample(op);
-  for (const BoundFormula& rule : rules) {
-    if (is_none(args[size_t(rule.input)]))
-      out += format("  {} {}: no sample has it\n", what, op.schema.params[size_t(rule.input)].name);
-    else out += line({op, args, rule.input, named});
-  }
-  return out;
-}
-
-std::string formulas_of(const Op& op) {
-  if (op.no_jvp == op.no_vjp && !op.no_jvp.empty()) return "  none, " + std::string(op.no_jvp) + "\n";
-  if (op.jvp.empty() && op.vjp.empty() && op.no_jvp.empty() && op.no_vjp.empty()) return "  by composition\n";
+std::string formulas(const Op& op) {
+  if (op.no_jvp == op.no_vjp && !op.no_jvp.empty())
+    return "not differentiable: " + std::string(op.no_jvp) + "\n";
+  if (op.jvp.empty() && op.vjp.empty() && op.no_jvp.empty() && op.no_vjp.empty())
+    return "jvp, vjp: by composition\n";
   std::vector<std::string> named;
   const std::string jvp = direction(op, "jvp", op.jvp, op.no_jvp, named, jvp_line);
   return jvp + direction(op, "vjp", op.vjp, op.no_vjp, named, vjp_line);
 }
-}  // namespace
 
-std::string formulas(const std::vector<const Op*>& ops) {
-  std::vector<std::pair<std::string, std::string>> groups;  // names, and what they have in common
-  for (const Op* op : ops) {
-    const std::string text = std::string(op->has(kKinks) ? " (has kinks)" : "") +
-                             (op->has(kLinear) ? " (linear)" : "") + "\n" + formulas_of(*op);
-    const auto same = std::ranges::find(groups, text, [](const auto& g) { return g.second; });
-    if (same == groups.end()) groups.emplace_back(op->name, text);
-    else same->first += ", " + op->name;
-  }
-  std::string out;
-  for (const auto& [names, text] : groups) out += names + text;
-  return out;
+std::string composed(const Op& op) {
+  std::vector<std::string> named;
+  const Subject s{op, shown_sample(op), 0, named};
+  Formula f(s);
+  const ScopedObserver scope(&f);
+  return f.lines("composed", call(op, s.args));
 }
 
 }  // namespace lamella::expect

@@ -2,16 +2,19 @@
 #pragma once
 
 #include <string>
-#include <vector>
 
 #include "lamella/dispatch/op.h"
 
 namespace lamella::expect {
 
-/// "mul\n  jvp a: mul(t, b)\n ...\n  vjp a: mul(ct, conj(b))\n": each input's formula in both directions, t
-/// its tangent and ct the result's cotangent, on a sample of rank 2 and in complex numbers where the operator
-/// has them; or why there is none. Long values get a line of their own, once; operators with the same
-/// formulas stand together.
-std::string formulas(const std::vector<const Op*>& ops);
+/// "jvp a: mul(t, b)\n ...\nvjp a: mul(ct, conj(b))\n": each input's formula in both directions, t its
+/// tangent and ct the result's cotangent; or why there is none. Long values get a line of their own, once.
+std::string formulas(const Op& op);
+
+/// What a composite calls, likewise: "composed: ...\n".
+std::string composed(const Op& op);
+
+/// What they are shown on: of rank 2 and of complex numbers where the operator has them.
+Values shown_sample(const Op& op);
 
 }  // namespace lamella::expect

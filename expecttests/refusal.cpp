@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "arguments.h"
 #include "without_argument.h"
 
 namespace lamella::expect {
@@ -31,26 +32,6 @@ struct Watched {
 
 void watch(const Tensor& t, std::vector<Watched>& out) {
   if (t.defined()) out.emplace_back(t);
-}
-
-Tensors tensors_of(const Values& args) {
-  Tensors out;
-  for (const Value& v : args) {
-    if (const auto* t = std::get_if<Tensor>(&v)) out.push_back(*t);
-    if (const auto* ts = std::get_if<Tensors>(&v)) out.insert(out.end(), ts->begin(), ts->end());
-  }
-  return out;
-}
-
-/// The tensors among the arguments replaced in order.
-Values with_tensors(Values args, const Tensors& tensors) {
-  size_t at = 0;
-  for (Value& v : args) {
-    if (auto* t = std::get_if<Tensor>(&v)) *t = tensors[at++];
-    if (auto* ts = std::get_if<Tensors>(&v))
-      for (Tensor& t : *ts) t = tensors[at++];
-  }
-  return args;
 }
 
 struct Snapshot {

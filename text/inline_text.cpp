@@ -182,6 +182,21 @@ size_t call_of(const std::vector<InlineCall>& calls, const PendingText& p, std::
   return found;
 }
 
+/// Of records of one file, those of all of it: they have the file to themselves.
+AcceptedTexts accept_whole(std::string_view source, std::span<const PendingText> records) {
+  AcceptedTexts out{std::string(source), std::vector<std::string>(records.size())};
+  const PendingText& first = records[0];
+  const bool agree = std::ranges::all_of(
+      records, [&](const PendingText& p) { return p.line == first.line && p.got == first.got; });
+  for (size_t i = 0; i < records.size(); ++i) {
+    if (!agree) out.refused[i] = "runs of this file disagree; run them again";
+    else if (records[i].source_hash != source_hash(source))
+      out.refused[i] = "the file has changed since the test ran; run it again";
+    else out.source = first.got;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string unindent(std::string_view literal) {
@@ -280,6 +295,8 @@ std::vector<PendingText> parse_pending(std::string_view text) {
 
 AcceptedTexts accept_texts(std::string_view source, std::span<const PendingText> records,
                            std::string_view macro) {
+  if (std::ranges::any_of(records, [](const PendingText& p) { return p.line == 0; }))
+    return accept_whole(source, records);
   AcceptedTexts out{std::string(source), std::vector<std::string>(records.size())};
   const std::vector<InlineCall> calls = inline_calls(source, macro);
   const uint64_t hash = source_hash(source);

@@ -1,4 +1,4 @@
-// Texts that tests hold in their own sources: reading, comparing, and replacing them (`lamella accept`).
+// Texts that tests hold in their own sources or in files: reading, comparing, replacing (`lamella accept`).
 #pragma once
 
 #include <span>
@@ -33,7 +33,7 @@ std::vector<InlineCall> inline_calls(std::string_view source, std::string_view m
 /// A text that differed: what a test leaves behind, and what accept applies.
 struct PendingText {
   std::string test, file;
-  int line = 0;
+  int line = 0;              ///< of the call in the source; 0: the text is the whole file
   uint64_t source_hash = 0;  ///< of the file when the test ran
   std::string expected, got;
 };
@@ -45,11 +45,12 @@ std::vector<PendingText> parse_pending(std::string_view text);
 
 /// What became of each record, in their order: empty if it was applied, else the reason.
 struct AcceptedTexts {
-  std::string source;
+  std::string source;  ///< of a whole file: empty if there should be none
   std::vector<std::string> refused;
 };
 /// Replaces literals bottom-up; all other bytes stay. Refused: records of another source than this one, of a
-/// call that is not there, is there twice or is not readable, and records of one call that disagree.
+/// call that is not there, is there twice or is not readable, and records of one call that disagree. Of a
+/// whole file `got` takes the place; a file that is not there has an empty source.
 AcceptedTexts accept_texts(std::string_view source, std::span<const PendingText> records,
                            std::string_view macro = "EXPECT_INLINE");
 

@@ -1,4 +1,4 @@
-// `lamella accept`: writes the texts that expect tests got into their sources.
+// `lamella accept`: writes the texts that expect tests got into their sources and pages.
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
@@ -45,9 +45,23 @@ std::map<std::string, std::vector<Record>> pending_in(const fs::path& folder) {
   return out;
 }
 
+std::string place(const PendingText& p) {
+  if (p.line != 0) return p.file + ":" + std::to_string(p.line);
+  return p.file + (p.got.empty() ? " (to be removed)" : p.expected.empty() ? " (new)" : "");
+}
+
 void show(const PendingText& p) {
-  std::cout << p.file << ':' << p.line << ": " << p.test << '\n'
-            << lamella::verify::line_diff(p.expected, p.got);
+  std::cout << place(p) << ": " << p.test << '\n' << lamella::verify::line_diff(p.expected, p.got);
+}
+
+/// What `lamella accept` made of a file; a page that holds nothing goes.
+void write(const fs::path& path, const std::string& text, bool whole) {
+  if (whole && text.empty()) {
+    fs::remove(path);
+    return;
+  }
+  if (whole && path.has_parent_path()) fs::create_directories(path.parent_path());
+  lamella::tools::write_whole_file(path, text);
 }
 
 enum class Answer { Yes, No, Quit };
@@ -77,7 +91,7 @@ class Acceptance {
     const std::string source = fs::exists(path) ? read(path) : std::string();
     const lamella::verify::AcceptedTexts result = lamella::verify::accept_texts(source, chosen);
     for (size_t i = 0; i < chosen.size(); ++i) report(*of[i], result.refused[i]);
-    if (!dry_run_ && result.source != source) lamella::tools::write_whole_file(path, result.source);
+    if (!dry_run_ && result.source != source) write(path, result.source, chosen[0].line == 0);
   }
 
   /// What was neither accepted nor outdated stays pending.
@@ -109,7 +123,7 @@ class Acceptance {
     }
     ++refused_;
     left_[r.from] += str(r.text);
-    std::cerr << r.text.file << ':' << r.text.line << ": " << refusal << " (" << r.text.test << ")\n"
+    std::cerr << place(r.text) << ": " << refusal << " (" << r.text.test << ")\n"
               << lamella::verify::line_diff(r.text.expected, r.text.got);
   }
 
@@ -125,7 +139,7 @@ class Acceptance {
 }  // namespace
 
 int main_accept(int argc, char** argv) {
-  lamella::tools::CommandLine app("Writes the texts that expect tests got into their sources",
+  lamella::tools::CommandLine app("Writes the texts that expect tests got into their sources and pages",
                                   "lamella accept");
   std::string folder = LAMELLA_PENDING_DIR;
   bool interactive = false, dry_run = false;

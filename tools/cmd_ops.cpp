@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "lamella/dispatch/call.h"
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/nearest.h"
 #include "lamella/dispatch/types.h"
+#include "lamella/verify/op_text.h"
 
 #include "command_line.h"
 #include "commands.h"
@@ -22,34 +22,12 @@ std::string rule_text(const std::vector<lamella::BoundFormula>& rules, std::stri
   return rules.empty() && op.composite ? "by composition" : "rule";
 }
 
-std::string batch_text(const Op& op) {
-  if (op.composite) return "by composition";
-  if (op.batch) return "rule";
-  const bool loops = op.shape == lamella::ShapeClass::Dynamic || op.shape == lamella::ShapeClass::Other;
-  return loops ? "loop" : "shape class";
-}
-
-/// dtypes the samples of an operator can take.
-std::vector<std::string> dtypes(const Op& op) {
-  std::vector<std::string> out;
-  for (int d = 0; d < lamella::kDTypeCount; ++d) {
-    const auto dtype = lamella::DType(d);
-    if (lamella::is_internal(dtype)) continue;
-    lamella::DrawOptions options;
-    options.dtypes = lamella::mask(dtype);
-    lamella::Draw draw({}, options);
-    const lamella::Values args = op.samples(draw);
-    bool found = false;
-    for (const lamella::Value& v : args) {
-      if (const auto* t = std::get_if<lamella::Tensor>(&v)) found |= t->defined() && t->dtype() == dtype;
-      if (const auto* ts = std::get_if<lamella::Tensors>(&v))
-        found |= !ts->empty() && ts->front().dtype() == dtype;
-      if (const auto* given = std::get_if<lamella::DType>(&v)) found |= *given == dtype;
-    }
-    if (found) out.emplace_back(lamella::name(dtype));
-  }
+std::vector<std::string_view> dtypes(const Op& op) {
+  std::vector<std::string_view> out;
+  for (const lamella::DType d : lamella::verify::sampled_dtypes(op)) out.push_back(lamella::name(d));
   return out;
 }
+
 /// Those that were set: of columns of plug-ins, and in the place of the library's.
 nlohmann::ordered_json cells(const Op& op) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
@@ -93,7 +71,7 @@ nlohmann::ordered_json listed(const Op& op) {
                              {"dtypes", dtypes(op)},
                              {"jvp", rule_text(op.jvp, op.no_jvp, op)},
                              {"vjp", rule_text(op.vjp, op.no_vjp, op)},
-                             {"batch", batch_text(op)},
+                             {"batch", lamella::verify::batch_text(op)},
                              {"doc", op.doc},
                              {"origin", op.origin},
                              {"cells", cells(op)},
@@ -209,7 +187,7 @@ int main_ops(int argc, char** argv) {
     if (json_path.empty())
       std::printf("%-90s %-10s vjp %s, batch %s\n", str(op->schema).c_str(),
                   std::string(name(op->shape)).c_str(), rule_text(op->vjp, op->no_vjp, *op).c_str(),
-                  batch_text(*op).c_str());
+                  lamella::verify::batch_text(*op).c_str());
     else list.push_back(listed(*op));
   }
   if (!json_path.empty()) lamella::tools::write_output(json_path, list.dump(1) + "\n");

@@ -33,7 +33,7 @@ constexpr Command kCommands[] = {
     {"bench", "compare kernels: right first, then fast", main_bench},
     {"explain", "show where every operator of an expression is dispatched", main_explain},
     {"ops", "list the operators", main_ops},
-    {"accept", "write the texts that expect tests got into their sources", main_accept},
+    {"accept", "write the texts that expect tests got into their sources and pages", main_accept},
     {"doctor", "show what this build has and what was left out", main_doctor},
 };
 
