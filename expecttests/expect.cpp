@@ -66,8 +66,9 @@ std::string& pending_folder() {
 testing::AssertionResult compare(const char* file, int line, std::string_view got, std::string_view literal) {
   const std::string expected = verify::unindent(literal);
   if (expected == got) return testing::AssertionSuccess();
+  // `file` is as the compiler was told, which runs in the build's folder.
   const std::string path = fs::weakly_canonical(fs::path(LAMELLA_BUILD_DIR) / file).string();
-  return differs("the text differs", path, line, read(path), expected, got);  // compilers run there
+  return differs("the text differs", path, line, read(path), expected, got);
 }
 
 testing::AssertionResult compare_page(const std::string& path, std::string_view got) {
