@@ -89,7 +89,7 @@ if(TARGET lamella_program)
         $<TARGET_FILE:lamella_program> $<TARGET_FILE:lamella_typed_api_writer> ${PROJECT_BINARY_DIR})
     # All are given the folder of the plug-ins; one that lacks a program here ends with 77.
     foreach(name_and_script IN ITEMS reports:report reports--browser:browser usage:usage mpi:mpi
-        plugins:plugin bench.command:bench)
+        plugins:plugin plugins.exports:exports bench.command:bench)
       string(REGEX MATCH "^(.*):(.*)$" matched ${name_and_script})
       set(script ${CMAKE_MATCH_2})
       add_test(NAME ${CMAKE_MATCH_1}

@@ -2,6 +2,9 @@
 # One process image, whose symbols plug-ins use: initial-exec thread-locals cost one load.
 # No contraction: a result may not depend on which compiler flag lets a multiply and an add fuse.
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-ftls-model=initial-exec;-ffp-contract=off>")
+# Variables, so of this tree's own targets alone. NOTE: [exported symbols] in core/export.h
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
 if(LAMELLA_WERROR)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Werror>)
 endif()

@@ -101,8 +101,9 @@ function(lamella_must_not_compile room)
   set_tests_properties(layering.twin_compiles.${label} PROPERTIES LABELS house)
 endfunction()
 
-# lamella_link_whole(TARGET): every object of every layer, and the symbols shown to plug-ins. The objects
-# themselves, since a linker takes from an archive only what it misses; the archives bring their dependencies.
+# lamella_link_whole(TARGET): every object of every layer, and the symbols shown to plug-ins: those of
+# installed headers. The objects themselves, since a linker takes from an archive only what it misses; the
+# archives bring their dependencies.
 function(lamella_link_whole target)
   set_target_properties(${target} PROPERTIES ENABLE_EXPORTS ON)
   foreach(layer IN LISTS LAMELLA_LAYERS)

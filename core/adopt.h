@@ -3,6 +3,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct ForeignMemory {
@@ -20,3 +21,4 @@ struct ForeignMemory {
 Tensor adopt_memory(const ForeignMemory& memory, DType dtype, Ints sizes, Ints strides, int64_t offset = 0);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <string>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// 64-byte aligned, or null when there is none.
@@ -55,3 +58,4 @@ int64_t guarded_blocks();
 std::string damaged_memory();
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -13,6 +13,7 @@
 
 #include "lamella/core/wording.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 enum class ErrorCode {
@@ -93,6 +94,7 @@ template <class... A>
 }
 
 }  // namespace lamella
+LAMELLA_API_END
 
 #define LAMELLA_CHECK(cond, code, ...)                          \
   do {                                                          \

@@ -5,6 +5,9 @@
 #include <optional>
 #include <string_view>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Reference: host memory served by the oracle's kernels. Meta: shape and dtype without elements. User0,
@@ -24,3 +27,4 @@ inline constexpr std::optional<Device> device_named(std::string_view text) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -3,6 +3,7 @@
 
 #include "lamella/core/storage.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 class Generator;
@@ -51,3 +52,4 @@ StorageRef allocate_on(Device device, size_t nbytes);
 }  // namespace detail
 
 }  // namespace lamella
+LAMELLA_API_END

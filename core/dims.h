@@ -11,6 +11,9 @@
 #include <type_traits>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 using Ints = std::span<const int64_t>;
@@ -176,3 +179,4 @@ Dims contiguous_strides(Ints sizes);
 int64_t checked_numel(Ints sizes, const char* op);
 
 }  // namespace lamella
+LAMELLA_API_END

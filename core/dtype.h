@@ -9,6 +9,7 @@
 
 #include "lamella/core/half.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// F128 and C256 are internal to the Reference column (the oracle): no CPU kernel takes them. Their C++ types
@@ -98,3 +99,4 @@ std::string_view name(DType d);
 bool parse_dtype(std::string_view text, DType& out);
 
 }  // namespace lamella
+LAMELLA_API_END

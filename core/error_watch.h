@@ -5,6 +5,7 @@
 
 #include "lamella/core/check.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Told of each error that this thread raises, before the live transforms are added. It may not raise.
@@ -22,3 +23,4 @@ class WatchErrors {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [families] A tensor and its views are a family: a write through any of them changes what all of them
@@ -55,3 +56,4 @@ inline bool has_late_history(const TensorImpl* t) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// A key and how many keys have been drawn from it. The whole state of the library's ambient randomness.
@@ -79,3 +82,4 @@ class ScopedRandomState {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 enum class GuardSide : uint8_t {
@@ -53,3 +56,4 @@ bool free_at_page(void* p) noexcept;
 }  // namespace detail
 
 }  // namespace lamella
+LAMELLA_API_END

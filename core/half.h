@@ -5,6 +5,9 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [rounded once] `x` as the float from which f16 and bf16 are rounded as from x itself: where f32 does
@@ -84,3 +87,4 @@ struct bf16 {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [layouts] A tensor's `layout` is what it is: the indices and values of a sparse one, the number and
@@ -37,3 +38,4 @@ template <class L> const L* layout_at(const Tensor& t, int key) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,9 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [limits] Arrays on the stack and fields of 8 bits are as large as these constants say, so that each
@@ -28,3 +31,4 @@ inline constexpr int kMaxThreads = 256;           ///< of a kernel
 inline constexpr size_t kMaxStraight = 3, kMaxStraightArity = 8;
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -40,6 +40,7 @@ __float128 tgammaq(__float128);
 __float128 truncq(__float128);
 }
 
+LAMELLA_API_BEGIN
 /// NOTE: [functions of f128] std::exp has no overload for f128, nor has C++20 literals of it: in a kernel
 /// whose T is float, double or f128 write math::exp(x), and T(1) / 3 where a constant must be right in all
 /// digits. libquadmath's errors are a few units of 2^-113: nothing beside a bound of f64.
@@ -82,3 +83,4 @@ inline f128 tgamma(f128 x) { return ::tgammaq(x); }
 inline f128 trunc(f128 x) { return ::truncq(x); }
 
 }  // namespace lamella::math
+LAMELLA_API_END

@@ -3,6 +3,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// As overlap() of tensors: b's first element lies `apart` bytes behind a's. Both have one element at least;
@@ -11,3 +12,4 @@ namespace lamella {
 Overlap overlap_in_memory(const View& a, const View& b, int64_t apart);
 
 }  // namespace lamella
+LAMELLA_API_END

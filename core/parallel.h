@@ -6,6 +6,9 @@
 #include <string_view>
 #include <type_traits>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [threads of kernels] A kernel cuts its work into tiles, by the shapes and dtypes it is given and by
@@ -70,3 +73,4 @@ template <class Body> void parallel_for(int64_t tiles, Body&& body) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -9,6 +9,7 @@
 #include "lamella/core/limits.h"
 #include "lamella/core/view.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// One operand of a plan: like View, but strides count bytes per element step and may be negative (flip).
@@ -71,3 +72,4 @@ template <class F> void for_each_outer(const IterPlan& plan, int first, F&& f) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

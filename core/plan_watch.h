@@ -3,6 +3,7 @@
 
 #include "lamella/core/plan.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Costs nothing while nobody watches: make_plan compares the rank with a limit anyway, and watching lowers
@@ -20,3 +21,4 @@ class WatchPlans {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -10,6 +10,7 @@
 
 #include "lamella/core/allocation.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 #if defined(__SANITIZE_THREAD__)
@@ -122,3 +123,4 @@ template <size_t kBytes> class Pool {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,9 @@
 #include <cstdint>
 #include <mutex>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 class RefCounted;
@@ -140,3 +143,4 @@ template <class T> class Ref {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

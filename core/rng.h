@@ -5,6 +5,9 @@
 #include <array>
 #include <cstdint>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Versions of the streams in docs/random.md, from 1.
@@ -36,3 +39,4 @@ inline double uniform_at(uint64_t key, uint64_t i) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

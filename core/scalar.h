@@ -8,6 +8,7 @@
 
 #include "lamella/core/dtype.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Holds bool, i64, u64 (only what i64 does not hold), f64 or c128 and remembers which: its category takes
@@ -70,3 +71,4 @@ class Scalar {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

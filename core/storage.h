@@ -4,6 +4,7 @@
 #include "lamella/core/device.h"
 #include "lamella/core/refcount.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Marks, in Storage::birth, memory made in inference mode. No serial has this bit.
@@ -52,3 +53,4 @@ StorageRef allocate_storage(size_t nbytes, Device device);
 StorageRef adopt_storage(void* data, size_t nbytes, void (*deleter)(void*), void* context);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -14,6 +14,7 @@
 #include "lamella/core/storage.h"
 #include "lamella/core/view.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 class Tensor;
@@ -229,3 +230,4 @@ enum class Overlap { None, Same, Partial };
 Overlap overlap(const Tensor& a, const Tensor& b);
 
 }  // namespace lamella
+LAMELLA_API_END

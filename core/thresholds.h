@@ -6,6 +6,9 @@
 #include <span>
 #include <string_view>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [thresholds] A bug beyond a threshold passes every small case: a scan that begins anew with each
@@ -166,3 +169,4 @@ class ScopedThresholds {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -1,6 +1,8 @@
 // Which version these headers are of: for #if, for people, and for the linker.
 #pragma once
 
+#include "lamella/core/export.h"
+
 #define LAMELLA_VERSION_MAJOR 0
 #define LAMELLA_VERSION_MINOR 1
 #define LAMELLA_VERSION_PATCH 0
@@ -16,6 +18,7 @@
 /// cmake/install.cmake compares the four lines above with the version of the project.
 #define LAMELLA_VERSION_SYMBOL lamella_linked_here_is_not_version_0_1_0_of_the_headers
 
+LAMELLA_API_BEGIN
 extern "C" const char LAMELLA_VERSION_SYMBOL;
 
 namespace lamella {
@@ -29,3 +32,4 @@ namespace {
 }  // namespace
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 #include "lamella/core/dtype.h"
 #include "lamella/core/scalar.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// One operand of a kernel call. `data` points at the element with all indices 0; strides count elements,
@@ -41,3 +42,4 @@ struct KernelCall {
 using KernelFn = void (*)(const KernelCall&);
 
 }  // namespace lamella
+LAMELLA_API_END

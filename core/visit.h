@@ -4,6 +4,7 @@
 
 #include "lamella/core/dtype.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 using f128 = __float128;
@@ -38,3 +39,4 @@ template <class F> decltype(auto) visit_dtype(DType dtype, F&& f) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

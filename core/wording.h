@@ -8,6 +8,8 @@
 #include <string_view>
 #include <type_traits>
 
+#include "lamella/core/export.h"
+
 /// What only compilers run. Clang before 16 dies of constructors that are consteval: there it is constexpr,
 /// and what such a function would refuse GCC and newer ones refuse.
 #if defined(__clang__) && __clang_major__ < 16
@@ -16,6 +18,7 @@
 #define LAMELLA_CONSTEVAL consteval
 #endif
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// A value of a text that says which argument the text is about, where it is not the text's first word.
@@ -128,3 +131,4 @@ std::string filled(const Wording& wording, std::initializer_list<Shown> values);
 }
 
 }  // namespace lamella
+LAMELLA_API_END

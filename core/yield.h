@@ -4,6 +4,9 @@
 
 #include <atomic>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella::detail {
 
 /// NOTE: [yield points] Slow paths that threads share (registering, blocks of serials, counts that are
@@ -16,3 +19,4 @@ inline void yield_point() {
 }
 
 }  // namespace lamella::detail
+LAMELLA_API_END

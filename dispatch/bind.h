@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Error schema when `formula` names something that is neither an argument nor a result of `op`.
@@ -11,3 +12,4 @@ BoundFormula bind(const Op& op, const Formula& formula);
 std::vector<BoundFormula> bind(const Op& op, const Rules& rules);
 
 }  // namespace lamella
+LAMELLA_API_END

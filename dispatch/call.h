@@ -4,6 +4,7 @@
 #include "lamella/dispatch/state.h"
 #include "lamella/dispatch/table.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 namespace detail {
@@ -145,3 +146,4 @@ class BoxedArgs {
 Tensors call_boxed(const Op& op, const Values& values);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// What serves operators that say nothing of a key themselves; part of a table's value.
@@ -47,3 +48,4 @@ void watch_overrides(Cell watch);
 void fall_through(Frame& frame, int key);
 
 }  // namespace lamella
+LAMELLA_API_END

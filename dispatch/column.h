@@ -8,6 +8,7 @@
 #include "lamella/core/view.h"
 #include "lamella/dispatch/frame.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct Inferred;
@@ -115,3 +116,4 @@ enum class Served : uint8_t { Explicit, Class, Decompose, Fallback, Hole };
 std::string_view name(Served s);
 
 }  // namespace lamella
+LAMELLA_API_END

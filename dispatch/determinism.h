@@ -4,6 +4,7 @@
 #include "lamella/dispatch/cells.h"
 #include "lamella/dispatch/state.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [determinism] A kernel or cell that adds in the order in which threads come says so
@@ -41,3 +42,4 @@ void watch_varying(VaryingWatcher watcher);
 void guard_varying(Op& op, const KeyDefaults& defaults);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/dispatch/value.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Where a tensor's values may lie.
@@ -219,3 +220,4 @@ class Draw {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -10,6 +10,7 @@
 #include "lamella/core/tensor.h"
 #include "lamella/dispatch/draw.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::drawn {
 
 inline uint64_t hash(uint64_t seed, uint64_t i) {
@@ -247,3 +248,4 @@ inline void store_bits(Tensor& t, int64_t i, int part, uint64_t bits) {
 }
 
 }  // namespace lamella::drawn
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 #include "lamella/dispatch/key.h"
 #include "lamella/dispatch/value.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct Op;
@@ -36,3 +37,4 @@ struct Frame {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// f(std::type_identity<T>{}) with the type that a frame points at for parameters of this kind.
@@ -100,3 +101,4 @@ class FrameCopy {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

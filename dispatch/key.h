@@ -9,6 +9,7 @@
 #include "lamella/core/device.h"
 #include "lamella/core/limits.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [keys] Bits 0..5 are backends, numbered as Device. Bits 6..14 are layouts and types of tensors that
@@ -46,3 +47,4 @@ inline constexpr bool is_level_key(int key) { return key >= kFirstLevelKey; }
 std::string key_name(int key);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// `; the nearest is "exp"` or `; the nearest are "sin", "sinh"`: those of `names`, three at most, that are a
@@ -15,3 +18,4 @@ std::string nearest_text(std::string_view name, const std::vector<std::string_vi
 std::string nearest_operators(std::string_view name);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -11,6 +11,7 @@
 #include "lamella/dispatch/rule.h"
 #include "lamella/dispatch/schema.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 class Draw;
@@ -278,3 +279,4 @@ struct Op {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 #include "lamella/dispatch/state.h"
 #include "lamella/dispatch/table.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [plug-ins] A plug-in shares C++ objects with the program that loads it, so both must have been
@@ -29,13 +30,14 @@ inline constexpr const char* kPluginStamp = "lamella_plugin_stamp";
 inline constexpr const char* kPluginEntry = "lamella_plugin";
 
 }  // namespace lamella
+LAMELLA_API_END
 
 /// The one entry of a plug-in: LAMELLA_PLUGIN() { OpTable::add(...); }. It is called once, after the built-in
 /// operators are there; what it raises becomes a message.
-#define LAMELLA_PLUGIN()                                                                           \
-  extern "C" {                                                                                     \
-  extern const ::lamella::PluginStamp lamella_plugin_stamp __attribute__((visibility("default"))); \
-  const ::lamella::PluginStamp lamella_plugin_stamp{};                                             \
-  void lamella_plugin() __attribute__((visibility("default")));                                    \
-  }                                                                                                \
+#define LAMELLA_PLUGIN()                                                \
+  extern "C" {                                                          \
+  extern LAMELLA_API const ::lamella::PluginStamp lamella_plugin_stamp; \
+  const ::lamella::PluginStamp lamella_plugin_stamp{};                  \
+  LAMELLA_API void lamella_plugin();                                    \
+  }                                                                     \
   void lamella_plugin()

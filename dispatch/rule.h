@@ -10,6 +10,7 @@
 #include "lamella/dispatch/frame.h"
 #include "lamella/dispatch/schema.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [rules] A formula is a captureless lambda. Its first parameter is the cotangent (vjp) or the tangent
@@ -165,3 +166,4 @@ inline Rules linear_in(std::initializer_list<std::string_view> inputs) {
 inline Rules by_composition() { return Rules(std::vector<Formula>{}); }
 
 }  // namespace lamella
+LAMELLA_API_END

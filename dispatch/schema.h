@@ -6,6 +6,7 @@
 
 #include "lamella/dispatch/value.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 enum class ParamKind : uint8_t {
@@ -58,3 +59,4 @@ std::string str(const Schema& schema);
 std::string str(const Param& param);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 #include "lamella/core/rng.h"
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 class OpTable;
@@ -271,3 +272,4 @@ std::string live_key_name(int key);
 std::string live_levels_text();
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -10,6 +10,7 @@
 #include "lamella/core/device_hooks.h"
 #include "lamella/dispatch/cells.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [snapshots] A snapshot is a vector of row pointers; adding or replacing copies the pointers and one
@@ -135,3 +136,4 @@ void set_builtin_operators(RegisterAll register_all);
 void add_builtin_operators(RegisterAll more);
 
 }  // namespace lamella
+LAMELLA_API_END

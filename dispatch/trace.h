@@ -6,6 +6,7 @@
 
 #include "lamella/dispatch/state.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// One line a call, indented by nesting:
@@ -30,3 +31,4 @@ std::string trace(const std::function<void()>& f);
 std::string live_keys_text(KeySet keys);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 #include "lamella/core/layout.h"
 #include "lamella/dispatch/frame.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [types] A type takes one of the keys 6 to 14 for good: its tensors outlive scopes, need no live
@@ -50,3 +51,4 @@ void not_mine(Frame& frame, int key);
 int64_t strided_fallbacks();
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [validation] Whatever a row states that would later be an index out of a fixed array, a value read
@@ -12,3 +13,4 @@ namespace lamella {
 void validate(const Op& op, bool gives_one);
 
 }  // namespace lamella
+LAMELLA_API_END

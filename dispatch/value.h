@@ -9,6 +9,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Tensors to tensors: what transforms take and give.
@@ -33,3 +34,4 @@ class TensorArg : public TensorSpan {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

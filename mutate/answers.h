@@ -3,6 +3,7 @@
 
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [wrong answers] All laws are asked in one way, whatever they compute: in a process of its own every
@@ -35,3 +36,4 @@ Heard hear(const Law& law, Wrong kind);
 bool is_refused(const Law& law, Wrong kind);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

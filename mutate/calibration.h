@@ -7,6 +7,7 @@
 
 #include "lamella/verify/fault.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct Calibration {
@@ -34,3 +35,4 @@ void add_law_calibrations(std::vector<Calibration>&);     ///< bugs that laws ar
 void add_mutant_calibrations(std::vector<Calibration>&);  ///< what `lamella mutate` counts
 
 }  // namespace lamella::verify
+LAMELLA_API_END

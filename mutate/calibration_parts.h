@@ -5,6 +5,7 @@
 #include "lamella/mutate/calibration.h"
 #include "lamella/verify/runner.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
@@ -46,3 +47,4 @@ class PlantedRow {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -2,6 +2,7 @@
 // nothing of.
 #pragma once
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Adds both to laws(); once, however often it is called. Whoever runs all laws calls it, before laws are
@@ -10,3 +11,4 @@ namespace lamella::verify {
 void install_harness_laws();
 
 }  // namespace lamella::verify
+LAMELLA_API_END

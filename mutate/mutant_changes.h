@@ -5,6 +5,7 @@
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/pointwise_unary.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 using Change = Tensor (*)(const Tensor&);
@@ -29,3 +30,4 @@ inline Tensor detached(const Tensor& t) {
 }
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 
 #include "lamella/mutate/mutants.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Replaces a formula of a row (`right` is the same one of the right row) by one that runs the right formula
@@ -48,3 +49,4 @@ Tensors probe(Probe kind, const Op& op, const Choices& choices, const DrawOption
 void observe(const Op& op, const std::function<void(Op&)>& plant_recorder);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

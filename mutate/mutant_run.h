@@ -3,6 +3,7 @@
 
 #include "lamella/mutate/mutants.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Tried while no law is: the comparison with the right operator.
@@ -23,3 +24,4 @@ struct Say {
 void hunt(const Planted& p, const MutantOptions& options, Say say);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/mutate/mutants.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct Score {
@@ -40,3 +41,4 @@ std::string with_column(const std::string& markdown,
 std::map<std::string, std::vector<std::string>> read_column(const std::string& markdown);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

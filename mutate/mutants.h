@@ -7,6 +7,7 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [mutants] Sites times perturbations, from the registry alone. A site is a row (dispatcher, kernel,
@@ -168,3 +169,4 @@ struct Equivalence {
 Equivalence compare_with_right(const Planted& p, const OpTable* table, const MutantOptions& options);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

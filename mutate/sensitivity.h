@@ -4,6 +4,7 @@
 
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// The laws that compare with the oracle within a bound: of values, jvp, vjp.
@@ -42,3 +43,4 @@ struct ToleranceUse {
 ToleranceUse tolerance_use(const Op& op, const Law& law, const SensitivityOptions& options);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -1,6 +1,9 @@
 // The list of operator families; the table is built from it on the first call.
 #pragma once
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Makes the built-in operators known to dispatch; idempotent. The typed API calls it before main.
@@ -34,3 +37,4 @@ void define_var();
 void define_layout();
 }  // namespace ops
 }  // namespace lamella
+LAMELLA_API_END

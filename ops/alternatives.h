@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Adds the library's second kernels (docs/bench.md lists them) to the CPU columns of the operators that have
@@ -37,3 +40,4 @@ void choose_kernels_of_environment();
 }
 
 }  // namespace lamella
+LAMELLA_API_END

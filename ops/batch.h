@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/call.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [batch rules] `frame` holds the values one level down, with the mapped dim still where the caller
@@ -46,3 +47,4 @@ void batch_broadcast(BatchCall& b);
 }  // namespace ops
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 #include "lamella/dispatch/frame.h"
 #include "lamella/ops/operators.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [fallback of a device] For OpTable::set_fallback: makes every operator work on a device that has
@@ -21,3 +22,4 @@ bool sent_across(Frame& frame, int key);
 }  // namespace ops
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/call.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::ops {
 
 /// Sizes all of `shapes` broadcast to. Error broadcast names the operator and both types.
@@ -41,3 +42,4 @@ inline const std::string& arg_name(const Frame& frame, int i) {
 inline const std::string& op_name(const Frame& frame) { return frame.op->base->name; }
 
 }  // namespace lamella::ops
+LAMELLA_API_END

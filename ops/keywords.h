@@ -6,6 +6,7 @@
 
 #include "lamella/ops/number.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [arguments by name] An operator whose arguments behind the tensors have defaults takes them by name,
@@ -33,3 +34,4 @@ class IntsOption {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 
 #include "lamella/ops/number.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 Tensor add(const Tensor& a, const Tensor& b, const Scalar& alpha);
@@ -54,3 +55,4 @@ inline Tensor operator>(const Scalar& a, const Tensor& b) { return gt(number_lik
 inline Tensor operator>=(const Scalar& a, const Tensor& b) { return ge(number_like(a, b), b); }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -80,6 +80,7 @@ Values kinked_at_zero(Draw& d, DTypeMask types) {
 
 struct Smooth {
   std::string_view schema;
+  ShapeClass shape;
   std::string_view kernel;
   Derivative derivative;
   SampleFn samples;
@@ -92,7 +93,7 @@ struct Smooth {
 
 void define_smooth(const Smooth& s) {
   OpTable::add({.schema = s.schema,
-                .shape = ShapeClass::Broadcast,
+                .shape = s.shape,
                 .infer = s.infer,
                 .kernel = kernel(s.kernel),
                 .jvp = s.derivative.jvp,
@@ -107,12 +108,14 @@ void define_smooth(const Smooth& s) {
 void define_powers_and_logarithms() {
   define_smooth(
       {.schema = "exp(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "exp",
        .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }),
        .samples = any_samples,
        .promises = {.range = {.low = 0}},
        .doc = "e^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "expm1(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "expm1",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(x); }),
                  .samples = any_samples,
@@ -120,40 +123,50 @@ void define_powers_and_logarithms() {
                  .doc = "e^x - 1 without cancelling near 0, never below -1. At most 4 ULP (f32, f64)."});
   define_smooth(
       {.schema = "exp2(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "exp2",
        .derivative = derivative("x", saves("result"), [](Tensor y) { return y * kLog2; }),
        .samples = any_samples,
        .promises = {.range = {.low = 0}},
-       .overflows_in = {Inside::Powers, "the angle y log 2 of complex numbers", true},
+       .overflows_in = {Inside::Powers, "the angle y log 2", true},
        .doc = "2^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "log",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),
                  .samples = positive_samples,
                  .doc = "Natural logarithm; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log1p(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "log1p",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x + 1); }),
                  .samples = positive_samples,
                  .doc = "log(1 + x) without losing the digits of a small x; NaN below -1, -inf at -1. At "
                         "most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log2(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "log2",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * kLog2); }),
                  .samples = positive_samples,
                  .doc = "Logarithm to base 2; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
+}
+
+void define_roots() {
   define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "sqrt",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
                  .samples = positive_samples,
                  .promises = {.range = {.low = 0}, .once = true, .rising = true},
                  .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
   define_smooth({.schema = "rsqrt(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "rsqrt",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return y * y * y * -0.5; }),
                  .samples = positive_samples,
                  .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
   define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "reciprocal",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
                  .samples = positive_samples,
@@ -163,48 +176,63 @@ void define_powers_and_logarithms() {
 
 void define_angles() {
   define_smooth({.schema = "sin(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "sin",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }),
                  .samples = any_samples,
                  .promises = {.range = {-1, 1}, .odd = true},
                  .doc = "Sine of x in radians, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "cos(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "cos",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return -sin(x); }),
                  .samples = any_samples,
                  .promises = {.range = {-1, 1}, .even = true},
                  .doc = "Cosine of x in radians, in [-1, 1] and even bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "atan(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "atan",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * x + 1); }),
                  .samples = cut_samples,
                  .promises = {.odd = true},
                  .doc = "Arc tangent in radians, odd bit by bit; complex: cut along the imaginary numbers "
                         "beyond i and -i. At most 4 ULP (f32, f64)."});
+}
+
+void define_hyperbolic() {
   define_smooth({.schema = "sinh(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "sinh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cosh(x); }),
                  .samples = any_samples,
                  .promises = {.odd = true},
                  .doc = "Hyperbolic sine, odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "cosh(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "cosh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return sinh(x); }),
                  .samples = any_samples,
                  .promises = {.range = {.low = 1}, .even = true},
                  .doc = "Hyperbolic cosine, at least 1 and even bit by bit. At most 4 ULP (f32, f64)."});
+  define_smooth({.schema = "tanh(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
+                 .kernel = "tanh",
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return sech_squared(x); }),
+                 .samples = any_samples,
+                 .promises = {.range = {-1, 1}, .odd = true},
+                 .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth(
-      {.schema = "tanh(Tensor x) -> Tensor",
-       .kernel = "tanh",
-       .derivative = derivative("x", saves("result"), [](Tensor y) { return 1 - y * y; }),
+      {.schema = "sech_squared(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .kernel = "sech_squared",
+       .derivative =
+           derivative("x", saves("x", "result"), [](Tensor x, Tensor y) { return -2 * y * tanh(x); }),
        .samples = any_samples,
-       .promises = {.range = {-1, 1}, .odd = true},
-       .numerics =
-           {.floor = 2,
-            .reason =
-                "1 - y*y cancels where y is close to 1: right to u, not relative to the tiny derivative"},
-       .doc = "Hyperbolic tangent, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
+       .promises = {.range = {0, 1}},
+       .doc = "1 / cosh(x)^2, of real x in [0, 1]: the derivative of tanh, which 1 - tanh(x)^2 has with "
+              "few right digits where it is small. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "asinh(Tensor x) -> Tensor",
+                 .shape = ShapeClass::Broadcast,
                  .kernel = "asinh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return asinh_derivative(x); }),
                  .samples = cut_samples,
@@ -216,16 +244,16 @@ void define_angles() {
 void define_probabilities() {
   define_smooth(
       {.schema = "sigmoid(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "sigmoid",
-       .derivative =
-           derivative("x", saves("x", "result"), [](Tensor x, Tensor y) { return y * sigmoid(-x); }),
+       .derivative = derivative("x", saves("x"), [](Tensor x) { return sech_squared(x * 0.5) * 0.25; }),
        .samples = any_samples,
        .promises = {.range = {0, 1}},
-       .numerics = {.floor = 1, .reason = "its second derivative y s (s - y), s = 1 - y, cancels near 0"},
-       .doc = "1 / (1 + e^-x), of real x in [0, 1]. Its derivative y sigmoid(-x) cancels nowhere. At most 4 "
+       .doc = "1 / (1 + e^-x), of real x in [0, 1]. Derivatives cancel nowhere. At most 4 "
               "ULP (f32, f64)."});
   define_smooth(
       {.schema = "erf(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "erf",
        .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * kTwoOverRootPi; }),
        .samples = real_samples,
@@ -235,6 +263,7 @@ void define_probabilities() {
               "bit by bit. Error dtype for complex x. At most 4 ULP (f32, f64)."});
   define_smooth(
       {.schema = "erfc(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
        .kernel = "erfc",
        .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * -kTwoOverRootPi; }),
        .samples = real_samples,
@@ -319,7 +348,9 @@ void define_square() {
 
 void define_pointwise_unary() {
   define_powers_and_logarithms();
+  define_roots();
   define_angles();
+  define_hyperbolic();
   define_probabilities();
   define_signs();
   define_square();

@@ -57,6 +57,7 @@ Values two(Draw& d) {
 
 struct Rounding {
   std::string_view schema;
+  ShapeClass shape;
   std::string_view kernel;
   Promises promises;
   std::string_view doc;
@@ -65,7 +66,7 @@ struct Rounding {
 void define(const Rounding& r) {
   const auto zero = [](Tensor t) { return zeros_like(t); };
   OpTable::add({.schema = r.schema,
-                .shape = ShapeClass::Broadcast,
+                .shape = r.shape,
                 .infer = infer_real_numbers,
                 .kernel = kernel(r.kernel, kRealTypes),
                 .jvp = {wrt("x", zero)},
@@ -102,21 +103,25 @@ template <Tensor (*kRound)(const Tensor&)> void define_rest(const Rest& r) {
 
 void define_rounding() {
   define({.schema = "floor(Tensor x) -> Tensor",
+          .shape = ShapeClass::Broadcast,
           .kernel = "floor",
           .promises = {.whole = "always", .once = true, .rising = true},
           .doc = "The greatest whole number not above x; integers stay as they are. The derivative is 0. "
                  "Exact. Error dtype for complex numbers and bool."});
   define({.schema = "ceil(Tensor x) -> Tensor",
+          .shape = ShapeClass::Broadcast,
           .kernel = "ceil",
           .promises = {.whole = "always", .once = true, .rising = true},
           .doc = "The least whole number not below x; integers stay as they are. The derivative is 0. Exact. "
                  "Error dtype for complex numbers and bool."});
   define({.schema = "round(Tensor x) -> Tensor",
+          .shape = ShapeClass::Broadcast,
           .kernel = "round",
           .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
           .doc = "The nearest whole number, the even one of two; integers stay as they are. The derivative "
                  "is 0. Exact. Error dtype for complex numbers and bool."});
   define({.schema = "trunc(Tensor x) -> Tensor",
+          .shape = ShapeClass::Broadcast,
           .kernel = "trunc",
           .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
           .doc = "x without its fraction; integers stay as they are. The derivative is 0. Exact. Error dtype "

@@ -5,6 +5,7 @@
 
 #include "lamella/dispatch/call.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::ops {
 
 /// Gives dispatch the cells of backends; called once before the built-in operators are added.
@@ -46,3 +47,4 @@ template <class F> void under_own_name(const Frame& f, std::string_view other, F
 }
 
 }  // namespace lamella::ops
+LAMELLA_API_END

@@ -11,6 +11,7 @@
 
 #include "lamella/ops/functions.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Every step-th index from start up to, not including, stop, as Python's start:stop:step. An absent end is
@@ -115,3 +116,4 @@ class Subscript {
 inline std::string str(const Subscript& place) { return str(place.read()); }
 
 }  // namespace lamella
+LAMELLA_API_END

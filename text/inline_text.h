@@ -5,6 +5,7 @@
 
 #include "lamella/text/source_text.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [blocks] A literal that begins with a newline is a block: the indentation of its last line, if that
@@ -55,3 +56,4 @@ AcceptedTexts accept_texts(std::string_view source, std::span<const PendingText>
                            std::string_view macro = "EXPECT_INLINE");
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -7,6 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 enum class TokenKind : uint8_t { Identifier, Number, String, Character, Punctuator };
@@ -33,3 +36,4 @@ std::optional<std::string> raw_literal(std::string_view text);
 std::string escaped_literal(std::string_view text, std::string_view between);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

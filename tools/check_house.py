@@ -12,6 +12,7 @@ import statistics
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import check_api  # noqa: E402
 import check_bodies  # noqa: E402
 import check_functions  # noqa: E402
 import check_sizes  # noqa: E402
@@ -243,7 +244,8 @@ def violations(root):
             found += check_listed(root, path, folder_lists)
         for number, text in found:
             yield f"{path}:{number}: {text}"
-    for path, number, text in [*check_sizes.violations(root, paths), *gone_sizes(root, paths)]:
+    whole = (check_sizes.violations(root, paths), gone_sizes(root, paths), check_api.violations(root, paths))
+    for path, number, text in (found for part in whole for found in part):
         yield f"{path}:{number}: {text}"
     if folder_lists or paths:
         lengths = [len(read(root, p)) for p in paths if p.endswith(CPP) and not is_generated(read(root, p))]

@@ -15,13 +15,24 @@ GOOD_FAMILY = """// A family.
 #include "lamella/kernels/kernels.h"
 #include "lamella/core/good.h"
 """
+SHOWN = """// An installed header.
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
+namespace lamella {
+class Thing;
+}  // namespace lamella
+LAMELLA_API_END
+"""
 KERNELS = '#include "lamella/kernels/kernels.h"\n'
 PLAN = '#include "lamella/core/plan.h"\n'
 CLEAN = {
-    "core/CMakeLists.txt": "# core\nset(SOURCES\n  good.h\n  good.cpp\n)\n",
+    "core/CMakeLists.txt": "# core\nset(HEADERS\n  shown.h\n)\nset(SOURCES\n  good.h\n  good.cpp\n)\n",
+    "core/shown.h": SHOWN,
     "core/good.h": "// A header.\n#pragma once\n#include <vector>\n",
     "core/good.cpp": GOOD_SOURCE,
-    "ops/CMakeLists.txt": "# ops\nset(PRIVATE_HEADERS\n  hidden.h\n)\nset(SOURCES\n  good.cpp\n)\n",
+    "ops/CMakeLists.txt": "# ops\nset(HEADERS\n  shown.h\n)\nset(PRIVATE_HEADERS\n  hidden.h\n)\n"
+    "set(SOURCES\n  good.cpp\n)\n",
     "ops/good.cpp": GOOD_FAMILY,
     "kernels/CMakeLists.txt": "# kernels\nset(SOURCES\n  cpu/good.cpp\n  reference/good.cpp\n)\n",
     "kernels/bodies/good.h": "// A body.\nstruct F { T of(T x) { return x * x; } };\n",
@@ -101,6 +112,23 @@ PLANTED = {
         "struct A {\n  A(int x)\n      : x_(x) {\n" + "    use(x);\n" * 60 + "  }\n};\n",
         "a function of 63 lines",
     ),
+    "an installed header that exports a part": (
+        "core/shown.h",
+        "namespace lamella {\n}  // namespace lamella\n",
+        "between LAMELLA_API_BEGIN and",
+    ),
+    "an installed header that exports what it includes": (
+        "ops/shown.h",
+        SHOWN.replace("class Thing;", "#include <vector>"),
+        "an #include between",
+    ),
+    "a variable that plug-ins have one more of": (
+        "ops/shown.h",
+        SHOWN.replace("class Thing;", "template <class T> inline int& f() {\n  static int x;\n}"),
+        "static in an inline template",
+    ),
+    "another file that exports": ("core/good.h", "LAMELLA_API_BEGIN\n", "is no installed header"),
+    "a class named before its header": ("core/good.cpp", "class Thing;\n", "names Thing before"),
     "a root list that is too long": ("CMakeLists.txt", "# root\n" + "\n" * 80, "at most 80"),
 }
 ALLOWED = {

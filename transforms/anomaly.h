@@ -3,6 +3,9 @@
 
 #include <memory>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct AnomalyOptions {
@@ -35,3 +38,4 @@ class AnomalyMode {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/dispatch/value.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Errors: undefined, and dtype when an input is neither floating nor complex.
@@ -21,3 +22,4 @@ Tensors taken(const Tensors& inputs, const std::vector<size_t>& at);
 Tensors replaced(Tensors inputs, const std::vector<size_t>& at, const Tensors& xs);
 
 }  // namespace lamella
+LAMELLA_API_END

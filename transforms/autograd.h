@@ -8,6 +8,7 @@
 #include "lamella/dispatch/value.h"
 #include "lamella/transforms/stop_gradient.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// A tensor sharing x's memory that requires grad: a leaf. Errors: dtype unless floating or complex; level
@@ -124,3 +125,4 @@ class EnableGrad {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -5,6 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Return addresses, innermost first.
@@ -30,3 +33,4 @@ std::vector<std::vector<CallFrame>> parse_frames(std::string_view output);
 bool is_library_frame(const CallFrame& frame);
 
 }  // namespace lamella
+LAMELLA_API_END

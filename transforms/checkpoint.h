@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/value.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// f, of which tapes (of grad levels and of base autograd, under any other levels) keep the arguments only,
@@ -17,3 +18,4 @@ namespace lamella {
 Function checkpoint(Function f);
 
 }  // namespace lamella
+LAMELLA_API_END

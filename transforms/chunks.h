@@ -4,6 +4,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/transforms/vmap.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// For a function that runs several times to compute one thing: each run draws from where the first began.
@@ -47,3 +48,4 @@ inline int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
 Tensors in_chunks(const Function& f, const VmapOptions& options, int64_t size, const Tensors& xs);
 
 }  // namespace lamella
+LAMELLA_API_END

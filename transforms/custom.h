@@ -3,6 +3,7 @@
 
 #include "lamella/transforms/grad.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Gives cotangents of the arguments, one each (undefined: zero), of its shape and dtype, from the residuals
@@ -29,3 +30,4 @@ Function custom_vjp(AuxFunction forward, BackwardRule backward);
 Function custom_jvp(Function f, ForwardRule rule);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// One element, as the innermost level sees the tensor.
@@ -31,3 +32,4 @@ struct DimInMemory {
 DimInMemory dim_in_memory(const Tensor& t, int d);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/transforms/vmap.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Maps cotangents of the results to cotangents of the inputs. Counted and self-contained: outlives the level
@@ -51,3 +52,4 @@ Function grad_has_aux(AuxFunction f, std::vector<int> argnums = {0});
 Function value_and_grad_has_aux(AuxFunction f, std::vector<int> argnums = {0});
 
 }  // namespace lamella
+LAMELLA_API_END

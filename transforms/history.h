@@ -8,6 +8,7 @@
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/tape.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [base histories] A handle knows which result of which node its values are (`from`). Members of one
@@ -103,3 +104,4 @@ inline void check_followed(const Op& op, std::string_view arg, const Tensor& tar
 void follow_write(const Tensor& target, const NodeOutput& written);
 
 }  // namespace lamella
+LAMELLA_API_END

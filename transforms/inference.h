@@ -5,6 +5,7 @@
 
 #include "lamella/transforms/autograd.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// While alive on this thread, nothing is recorded by base autograd, as under NoGrad, nor by levels of grad
@@ -34,3 +35,4 @@ inline bool is_inference_mode() { return detail::birth_serial & kInferenceBirth;
 bool is_inference(const Tensor& x);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 
 #include "lamella/dispatch/call.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [views and writes] Under grad and jvp a write replaces the value a wrapper holds; nothing saved is
@@ -202,3 +203,4 @@ void replace_value(const Frame& frame, const Tensor& target, const Tensor& value
 Tensor fixed(const Tensor& t);
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -3,6 +3,7 @@
 
 #include "lamella/transforms/grad.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct JacobianOptions {
@@ -45,3 +46,4 @@ UnaryFunction jacfwd(UnaryFunction f, JacobianOptions options = {});
 UnaryFunction hessian(UnaryFunction f, JacobianOptions options = {});
 
 }  // namespace lamella
+LAMELLA_API_END

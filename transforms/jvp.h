@@ -3,6 +3,7 @@
 
 #include "lamella/transforms/vmap.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct JvpResult {
@@ -18,3 +19,4 @@ JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents
 JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensors& tangents);
 
 }  // namespace lamella
+LAMELLA_API_END

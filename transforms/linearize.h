@@ -3,6 +3,7 @@
 
 #include "lamella/transforms/grad.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct Linearized {
@@ -41,3 +42,4 @@ HessianProduct hvp(const ScalarFunction& f, const Tensors& xs, const Tensors& vs
 HessianProduct vhp(const ScalarFunction& f, const Tensors& xs, const Tensors& vs);
 
 }  // namespace lamella
+LAMELLA_API_END

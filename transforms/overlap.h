@@ -3,6 +3,7 @@
 
 #include "lamella/dispatch/call.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [overlap under levels] A write is refused where the program without levels would refuse it, lane by
@@ -11,3 +12,4 @@ namespace lamella {
 void check_overlap(const Frame& base, std::string_view arg, const Tensor& target);
 
 }  // namespace lamella
+LAMELLA_API_END

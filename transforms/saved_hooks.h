@@ -6,6 +6,7 @@
 #include "lamella/core/tensor.h"
 #include "lamella/transforms/tape.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// Gives a saved tensor back: of the same shape and dtype (else error shape), any number of times, on any
@@ -29,3 +30,4 @@ class SavedTensorHooks final : Packer {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/ops/functions/copy.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// x as a constant: JAX's name of the operator `detach`. Of x's shape and dtype and in x's memory; without
@@ -34,3 +35,4 @@ class NoGradLevels {
 };
 
 }  // namespace lamella
+LAMELLA_API_END

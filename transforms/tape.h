@@ -7,6 +7,7 @@
 
 #include "lamella/dispatch/call.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 struct Node;
@@ -248,3 +249,4 @@ class FrameSaves {
 Tensor fit_cotangent(const Tensor& t, Ints sizes, DType dtype);
 
 }  // namespace lamella
+LAMELLA_API_END

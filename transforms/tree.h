@@ -17,6 +17,7 @@
   auto fields() { return std::tie(__VA_ARGS__); } \
   static constexpr std::string_view field_names() { return #__VA_ARGS__; }
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [trees] A tree is a Tensor (a leaf); a std::vector, std::array, std::tuple, std::pair, std::optional
@@ -191,3 +192,4 @@ template <class T> std::string tree_str(const T& tree, std::string_view root = "
 }
 
 }  // namespace lamella
+LAMELLA_API_END

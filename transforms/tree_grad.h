@@ -8,6 +8,7 @@
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/tree_vmap.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 namespace detail {
@@ -217,3 +218,4 @@ auto jvp(const F& f, const A& primal, const A& tangent) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/tree_grad.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 namespace detail {
@@ -89,3 +90,4 @@ auto hessian(F f, JacobianOptions options = {}) {
 }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 #include "lamella/transforms/tree.h"
 #include "lamella/transforms/vmap.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 /// NOTE: [tree functions] A function of trees is any callable that the interfaces of lists (Function,
@@ -130,3 +131,4 @@ auto vmap(F f, DimTree in_dims = 0, DimTree out_dims = 0, VmapOptions options = 
 }
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 
 #include "lamella/dispatch/value.h"
 
+LAMELLA_API_BEGIN
 namespace lamella {
 
 using UnaryFunction = std::function<Tensor(const Tensor&)>;
@@ -56,3 +57,4 @@ class ForceLoop {
 int64_t loop_fallbacks();
 
 }  // namespace lamella
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 
 #include "lamella/verify/runner.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Cases of one pair that a process ran one after the other: `count` of them from index `first` on, as many
@@ -39,3 +40,4 @@ Shrunk shrink_by(const std::function<Verdict(const Choices&)>& check, const Law&
 void settle(Failure& f, const RunOptions& options, std::vector<Burst> ran, double seconds);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

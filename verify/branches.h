@@ -8,6 +8,7 @@
 #include "lamella/core/plan_watch.h"
 #include "lamella/dispatch/state.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [branches] A run gives time to pairs whose cases go where no case has gone before. The library is
@@ -75,3 +76,4 @@ class CountBranches final : public Observer {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -11,6 +11,7 @@
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 using Choices = std::vector<uint32_t>;
@@ -110,3 +111,4 @@ template <class F> void each_element(const Tensor& t, F&& f) {
 }
 
 }  // namespace lamella::verify
+LAMELLA_API_END

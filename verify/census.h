@@ -9,6 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella {
 enum class DType : uint8_t;
 struct Op;
@@ -65,3 +68,4 @@ std::span<const FeatureFloor> feature_floors();
 std::vector<std::string> missed_floors(const Census& census);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// One call. Tensors of `args` that no link replaces are constants.
@@ -63,3 +64,4 @@ bool chained_smoothly(const Op& op);
 bool small_numbers(const Tensors& ts);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

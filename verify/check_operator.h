@@ -4,6 +4,7 @@
 #include "lamella/verify/gradcheck.h"
 #include "lamella/verify/runner.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct CheckOptions {
@@ -30,3 +31,4 @@ OperatorReport check_operator(std::string_view name, const CheckOptions& options
 OperatorReport check_operator(const Op& op, const CheckOptions& options = {});
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 #include "lamella/core/visit.h"
 #include "lamella/verify/gradcheck.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Where each real part of these tensors sits.
@@ -134,3 +135,4 @@ void check_batched(const Function& f, const Tensors& inputs, Checker& first, con
                    GradcheckReport& report);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

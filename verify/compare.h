@@ -9,6 +9,7 @@
 #include "lamella/core/visit.h"
 #include "lamella/verify/finding.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Empty when shapes, dtypes and every element agree bit by bit (NaN equals NaN); else names the first
@@ -71,3 +72,4 @@ double largest_number(DType d);
 double half_range(DType d);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

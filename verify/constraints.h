@@ -8,6 +8,7 @@
 
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Why a call is to be refused: any of these codes, in a text that names one of these arguments.
@@ -43,3 +44,4 @@ Ruling writing(const Op& op, const Tensor& target, std::string_view argument, co
                const Values& args);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

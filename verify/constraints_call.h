@@ -6,6 +6,7 @@
 
 #include "lamella/verify/constraints.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// One call, and what was found wrong with it so far.
@@ -83,3 +84,4 @@ std::vector<int64_t> offsets_of(Ints sizes, Ints strides, int64_t offset);
 std::vector<int64_t> integers_of(const Tensor& t);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -8,6 +8,7 @@
 #include "lamella/verify/case.h"
 #include "lamella/verify/near_threshold.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// A property of one case. Smooth and Kink are known only where a law looks at the point with the oracle.
@@ -100,3 +101,4 @@ std::vector<Shortfall> threshold_requirements(const std::map<std::string, Covera
 std::vector<Shortfall> requirements(const Op& op, const Coverage& coverage, int depth);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

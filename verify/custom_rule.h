@@ -3,6 +3,7 @@
 
 #include "lamella/verify/gradcheck.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct CustomRuleOptions {
@@ -29,3 +30,4 @@ CustomRuleReport check_custom_rule(const Function& f, const Tensors& inputs,
                                    const CustomRuleOptions& options = {});
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 #include "lamella/verify/heap.h"
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct DrawnFunction {
@@ -39,3 +40,4 @@ class Snapshot {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 #include "lamella/core/scalar.h"
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// f16, bf16, f32 and c64: their elements are read as f64 or c128, and printed shorter than those are.
@@ -19,3 +20,4 @@ bool is_text_of(const Scalar& element, DType dtype, const std::string& text);
 std::string text_wrong(const Tensor& t);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -9,6 +9,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Values of variables, in the order they were declared: that order is the order of arguments of transforms.
@@ -22,3 +23,4 @@ Tensor evaluate(std::string_view text, const Bindings& variables);
 Bindings parse_shapes(const std::vector<std::string>& shapes, DType dtype);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -5,6 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// One at a time, for the life of a process: `lamella mutate` forks before it sets one.
@@ -43,3 +46,4 @@ struct FaultInfo {
 const std::vector<FaultInfo>& faults();
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -45,6 +45,7 @@ Finding raised_by(const std::exception& e, std::string_view before) {
   return {failure_kind(e), std::string(before) + e.what()};
 }
 
-void PrintTo(const Finding& f, std::ostream* out) { *out << '"' << f.text_ << '"'; }
+/// A friend that its class alone declares: g++ hides it where nothing is said.
+LAMELLA_API void PrintTo(const Finding& f, std::ostream* out) { *out << '"' << f.text_ << '"'; }
 
 }  // namespace lamella::verify

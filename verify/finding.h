@@ -8,6 +8,7 @@
 
 #include "lamella/core/check.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [kinds of failure] One operator, law and kind is one bug until shown otherwise: runs keep one
@@ -75,3 +76,4 @@ class Finding {
 Finding raised_by(const std::exception& e, std::string_view before = "raised: ");
 
 }  // namespace lamella::verify
+LAMELLA_API_END

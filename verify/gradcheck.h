@@ -6,6 +6,7 @@
 
 #include "lamella/verify/real_function.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct GradcheckOptions {
@@ -60,3 +61,4 @@ GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const Gradch
 GradcheckReport gradcheck(const UnaryFunction& f, const Tensor& input, const GradcheckOptions& options = {});
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 #include "lamella/verify/chain.h"
 #include "lamella/verify/lanes.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// A chain of operators, one time in three as one custom operator of as many results, what is made of each
@@ -51,3 +52,4 @@ Finding unlike_gradients(const Tensors& got, const Tensors& want, double times =
 Tensors grads_of(const Tensors& leaves);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 
 #include "lamella/core/storage.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [counted heap] A program that asks this has an operator new that counts, for each thread without a
@@ -26,3 +27,4 @@ struct Alive {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/graph.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Hooks of one value: the inputs of the graph, then the results of its chain.
@@ -84,3 +85,4 @@ class HookedGraph {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

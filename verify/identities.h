@@ -3,6 +3,7 @@
 
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// What the letters of an identity stand for.
@@ -40,3 +41,4 @@ const std::vector<Identity>& identities();
 Verdict broken_identity(const Op& op, const Tensor& x, const Tensor& y);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Where an element of a result comes from.
@@ -45,3 +46,4 @@ const IndexMap* index_map_of(const Op& op);
 Dims broadcast_by_hand(const Tensors& operands);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -4,6 +4,9 @@
 #include <cstdint>
 #include <functional>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [between instructions] Threads that are to meet within some ten nanoseconds do so by chance, and on
@@ -16,3 +19,4 @@ namespace lamella::verify {
 int64_t run_interrupted(const std::function<void()>& body, int64_t at, const std::function<void()>& other);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Examples for a list of tensors; a mapped one has one more dim, with one example a lane.
@@ -98,3 +99,4 @@ std::string cpp_dims(const InDims& dims);
 std::string cpp_setting(const Case& c, const std::vector<Case::Slot>& slots, const Tensors& xs);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

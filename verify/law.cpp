@@ -323,6 +323,14 @@ std::vector<bool> named_dims(const Case& c, int rank) {
 
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
 bool stays_on_device(const Op& op) { return takes_tensors(op); }
+void SeesResults::on_result(const Frame& f) {
+  const bool listed = f.op->schema.result_kind == ResultKind::TensorList;
+  const TensorSpan given =
+      listed ? TensorSpan(*f.list) : TensorSpan(f.results, size_t(f.op->schema.n_results));
+  for (const Tensor& t : given)
+    if (t.defined() && t.impl()->storage && is_inexact(t.dtype())) sees(t);
+}
+
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
                const std::function<bool(Case&)>& is_so) {
   for (uint32_t i = 0; i < tries; ++i) {

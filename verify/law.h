@@ -4,6 +4,7 @@
 #include "lamella/verify/case.h"
 #include "lamella/verify/finding.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// What one check found.
@@ -112,3 +113,4 @@ std::string cpp_tensors(const std::string& prefix, const Tensors& ts);
 std::string cpp_names(const std::string& prefix, size_t n);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

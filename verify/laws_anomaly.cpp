@@ -58,22 +58,12 @@ bool any_nan(const Tensors& ts) {
 }
 
 /// Whether any kernel of a plain run gives NaN, even one that nobody sees in the end.
-class SeesNaN final : public Observer {
+class SeesNaN final : public SeesResults {
  public:
-  void on_call(const Frame&, KeySet, int) override {}
-  void on_result(const Frame& f) override {
-    for (int k = 0; k < f.op->schema.n_results && f.results; ++k) look(f.results[k]);
-    if (f.op->schema.result_kind == ResultKind::TensorList && f.list)
-      for (const Tensor& t : *f.list) look(t);
-  }
-  void on_return(const Frame&) override {}
   bool seen = false;
 
  private:
-  void look(const Tensor& t) {
-    if (t.defined() && t.impl()->storage && is_inexact(t.dtype()) && !nan_at(plain_copy(t)).empty())
-      seen = true;
-  }
+  void sees(const Tensor& t) override { seen = seen || !nan_at(plain_copy(t)).empty(); }
 };
 
 enum class Way : uint8_t { Value, Jvp, Vjp, Base, VjpTwice, BaseTwice };

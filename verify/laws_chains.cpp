@@ -83,22 +83,12 @@ bool loop_of(const Function& f, const Batch& b, std::vector<Tensors>& lanes) {
 }
 
 /// Keeps the largest number that a call gives.
-class SeesLargest final : public Observer {
+class SeesLargest final : public SeesResults {
  public:
-  void on_call(const Frame&, KeySet, int) override {}
-  void on_result(const Frame& f) override {
-    if (f.op->schema.result_kind == ResultKind::TensorList) return look_at(*f.list);
-    look_at(TensorSpan(f.results, size_t(f.op->schema.n_results)));
-  }
-  void on_return(const Frame&) override {}
   double largest = 0;
 
  private:
-  void look_at(TensorSpan ts) {
-    for (const Tensor& t : ts)
-      if (t.defined() && t.impl()->storage && is_inexact(t.dtype()))
-        largest = std::max(largest, largest_part({plain_copy(t)}));
-  }
+  void sees(const Tensor& t) override { largest = std::max(largest, largest_part({plain_copy(t)})); }
 };
 
 /// Roundings are of the largest number on the way of a lane, of which the results may be what is left when it

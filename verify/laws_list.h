@@ -4,6 +4,9 @@
 
 #include <vector>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct Law;
@@ -87,3 +90,4 @@ LAMELLA_LAW_FAMILIES(LAMELLA_DECLARE_LAWS)
 #undef LAMELLA_DECLARE_LAWS
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -4,10 +4,23 @@
 #include <map>
 #include <mutex>
 
+#include "lamella/dispatch/call.h"
+#include "lamella/dispatch/state.h"
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
+/// Sees what each call gives, those within composites too: tensors with elements of inexact dtypes.
+class SeesResults : public Observer {
+ public:
+  void on_call(const Frame&, KeySet, int) final {}
+  void on_result(const Frame& f) final;
+  void on_return(const Frame&) final {}
+
+ private:
+  virtual void sees(const Tensor& t) = 0;
+};
 /// Whether one of the first `tries` cases of a fixed series is so: what laws ask to know whom they are about.
 bool some_case(const Op& op, const DrawOptions& options, uint32_t tries,
                const std::function<bool(Case&)>& is_so);
@@ -45,3 +58,4 @@ bool draws_anew(const Case& c);
 std::vector<bool> named_dims(const Case& c, int rank);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -118,15 +118,9 @@ bool told_by_sign(const Op& op, const Tensor& y) {
 }
 
 /// Keeps what calls give that has a number of many bits.
-class SeesManyBits : public Observer {
+class SeesManyBits final : public SeesResults {
  public:
   explicit SeesManyBits(int bits) : bits_(bits) {}
-  void on_call(const Frame&, KeySet, int) override {}
-  void on_result(const Frame& f) override {
-    if (f.op->schema.result_kind == ResultKind::TensorList) return look_at(*f.list);
-    look_at(TensorSpan(f.results, size_t(f.op->schema.n_results)));
-  }
-  void on_return(const Frame&) override {}
   /// Whether one of them is none of these, nor a view of the same memory.
   bool saw_besides(const Tensors& results) const {
     return std::ranges::any_of(seen_, [&](const Tensor& t) {
@@ -136,12 +130,9 @@ class SeesManyBits : public Observer {
   }
 
  private:
-  void look_at(TensorSpan ts) {
-    for (const Tensor& t : ts) {
-      if (!t.defined() || !is_inexact(t.dtype())) continue;
-      const Reals all = flatten({t});
-      if (std::ranges::any_of(all, [this](f128 v) { return !has_few_bits(v, bits_); })) seen_.push_back(t);
-    }
+  void sees(const Tensor& t) override {
+    const Reals all = flatten({t});
+    if (std::ranges::any_of(all, [this](f128 v) { return !has_few_bits(v, bits_); })) seen_.push_back(t);
   }
   int bits_;
   Tensors seen_;

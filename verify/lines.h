@@ -5,6 +5,7 @@
 
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// One tensor, and one argument that names the dims of its lines.
@@ -17,3 +18,4 @@ inline bool works_on_lines(const Op& op) {
 }
 
 }  // namespace lamella::verify
+LAMELLA_API_END

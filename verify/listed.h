@@ -7,6 +7,7 @@
 
 #include "lamella/core/tensor.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// A view of some storage, as numbers: the offset and the strides count elements of `dtype`.
@@ -42,3 +43,4 @@ std::optional<Dims> listed_sizes(const Dims& wanted, int64_t count);
 std::optional<Strided> listed_view(const Strided& x, const Dims& sizes);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

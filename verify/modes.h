@@ -6,6 +6,7 @@
 #include "lamella/verify/oracle.h"
 #include "lamella/verify/tolerances.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// While its level lives, operators compute in f128 on the Reference column. Tensors the function captured or
@@ -51,3 +52,4 @@ class Shaken : public Transform {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 #include "lamella/core/thresholds.h"
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Positions in all_thresholds() of those that calls of this operator may cross: its kernel's; a composite
@@ -49,3 +50,4 @@ struct NearSides {
 NearSides sides_of(const Case& c);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

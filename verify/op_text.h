@@ -6,6 +6,7 @@
 
 #include "lamella/dispatch/op.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// "by composition", "rule", "loop" or "shape class": how it acts on mapped arguments.
@@ -15,3 +16,4 @@ std::string batch_text(const Op& op);
 std::vector<DType> sampled_dtypes(const Op& op);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

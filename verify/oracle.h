@@ -8,6 +8,7 @@
 #include "lamella/core/visit.h"
 #include "lamella/verify/case.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Real numbers in a row: every real and imaginary part of a list of tensors.
@@ -163,3 +164,4 @@ Tensors reference_forward(const Op& op, const Values& reference_args);
 bool overflows_inside(Oracle& oracle, const Bounds& conditions, const Op& op, DType d);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

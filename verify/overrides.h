@@ -4,6 +4,9 @@
 
 #include <string>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [overrides held] Levels and base autograd take a composite apart, a plain call runs the cell that
@@ -28,3 +31,4 @@ class OverridesHeld {
 bool has_overrides();
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -4,6 +4,7 @@
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/state.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 class PassOn final : public Transform {
@@ -17,3 +18,4 @@ class PassOn final : public Transform {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 #include "lamella/verify/lanes.h"
 #include "lamella/verify/statements.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// What one engine gave for one program.
@@ -73,3 +74,4 @@ Tensors leaves_of(const Tensors& xs);
 double slope_of_leaves(const Tensors& leaves, const Tensors& ts, Finding& wrong);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

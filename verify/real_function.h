@@ -9,6 +9,7 @@
 #include "lamella/verify/compare.h"
 #include "lamella/verify/oracle.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Where an entry of a derivative stands.
@@ -94,3 +95,4 @@ Rounding coarser(Rounding a, Rounding b);
 Rounding rounding_inside(const Function& f, const Tensors& inputs);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

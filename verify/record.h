@@ -6,6 +6,7 @@
 
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 struct Record {
@@ -33,3 +34,4 @@ std::vector<std::filesystem::path> record_files(const std::filesystem::path& dir
 Verdict replay(const Record& r);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -12,6 +12,7 @@
 #include "lamella/verify/near_threshold.h"
 #include "lamella/verify/strata.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Counts of one operator under one law. A case is one that was executed and compared; discards are not.
@@ -104,3 +105,4 @@ Report run(const RunOptions& options, const volatile std::sig_atomic_t& stop,
 Report run_here(const RunOptions& options, const volatile std::sig_atomic_t& stop);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 #include "lamella/verify/program_engines.h"
 #include "lamella/verify/statements_draw.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Lanes around the inputs: near enough that the program is smooth between them. Each lies as the input does,
@@ -56,3 +57,4 @@ struct ScriptLanes {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -5,6 +5,7 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/verify/lanes.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// A chain of views; `model` is what it shows of a plain buffer.
@@ -87,3 +88,4 @@ struct SharedWrite {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

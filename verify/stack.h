@@ -4,6 +4,7 @@
 
 #include "lamella/verify/lanes.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// A transform of a stack, with what it needs at its level.
@@ -84,3 +85,4 @@ class Stack {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -7,6 +7,7 @@
 #include "lamella/verify/law.h"
 #include "lamella/verify/oracle.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 enum class StatementKind : uint8_t { Call, View, InPlace, Out, Fresh, Drop, Custom, Scope, Hook };
@@ -251,3 +252,4 @@ std::string cpp_placed(const std::string& name, const Tensor& t);
 double dot(const Tensors& as, const Tensors& bs);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

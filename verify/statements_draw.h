@@ -5,6 +5,7 @@
 
 #include "lamella/verify/statements.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// One word of the choices, taken apart by remainders: small words are simple statements.
@@ -68,3 +69,4 @@ inline constexpr uint32_t kLayouts = 6;
 inline constexpr uint32_t kLaidForWrites[kLayouts] = {4, 2, 4, 3, 4, 5};
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/core/dtype.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Which cases are counted together: 5 bits of dtype (kDTypeCount: no tensor), then 3 bits for each
@@ -50,3 +51,4 @@ class Strata {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

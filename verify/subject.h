@@ -4,6 +4,7 @@
 #include "lamella/verify/law.h"
 #include "lamella/verify/oracle.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 inline constexpr DTypeMask kWideTypes = kFloat32And64 | kComplex;
@@ -48,3 +49,4 @@ Finding beyond_rounding(const Op& op, const Subject& s, const Tensors& got, cons
 bool both_ways(const Op& op);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -8,6 +8,7 @@
 #include "lamella/dispatch/state.h"
 #include "lamella/verify/finding.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// NOTE: [schedules] Bodies stop at the steps that they mark with Schedule::yield(), at operator calls
@@ -38,3 +39,4 @@ class YieldingObserver final : public Observer {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

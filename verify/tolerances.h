@@ -4,6 +4,9 @@
 
 #include <string_view>
 
+#include "lamella/core/export.h"
+
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// In units of roundoff, times the condition.
@@ -60,3 +63,4 @@ class DefaultTolerances {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -3,6 +3,7 @@
 
 #include "lamella/verify/runner.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Appends a text with its length before it: "5:hello".
@@ -14,3 +15,4 @@ std::string encode(const Verdict& v);
 Verdict decode_verdict(const std::string& text);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

@@ -6,6 +6,7 @@
 
 #include "lamella/verify/apart.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Where a worker is and what it has run: read by the parent process when it dies, or meets a failure that
@@ -84,3 +85,4 @@ class Worker {
 };
 
 }  // namespace lamella::verify
+LAMELLA_API_END

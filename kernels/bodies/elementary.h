@@ -130,6 +130,20 @@ struct Sigmoid {
     }
   }
 };
+// By e^-2|x| likewise. Near 0 four roundings could lead above 1.
+struct SechSquared {
+  template <class T> LAMELLA_FN T operator()(T x) const {
+    if constexpr (!Complex<T>) {
+      const T e = library::exp(T(-2) * library::fabs(x)), d = T(1) + e;
+      const T y = T(4) * e / (d * d);
+      return y > T(1) ? T(1) : y;
+    } else {
+      using W = library::complex<Extended>;
+      const W z = wide<Extended>(x), e = library::exp((z.real() >= 0 ? -z : z) * Extended(2)), d = W(1) + e;
+      return narrow<T>(Div{}(e * Extended(4), d * d));
+    }
+  }
+};
 struct Atan2 {
   template <class T> LAMELLA_FN T operator()(T a, T b) const { return library::atan2(a, b); }
 };
@@ -172,6 +186,7 @@ inline constexpr auto kElementary = std::tuple{
     Row{"erf", Erf{}, Takes::Floating, Gives::Same},
     Row{"erfc", Erfc{}, Takes::Floating, Gives::Same},
     Row{"sigmoid", Sigmoid{}, Takes::Inexact, Gives::Same},
+    Row{"sech_squared", SechSquared{}, Takes::Inexact, Gives::Same},
     Row{"atan2", Atan2{}, Takes::Floating, Gives::Same},
     Row{"hypot", Hypot{}, Takes::Floating, Gives::Same},
     Row{"logaddexp", Logaddexp{}, Takes::Floating, Gives::Same},

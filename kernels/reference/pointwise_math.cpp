@@ -143,6 +143,16 @@ void sigmoid(const KernelCall& call) {
   elementary(call, "sigmoid", [](auto x) { return logistic(x); });
 }
 
+/// 1 / cosh(x)^2 = (2 / (e^x + e^-x))^2, both parts divided by the larger power.
+template <class W> W sech_squared_of(W x) {
+  const W small = math::exp(real_part(x) < 0 ? x : -x), s = divide(small + small, W(1) + small * small);
+  return s * s;
+}
+
+void sech_squared(const KernelCall& call) {
+  elementary(call, "sech_squared", [](auto x) { return sech_squared_of(x); });
+}
+
 void atan2(const KernelCall& call) {
   elementary2(call, "atan2", [](auto a, auto b) { return math::atan2(a, b); });
 }
@@ -194,6 +204,7 @@ Texts elementary_texts() {
       {"erf", erf, Takes::Real, Result::Floating},
       {"erfc", erfc, Takes::Real, Result::Floating},
       {"sigmoid", sigmoid, Takes::All, Result::Floating},
+      {"sech_squared", sech_squared, Takes::All, Result::Floating},
       {"atan2", atan2, Takes::Real, Result::Floating},
       {"hypot", hypot, Takes::Real, Result::Floating},
       {"logaddexp", logaddexp, Takes::Real, Result::Floating},

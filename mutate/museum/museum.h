@@ -5,6 +5,7 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/law.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// One bug that was found elsewhere, as an error in one row of the operator table.
@@ -64,3 +65,4 @@ struct MuseumResult {
 MuseumResult visit(const Exhibit& exhibit, const MuseumOptions& options);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

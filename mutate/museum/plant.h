@@ -9,6 +9,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/view.h"
 
+LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// The exhibits of one kind.
@@ -64,3 +65,4 @@ inline int64_t from_front_dim(int64_t dim, int rank) { return dim < 0 ? dim + ra
 void call_unwrapped(Frame& f, int key);
 
 }  // namespace lamella::verify
+LAMELLA_API_END

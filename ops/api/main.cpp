@@ -66,7 +66,7 @@ std::string declared(const Function& f) {
 std::string header_of(const std::string& family, const std::vector<Row>& rows) {
   std::string out = "// Typed calls of ops/" + family + ".cpp.\n" + mark(family) +
                     "#pragma once\n\n#include \"lamella/ops/keywords.h\"\n#include "
-                    "\"lamella/ops/operators.h\"\n\nnamespace lamella {\n";
+                    "\"lamella/ops/operators.h\"\n\nLAMELLA_API_BEGIN\nnamespace lamella {\n";
   for (const Row& row : rows) {
     out += "\n";
     if (first_default(row.schema) >= 0)
@@ -74,7 +74,7 @@ std::string header_of(const std::string& family, const std::vector<Row>& rows) {
              options_struct(row);
     for (const Function& f : functions_of(row)) out += declared(f);
   }
-  return out + "\n}  // namespace lamella\n";
+  return out + "\n}  // namespace lamella\nLAMELLA_API_END\n";
 }
 
 std::string source_of(const std::string& family, const std::vector<Row>& rows) {
