@@ -2,7 +2,8 @@
 find_package(Python3 QUIET COMPONENTS Interpreter)
 
 if(NOT LAMELLA_SANITIZE)
-  foreach(pair IN ITEMS core,dispatch kernels,dispatch dispatch,kernels dispatch,ops ops,transforms
+  foreach(pair IN ITEMS core,dispatch dispatch,draw kernels,dispatch dispatch,kernels dispatch,ops
+                        ops,transforms
                         transforms,verify verify,mutate text,dispatch verify,text ops,kernels
                         transforms,kernels verify,kernels mutate,kernels)
     string(REPLACE "," ";" pair ${pair})   # the first may not see the second; ops shows kernels to nobody

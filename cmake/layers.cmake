@@ -1,6 +1,6 @@
 # The rooms as libraries. A layer says what it may see; anything else does not configure or does not compile.
 # Lowest first: this line is the architecture.
-set(LAMELLA_LAYERS core text dispatch kernels ops transforms verify mutate)
+set(LAMELLA_LAYERS core text dispatch draw kernels ops transforms verify mutate)
 
 # To be precompiled: most of lamella.h, but no typed call, so that a new operator leaves it as it is.
 set(LAMELLA_WITHOUT_FUNCTIONS <lamella/ops/operators.h> <lamella/transforms/autograd.h>
@@ -130,7 +130,7 @@ function(lamella_test_program name)
   target_link_libraries(${name} PRIVATE lamella::mutate lamella::text GTest::gtest GTest::gtest_main
     ${arg_LINK})
   target_precompile_headers(${name} PRIVATE <gtest/gtest.h> ${LAMELLA_WITHOUT_FUNCTIONS}
-    <lamella/verify/law.h>)
+    <lamella/verify/case/law.h>)
   target_compile_definitions(${name} PRIVATE LAMELLA_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   target_compile_options(${name} PRIVATE -O1)   # compiling tests takes longer than running them
   set(alone *)

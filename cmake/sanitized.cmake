@@ -1,7 +1,7 @@
 # Another preset's program under ctest: by Clang, with libFuzzer; where there is no Clang, by GCC and without.
 find_program(LAMELLA_CLANG clang++)
 set(preset asan)
-set(targets lamella_program fuzz_planted)
+set(targets fuzz_laws fuzz_planted)
 if(LAMELLA_CLANG)
   set(preset fuzz)
   list(APPEND targets fuzz_replay)
@@ -12,7 +12,7 @@ add_test(NAME sanitized.build COMMAND ${CMAKE_COMMAND} -E env LAMELLA_PRESET=${p
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(sanitized.build PROPERTIES FIXTURES_SETUP sanitized PROCESSORS 2 TIMEOUT 1500)
 
-add_test(NAME sanitized.laws COMMAND build/${preset}/lamella verify --seed 20261121 --time 40
+add_test(NAME sanitized.laws COMMAND build/${preset}/fuzz/fuzz_laws 40 20261121
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(sanitized.laws PROPERTIES FIXTURES_REQUIRED sanitized PROCESSORS 2 TIMEOUT 600
   ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=0;UBSAN_OPTIONS=print_stacktrace=1")

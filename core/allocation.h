@@ -49,7 +49,7 @@ class MemoryTrial {
 };
 
 /// Counts one allocation of this thread's trial, if any: true when it is to be refused. For allocate_raw and
-/// for an operator new that a program replaces (verify/heap.cpp).
+/// for an operator new that a program replaces (verify/case/heap.cpp).
 bool allocation_is_refused() noexcept;
 /// Guarded blocks that are alive, in all threads.
 int64_t guarded_blocks();

@@ -98,5 +98,20 @@ bool can_store(DType from, DType to);
 std::string_view name(DType d);
 bool parse_dtype(std::string_view text, DType& out);
 
+/// A set of dtypes.
+using DTypeMask = uint32_t;
+inline constexpr DTypeMask mask(DType d) { return 1u << int(d); }
+inline constexpr DTypeMask kFloat32And64 = mask(DType::F32) | mask(DType::F64);
+inline constexpr DTypeMask kHalfTypes = mask(DType::F16) | mask(DType::BF16);
+inline constexpr DTypeMask kFloating = kFloat32And64 | kHalfTypes;
+inline constexpr DTypeMask kComplex = mask(DType::C64) | mask(DType::C128);
+inline constexpr DTypeMask kIntegers = mask(DType::U8) | mask(DType::U16) | mask(DType::U32) |
+                                       mask(DType::U64) | mask(DType::I8) | mask(DType::I16) |
+                                       mask(DType::I32) | mask(DType::I64);
+inline constexpr DTypeMask kBoolType = mask(DType::Bool);
+inline constexpr DTypeMask kRealTypes = kFloating | kIntegers;
+inline constexpr DTypeMask kAllTypes = kRealTypes | kComplex | kBoolType;
+inline constexpr DTypeMask kInexact = kFloating | kComplex;
+
 }  // namespace lamella
 LAMELLA_API_END

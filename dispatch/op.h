@@ -140,7 +140,8 @@ struct Inside {
   int argument = -1;           ///< only where the argument at this position is not its default
 };
 
-/// NOTE: [numerics] What laws allow an operator besides the roundings that all have (verify/tolerances.h).
+/// NOTE: [numerics] What laws allow an operator besides the roundings that all have
+/// (verify/case/tolerances.h).
 ///
 /// Additions: of operators that add their terms one after another. An addition is off by u times the partial
 /// sum P, and 2 |P| <= |y| + sum |terms|, which is the least that the condition can be: n additions need k of

@@ -151,8 +151,8 @@ constexpr DeviceHooks kHooks{
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/vmap.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/case/law.h"
 
 namespace {
 using verify::Case;

@@ -1,8 +1,8 @@
 // A plug-in that adds a law: `lamella verify --load build/release/plugins/my_law.so` checks it for every
 // operator it applies to.
 #include "lamella/dispatch/plugin.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/law.h"
 
 namespace {
 using namespace lamella;

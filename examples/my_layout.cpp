@@ -3,7 +3,7 @@
 // on the strided form, counted. The gradient of a sparse operand is sparse, with its pattern.
 #include <algorithm>
 
-#include "lamella/dispatch/draw.h"
+#include "lamella/draw/draw.h"
 #include "lamella/plugin.h"
 
 namespace {
@@ -266,8 +266,8 @@ void define_rules() {
 
 // Tests: laws of its own. The same program on strided tensors gives the same, no product is done on those,
 // and what a sparse operand receives is sparse.
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/case/law.h"
 
 namespace {
 constexpr auto kRounding = verify::Agreement::Rounding;  // sums in another order

@@ -2,8 +2,8 @@
 // against every law.
 #include "lamella/core/plan.h"
 #include "lamella/core/visit.h"
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/plugin.h"
+#include "lamella/draw/draw.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 

@@ -1,8 +1,8 @@
 // The broken twin of my_operator.cpp: its derivative forgets the half. `lamella verify --load` finds it.
 #include "lamella/core/plan.h"
 #include "lamella/core/visit.h"
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/plugin.h"
+#include "lamella/draw/draw.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
 

@@ -2,9 +2,9 @@
 // program computes in f64 or c128. `lamella verify --load build/release/plugins/my_transform.so` asks the
 // laws of all operators.
 #include "lamella/plugin.h"
-#include "lamella/transforms/interpreter.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/law.h"
+#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/law.h"
 
 namespace {
 using namespace lamella;

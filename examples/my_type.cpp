@@ -62,7 +62,7 @@ bool run(Frame& f, int) {
 }  // namespace
 
 // Tests: a law of its own, about nothing drawn but numbers.
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/law.h"
 
 namespace {
 verify::Verdict expect(bool holds, const char* what) {

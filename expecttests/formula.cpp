@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <climits>
 
-#include "lamella/dispatch/draw.h"
 #include "lamella/lamella.h"
+#include "lamella/verify/case/decoder.h"
 
 namespace lamella::expect {
 namespace {
@@ -260,7 +260,7 @@ Values shown_sample(const Op& op) {
     for (uint32_t& w : words) w = state = state * 1664525 + 1013904223;
     DrawOptions options;
     options.dtypes = mask(seed % 2 ? DType::C128 : DType::F64);
-    Draw draw(seed < 2 ? std::span<const uint32_t>() : std::span<const uint32_t>(words), options);
+    verify::Decoder draw(seed < 2 ? std::span<const uint32_t>() : std::span<const uint32_t>(words), options);
     Values args = canonical(op, op.samples(draw));
     if (worth(op, args) <= most) continue;
     most = worth(op, args);

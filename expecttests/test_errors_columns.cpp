@@ -7,7 +7,7 @@
 #include "lamella/ops/alternatives.h"
 #include "lamella/ops/layout.h"
 #include "lamella/transforms/autograd.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/law.h"
 
 #include "refusal.h"
 

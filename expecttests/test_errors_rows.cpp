@@ -1,7 +1,7 @@
 // Error texts of operators whose shape functions are wrong, of numbers that dtypes do not hold, and what
 // errors know of themselves.
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/draw/draw.h"
 #include "lamella/ops/infer.h"
 
 #include "refusal.h"

@@ -1,6 +1,6 @@
 // Any words are a case of any operator under any law's options; calling it answers, and printing it works.
-#include "lamella/verify/drawn.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/programs/drawn.h"
+#include "lamella/verify/run/runner.h"
 
 #include "target.h"
 

@@ -7,7 +7,7 @@
 #include "lamella/core/adopt.h"
 #include "lamella/core/visit.h"
 #include "lamella/dispatch/call.h"
-#include "lamella/verify/constraints_call.h"
+#include "lamella/verify/oracle/constraints_call.h"
 
 #include "values.h"
 

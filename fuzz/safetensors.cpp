@@ -1,7 +1,7 @@
 // Any bytes are a file of tensors or refused, each tensor too; what was read can be written and read again.
 #include "safetensors.h"
 
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 #include "target.h"
 

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <new>
 
-#include "lamella/verify/drawn.h"
+#include "lamella/verify/programs/drawn.h"
 
 namespace lamella::fuzz {
 

@@ -9,7 +9,7 @@
 
 #include "lamella/core/allocation.h"
 #include "lamella/core/check.h"
-#include "lamella/dispatch/draw.h"
+#include "lamella/draw/draw.h"
 
 namespace lamella::fuzz {
 

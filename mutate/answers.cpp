@@ -10,8 +10,8 @@
 
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
-#include "lamella/verify/apart.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/run/apart.h"
 
 namespace lamella::verify {
 

@@ -1,7 +1,7 @@
 // Wrong answers: one call below a law gives something wrong, and the law's verdict must refuse it.
 #pragma once
 
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/law.h"
 
 LAMELLA_API_BEGIN
 namespace lamella::verify {

@@ -4,7 +4,7 @@
 #include "lamella/core/visit.h"
 #include "lamella/mutate/calibration_parts.h"
 #include "lamella/mutate/mutants.h"
-#include "lamella/verify/worker.h"
+#include "lamella/verify/run/worker.h"
 
 namespace lamella::verify {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lamella/verify/fault.h"
+#include "lamella/verify/case/fault.h"
 
 LAMELLA_API_BEGIN
 namespace lamella::verify {

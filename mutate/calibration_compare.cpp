@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/lanes.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/lanes.h"
 
 namespace lamella::verify {
 

@@ -1,7 +1,7 @@
 // Counts: coverage, its requirements, and reports that are merged or sent to another process.
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/check_operator.h"
-#include "lamella/verify/wire.h"
+#include "lamella/verify/run/check_operator.h"
+#include "lamella/verify/run/wire.h"
 
 namespace lamella::verify {
 

@@ -3,9 +3,10 @@
 #include <set>
 
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/census.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/lanes.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/oracle/oracle.h"
+#include "lamella/verify/programs/census.h"
 
 namespace lamella::verify {
 
@@ -50,7 +51,7 @@ std::string small_census_has_its_floors() {
 template <class F> void each_draw(uint64_t n, F&& f, const DrawOptions& options = {}) {
   for (uint64_t i = 0; i < n; ++i) {
     const Choices words = choices_of(5, laws().front(), *smooth_ones().at(0), 8 * i + 4);
-    Draw d(words, options);
+    Decoder d(words, options);
     f(d);
   }
 }

@@ -6,8 +6,8 @@
 #include "lamella/mutate/mutants.h"
 #include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/transforms/custom.h"
-#include "lamella/verify/checker.h"
-#include "lamella/verify/custom_rule.h"
+#include "lamella/verify/gradcheck/checker.h"
+#include "lamella/verify/gradcheck/custom_rule.h"
 
 namespace lamella::verify {
 

@@ -5,7 +5,7 @@
 #include "lamella/core/pool.h"
 #include "lamella/mutate/calibration_parts.h"
 #include "lamella/mutate/mutant_table.h"
-#include "lamella/verify/apart.h"
+#include "lamella/verify/run/apart.h"
 
 namespace lamella::verify {
 

@@ -3,8 +3,8 @@
 #include <quadmath.h>
 
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/oracle.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/oracle/oracle.h"
 
 namespace lamella::verify {
 

@@ -3,7 +3,7 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/mutate/calibration.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/runner.h"
 
 LAMELLA_API_BEGIN
 namespace lamella::verify {

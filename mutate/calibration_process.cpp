@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/apart.h"
-#include "lamella/verify/record.h"
+#include "lamella/verify/run/apart.h"
+#include "lamella/verify/run/record.h"
 
 namespace lamella::verify {
 

@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/apart.h"
-#include "lamella/verify/record.h"
-#include "lamella/verify/wire.h"
+#include "lamella/verify/run/apart.h"
+#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/wire.h"
 
 namespace lamella::verify {
 

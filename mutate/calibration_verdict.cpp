@@ -3,9 +3,9 @@
 
 #include "lamella/core/allocation.h"
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/drawn.h"
-#include "lamella/verify/heap.h"
-#include "lamella/verify/lanes.h"
+#include "lamella/verify/case/heap.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/programs/drawn.h"
 
 namespace lamella::verify {
 

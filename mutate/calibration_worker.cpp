@@ -3,7 +3,7 @@
 #include <set>
 
 #include "lamella/mutate/calibration_parts.h"
-#include "lamella/verify/worker.h"
+#include "lamella/verify/run/worker.h"
 
 namespace lamella::verify {
 

@@ -3,9 +3,9 @@
 
 #include "lamella/mutate/answers.h"
 #include "lamella/mutate/calibration.h"
-#include "lamella/verify/apart.h"
-#include "lamella/verify/laws_shared.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/laws_shared.h"
+#include "lamella/verify/run/apart.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

@@ -12,9 +12,9 @@
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/strided.h"
 #include "lamella/transforms/autograd.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

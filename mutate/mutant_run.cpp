@@ -12,9 +12,9 @@
 
 #include "lamella/mutate/calibration.h"
 #include "lamella/mutate/mutant_level.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/worker.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/worker.h"
 
 namespace lamella::verify {
 

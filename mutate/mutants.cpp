@@ -9,9 +9,9 @@
 #include "lamella/ops/constant.h"
 #include "lamella/ops/functions/compare.h"
 #include "lamella/ops/functions/pointwise_binary.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

@@ -5,7 +5,7 @@
 #include <csignal>
 
 #include "lamella/dispatch/table.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/law.h"
 
 LAMELLA_API_BEGIN
 namespace lamella::verify {

@@ -6,9 +6,9 @@
 #include "lamella/ops/functions/along_dim.h"
 #include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/view.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

@@ -8,8 +8,8 @@
 #include "lamella/mutate/mutant_level.h"
 #include "lamella/ops/operators.h"
 #include "lamella/transforms/vmap.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

@@ -7,8 +7,8 @@
 #include "lamella/core/visit.h"
 #include "lamella/mutate/mutant_level.h"
 #include "lamella/ops/infer.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

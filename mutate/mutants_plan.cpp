@@ -5,8 +5,8 @@
 #include "lamella/core/plan_watch.h"
 #include "lamella/mutate/mutant_level.h"
 #include "lamella/ops/functions/pointwise_other.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

@@ -7,10 +7,10 @@
 #include <quadmath.h>
 
 #include "lamella/dispatch/table.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/oracle.h"
-#include "lamella/verify/runner.h"
-#include "lamella/verify/tolerances.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/tolerances.h"
+#include "lamella/verify/oracle/oracle.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

@@ -2,7 +2,7 @@
 // see; and how much of its tolerance each operator needs.
 #pragma once
 
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/law.h"
 
 LAMELLA_API_BEGIN
 namespace lamella::verify {

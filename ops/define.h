@@ -1,9 +1,9 @@
 // What a family file needs to define operators: the table's entry point, kernels by name, shape helpers.
 #pragma once
 
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/rule.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/draw/draw.h"
 #include "lamella/kernels/kernels.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/copy.h"

@@ -6,8 +6,8 @@
 
 #include "lamella/core/generator.h"
 #include "lamella/core/visit.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

@@ -6,7 +6,7 @@
 #include "lamella/core/allocation.h"
 #include "lamella/ops/functions.h"
 #include "lamella/transforms/vmap.h"
-#include "lamella/verify/drawn.h"
+#include "lamella/verify/programs/drawn.h"
 
 namespace {
 using namespace lamella;

@@ -10,9 +10,9 @@
 #include "lamella/lamella.h"
 #include "lamella/transforms/call_site.h"
 #include "lamella/transforms/first_nan.h"
-#include "lamella/verify/case.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/case.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/run/runner.h"
 
 #include "support.h"
 

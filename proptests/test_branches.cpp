@@ -4,8 +4,8 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
-#include "lamella/verify/branches.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/branches.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

@@ -6,7 +6,7 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/mutate/calibration.h"
 #include "lamella/mutate/mutants.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

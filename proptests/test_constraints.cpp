@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "lamella/lamella.h"
-#include "lamella/verify/case.h"
-#include "lamella/verify/constraints.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/case.h"
+#include "lamella/verify/oracle/constraints.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

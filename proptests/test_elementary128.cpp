@@ -6,8 +6,8 @@
 #include <random>
 
 #include "lamella/ops/functions.h"
-#include "lamella/verify/modes.h"
-#include "lamella/verify/oracle.h"
+#include "lamella/verify/oracle/modes.h"
+#include "lamella/verify/oracle/oracle.h"
 
 namespace {
 

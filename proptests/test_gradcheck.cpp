@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "lamella/core/plan.h"
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/draw/draw.h"
 #include "lamella/ops/infer.h"
 #include "lamella/verify.h"
 

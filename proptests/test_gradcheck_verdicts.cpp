@@ -4,8 +4,8 @@
 #include <stdexcept>
 
 #include "lamella/core/plan.h"
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/draw/draw.h"
 #include "lamella/ops/infer.h"
 #include "lamella/verify.h"
 

@@ -11,8 +11,8 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
-#include "lamella/verify/heap.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/heap.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "lamella/lamella.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 namespace {
 using namespace lamella;

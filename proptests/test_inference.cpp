@@ -3,9 +3,9 @@
 #include <thread>
 
 #include "lamella/lamella.h"
-#include "lamella/verify/case.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/case.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/run/runner.h"
 
 namespace test_inference {  // files of this room are compiled several at a time
 namespace {

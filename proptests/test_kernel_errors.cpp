@@ -2,9 +2,9 @@
 #include <functional>
 #include <gtest/gtest.h>
 
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
+#include "lamella/verify/case/decoder.h"
 
 namespace {
 using namespace lamella;
@@ -54,7 +54,7 @@ TEST(KernelErrors, OfWrongDtypesNameTheOperator) {
     if (op->form != OpForm::Functional || op->composite || op->has(kTestOnly)) continue;
     for (uint32_t k = 0; k < 12 * 16; ++k) {
       const uint32_t choices[] = {k / 12, k * 7919, 1, 2, k, 5, 3, k};
-      Draw draw(choices);
+      verify::Decoder draw(choices);
       Values args = op->samples(draw);
       for (Value& v : args)
         if (Tensor* t = std::get_if<Tensor>(&v); t && t->defined())

@@ -5,7 +5,7 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
 #include "lamella/ops/alternatives.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 namespace {
 using namespace lamella;

@@ -8,8 +8,8 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/mutate/laws_harness.h"
 #include "lamella/ops/all.h"
-#include "lamella/verify/record.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

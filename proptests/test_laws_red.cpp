@@ -6,7 +6,7 @@
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions.h"
 #include "lamella/ops/infer.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

@@ -5,9 +5,9 @@
 
 #include "lamella/core/parallel.h"
 #include "lamella/core/plan.h"
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/dispatch/types.h"
+#include "lamella/draw/draw.h"
 #include "lamella/transforms/grad.h"
 
 #include "support.h"

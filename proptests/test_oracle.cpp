@@ -6,10 +6,10 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/fault.h"
-#include "lamella/verify/oracle.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/fault.h"
+#include "lamella/verify/oracle/oracle.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

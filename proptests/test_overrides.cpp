@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "lamella/ops/batch.h"
-#include "lamella/verify/overrides.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/oracle/overrides.h"
+#include "lamella/verify/run/runner.h"
 
 #include "support.h"
 

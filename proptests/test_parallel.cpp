@@ -10,7 +10,7 @@
 
 #include "lamella/core/parallel.h"
 #include "lamella/core/thresholds.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 #include "support.h"
 

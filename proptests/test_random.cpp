@@ -6,7 +6,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/core/parallel.h"
 #include "lamella/lamella.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 namespace {
 using namespace lamella;

@@ -4,11 +4,11 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/functions.h"
-#include "lamella/verify/chain.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/record.h"
-#include "lamella/verify/runner.h"
-#include "lamella/verify/stack.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/programs/chain.h"
+#include "lamella/verify/programs/stack.h"
+#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

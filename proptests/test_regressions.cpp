@@ -4,7 +4,7 @@
 #include <fstream>
 #include <gtest/gtest.h>
 
-#include "lamella/verify/record.h"
+#include "lamella/verify/run/record.h"
 
 namespace {
 using namespace lamella;

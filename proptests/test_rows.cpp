@@ -1,8 +1,8 @@
 // Rows are judged when they are registered: what a later call would trip over is refused, by field.
 #include <gtest/gtest.h>
 
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/draw/draw.h"
 #include "lamella/ops/infer.h"
 
 #include "support.h"

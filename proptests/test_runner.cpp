@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "lamella/dispatch/table.h"
-#include "lamella/verify/record.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

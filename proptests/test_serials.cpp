@@ -5,8 +5,8 @@
 
 #include "lamella/core/tensor.h"
 #include "lamella/dispatch/state.h"
-#include "lamella/verify/pass_on.h"
-#include "lamella/verify/thread_schedule.h"
+#include "lamella/verify/case/pass_on.h"
+#include "lamella/verify/case/thread_schedule.h"
 
 namespace {
 using namespace lamella;

@@ -5,10 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "lamella/core/family.h"
-#include "lamella/dispatch/draw.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
 #include "lamella/ops/number.h"
+#include "lamella/verify/case/decoder.h"
 
 namespace {
 using namespace lamella;
@@ -38,7 +38,7 @@ TEST(SmallTensors, TheShortWayIsTheGeneralWay) {
     if (std::ranges::count(op->kernel.lines, nullptr) == kDTypeCount) continue;  // no short way at all
     for (int d = 0; d < int(DType::F128); ++d) {
       const uint32_t choices[] = {3, uint32_t(17 * d + 5), 9, 4, uint32_t(d), 9, 6, 2, 9, 1};
-      Draw draw(choices, {.dtypes = kAllTypes, .layouts = false, .tame = true});
+      Decoder draw(choices, {.dtypes = kAllTypes, .layouts = false, .tame = true});
       Values near, far;
       for (int i = 0; i < op->straight; ++i) {
         const Tensor x = draw.tensor(Dims{5}, DType(d), Domain::NonZero);
@@ -80,7 +80,7 @@ struct Pair {
 
 Tensor drawn(DType d, const Dims& size, uint32_t word) {
   const uint32_t choices[] = {3, 17 * word + 5, 9, 4, word, 9, 6, 2, 9, 1};
-  Draw draw(choices, {.dtypes = kAllTypes, .layouts = false, .tame = true});
+  Decoder draw(choices, {.dtypes = kAllTypes, .layouts = false, .tame = true});
   return draw.tensor(size, d, Domain::NonZero);
 }
 

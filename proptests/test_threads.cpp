@@ -6,9 +6,9 @@
 
 #include "lamella/ops/all.h"
 #include "lamella/ops/functions.h"
-#include "lamella/verify/drawn.h"
-#include "lamella/verify/lanes.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/case/lanes.h"
+#include "lamella/verify/programs/drawn.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

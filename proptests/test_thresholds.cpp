@@ -6,11 +6,11 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/law.h"
-#include "lamella/verify/near_threshold.h"
-#include "lamella/verify/runner.h"
-#include "lamella/verify/worker.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/law.h"
+#include "lamella/verify/case/near_threshold.h"
+#include "lamella/verify/run/runner.h"
+#include "lamella/verify/run/worker.h"
 
 namespace {
 using namespace lamella;

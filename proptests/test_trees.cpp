@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "lamella/lamella.h"
-#include "lamella/verify/lanes.h"
+#include "lamella/verify/case/lanes.h"
 
 namespace test_trees {  // files of this room are compiled several at a time
 namespace {

@@ -8,7 +8,7 @@
 #include "lamella/core/thresholds.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/alternatives.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 #include "support.h"
 

@@ -4,8 +4,8 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/functions/devices.h"
 #include "lamella/ops/structured.h"
-#include "lamella/verify/index_maps.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/laws/index_maps.h"
+#include "lamella/verify/run/runner.h"
 
 namespace {
 using namespace lamella;

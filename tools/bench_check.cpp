@@ -6,10 +6,10 @@
 
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/pointwise_unary.h"
-#include "lamella/verify/compare.h"
-#include "lamella/verify/oracle.h"
-#include "lamella/verify/runner.h"
-#include "lamella/verify/tolerances.h"
+#include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/tolerances.h"
+#include "lamella/verify/oracle/oracle.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::tools::bench {
 

@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "lamella/core/parallel.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 #include "bench_check.h"
 #include "bench_loops.h"

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lamella/verify/apart.h"
+#include "lamella/verify/run/apart.h"
 
 namespace lamella::tools {
 

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lamella/verify/record.h"
+#include "lamella/verify/run/record.h"
 
 #include "calibration_aids.h"
 #include "calibrations.h"

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <set>
 
-#include "lamella/verify/coverage.h"
+#include "lamella/verify/case/coverage.h"
 
 #include "calibration_aids.h"
 #include "calibrations.h"

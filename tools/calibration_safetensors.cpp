@@ -5,7 +5,7 @@
 #include "lamella/core/limits.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/view.h"
-#include "lamella/verify/compare.h"
+#include "lamella/verify/case/compare.h"
 
 #include "calibration_aids.h"
 #include "calibrations.h"

@@ -4,7 +4,7 @@ import os
 import re
 
 # Of kernels no header is installed.
-ROOMS = ("core", "dispatch", "ops", "transforms", "verify", "mutate", "text")
+ROOMS = ("core", "dispatch", "draw", "ops", "transforms", "verify", "mutate", "text")
 BEGIN, END, HOME = "LAMELLA_API_BEGIN", "LAMELLA_API_END", "core/export.h"
 
 

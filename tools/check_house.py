@@ -27,13 +27,16 @@ GLOSSARY = "docs/glossary.md"
 MAY_INCLUDE = {
     "core": set(),
     "dispatch": {"core"},
+    "draw": {"core", "dispatch"},
     "kernels": {"core"},
-    "ops": {"core", "dispatch", "kernels"},
-    "transforms": {"core", "dispatch", "ops"},
+    "ops": {"core", "dispatch", "draw", "kernels"},
+    "transforms": {"core", "dispatch", "draw", "ops"},
     "text": {"core"},
-    "verify": {"core", "dispatch", "ops", "transforms"},
-    "mutate": {"core", "dispatch", "ops", "transforms", "verify"},
+    "verify": {"core", "dispatch", "draw", "ops", "transforms"},
+    "mutate": {"core", "dispatch", "draw", "ops", "transforms", "verify"},
 }
+# The rooms inside of a room, lowest first: one includes from those before it.
+INNER = {"verify": ("case", "oracle", "gradcheck", "programs", "run", "laws"), "transforms": ("machine",)}
 SEES_KERNELS = {"bench", "tools", "docs"}  # leaves that measure or name kernels
 # The oracle is worth what it does not share (docs/oracle.md): inside kernels, neither sees the other.
 APART = {"kernels/reference": ("kernels/cpu", "kernels/bodies"), "kernels/cpu": ("kernels/reference",)}
@@ -141,6 +144,7 @@ def check_includes(root, path, lines):
             yield number, f"{folder} may not include {name}: the kernels it checks are built on it"
         other = name.split("/")[1] if name.startswith("lamella/") and name.count("/") > 1 else room
         if other == room:
+            yield from check_inner(path, number, name) if name.startswith("lamella/") else ()
             continue
         header_of_ops = room == "ops" and path.endswith(".h") and other == "kernels"
         public_ops = header_of_ops and os.path.relpath(path, room) not in private_headers(root, room)
@@ -148,6 +152,14 @@ def check_includes(root, path, lines):
             yield number, f"{room} may not include from {other} ({name})"
         elif allowed is None and other == "kernels" and room not in SEES_KERNELS:
             yield number, f"{room} may not include from kernels ({name})"
+
+
+def check_inner(path, number, name):
+    inner = INNER.get(path.split(os.sep)[0], ())
+    here, there = (p.split("/")[1] if p.count("/") > 1 else "its own folder"
+                   for p in (path, name.removeprefix("lamella/")))
+    if here in inner and (there not in inner or inner.index(there) > inner.index(here)):
+        yield number, f"{here} may not include from {there} ({name}): the order is {', '.join(inner)}"
 
 
 def check_comments(path, lines, notes, words):

@@ -54,6 +54,10 @@ PLANTED = {
     "an include that walks up": ("core/good.cpp", '#include "../ops/any.h"\n', "'..' in the include"),
     "an include from above": ("core/good.cpp", '#include "lamella/ops/any.h"\n', "core may not"),
     "an angled include from above": ("core/good.h", "#include <lamella/verify/any.h>\n", "core may not"),
+    "an inner room that looks up": (
+        "verify/case/bad.cpp", '#include "lamella/verify/laws/any.h"\n', "the order is"),
+    "an inner room that looks out": (
+        "transforms/machine/bad.cpp", '#include "lamella/transforms/any.h"\n', "the order is"),
     "kernels shown by a header of ops": ("ops/bad.h", "// A header.\n" + KERNELS, "from kernels"),
     "kernels used by a leaf": ("examples/bad.cpp", "// A leaf.\n" + KERNELS, "examples may not"),
     "an oracle that looks at the kernels": (

@@ -30,8 +30,8 @@ EXCEPTIONS = {
     ("transforms/call_site.cpp", "known.size() > kMost"): "places found before, for messages",
     ("transforms/call_site.cpp", "lines == kMostLines"): "lines of a message",
     ("transforms/call_site.cpp", "lines < kMostLines"): "lines of a message",
-    ("transforms/tape.cpp", "bytes <= kNodeBlock"): "law 92 records lists on both sides",
-    ("transforms/tape.cpp", "bytes <= kLargeNodeBlock"): "law 92 records lists on both sides",
+    ("transforms/machine/tape.cpp", "bytes <= kNodeBlock"): "law 92 records lists on both sides",
+    ("transforms/machine/tape.cpp", "bytes <= kLargeNodeBlock"): "law 92 records lists on both sides",
     ("transforms/vmap.cpp", "list.capacity() <= 64"): "memory is freed instead of kept",
 }
 

@@ -3,7 +3,7 @@
 
 #include "lamella/dispatch/trace.h"
 #include "lamella/transforms/vmap.h"
-#include "lamella/verify/expression.h"
+#include "lamella/verify/oracle/expression.h"
 
 #include "command_line.h"
 #include "commands.h"

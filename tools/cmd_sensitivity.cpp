@@ -10,8 +10,8 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/mutate/sensitivity.h"
 #include "lamella/ops/all.h"
-#include "lamella/verify/runner.h"
-#include "lamella/verify/tolerances.h"
+#include "lamella/verify/case/tolerances.h"
+#include "lamella/verify/run/runner.h"
 
 #include "command_line.h"
 #include "commands.h"
@@ -240,7 +240,7 @@ int main_tolerances(int argc, char** argv) {
   add_options(app, o);
   app.add_option("--processes", processes, "how many at once")->check(CLI::Range(1, 256));
   bool keep = false;
-  app.add_option("--write", file, "also write what was seen to this file: verify/measured_errors.inc");
+  app.add_option("--write", file, "also write what was seen to this file: verify/case/measured_errors.inc");
   app.get_option("--write")->excludes("--op");  // the file is the table of all operators
   app.add_flag("--keep", keep, "count what this build's table has seen as seen");
   app.read(argc, argv);

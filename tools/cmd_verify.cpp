@@ -8,7 +8,7 @@
 
 #include "lamella/dispatch/nearest.h"
 #include "lamella/ops/all.h"
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/runner.h"
 
 #include "calibrations.h"
 #include "command_line.h"

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/law.h"
 
 namespace lamella::tools {
 

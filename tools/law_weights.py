@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes verify/law_weights.inc: how much time `lamella verify` gives to each law beside the others.
+"""Writes verify/run/law_weights.inc: how much time `lamella verify` gives to each law beside the others.
 
-usage: law_weights.py RUN.json MUTATE.json [REAL.json ...] > verify/law_weights.inc
+usage: law_weights.py RUN.json MUTATE.json [REAL.json ...] > verify/run/law_weights.inc
 
 RUN is a report of `lamella verify --json` (what a case of a law costs), MUTATE one of `lamella mutate
 --json`, REAL what tools/real_mutants.py keeps. A mutant that k laws notice gives each of them 1/k, a real one

@@ -3,7 +3,7 @@
 A file holds `key: value` lines (id, room, issue, breaks; `note:` where it was aimed anew, `dropped:` with the
 reason where what it broke is no more) and then one change or several:
 
-    file: transforms/tape.cpp
+    file: transforms/machine/tape.cpp
     old:
     text that is in the file once, byte by byte
     new:

@@ -116,7 +116,7 @@ class Plugins(unittest.TestCase):
 
     def test_it_states_its_k(self):
         """For its own operator, with a reason; two that do are both known by what is said."""
-        text = ('#include "lamella/plugin.h"\n#include "lamella/verify/tolerances.h"\n'
+        text = ('#include "lamella/plugin.h"\n#include "lamella/verify/case/tolerances.h"\n'
                 'LAMELLA_PLUGIN() { lamella::verify::state_tolerance("%s", {.second = %s}, "%s"); }\n')
         own = [word for name in ("my_operator",) for word in ("--load", os.path.join(PLUGINS, name + ".so"))]
         good = self.compiled("k", text % ("half_square", "128", "its slope cancels"), *headers())

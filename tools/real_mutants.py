@@ -22,7 +22,8 @@ from mutant_build import Broken, Build, run, tests_that_fail
 from mutant_text import Misfit, load
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-ROOMS = ("core", "dispatch", "include", "kernels", "mutate", "ops", "text", "tools", "transforms", "verify")
+ROOMS = ("core", "dispatch", "draw", "include", "kernels", "mutate", "ops", "text", "tools", "transforms",
+         "verify")
 PAGE = """# Real mutants: who notices them
 
 Bugs that maintainers made, planted in these sources one at a time ([mutants.md](mutants.md)), and the laws

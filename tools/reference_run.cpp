@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "lamella/transforms/grad.h"
-#include "lamella/verify/constraints.h"
+#include "lamella/verify/oracle/constraints.h"
 
 #include "reference_compare.h"
 #include "reference_ops.h"
@@ -56,8 +56,8 @@ std::string check_vjp(const PackOperator& op, const PackCase& c, const Safetenso
   return compare_all("gradient", result.pullback(cotangents), c.grads, file, written);
 }
 
-/// What the specification of arguments (verify/constraints.h) says otherwise than PyTorch: it must accept
-/// what has outputs, and refuse what must raise. Empty where both agree.
+/// What the specification of arguments says otherwise than PyTorch (verify/oracle/constraints.h): it must
+/// accept what has outputs, and refuse what must raise. Empty where both agree.
 std::string specification_differs(const PackOperator& op, const PackCase& c) {
   Values args;
   try {

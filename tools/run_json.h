@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::tools {
 

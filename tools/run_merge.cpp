@@ -1,7 +1,7 @@
 // Putting reports of `lamella verify` together.
 #include <algorithm>
 
-#include "lamella/verify/coverage.h"
+#include "lamella/verify/case/coverage.h"
 
 #include "run_json.h"
 

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "lamella/mutate/mutant_table.h"
-#include "lamella/verify/record.h"
+#include "lamella/verify/run/record.h"
 
 #include "whole_file.h"
 

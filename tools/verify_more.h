@@ -6,7 +6,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::tools {
 

@@ -4,7 +4,7 @@
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/transforms/history.h"
-#include "lamella/transforms/interpreter.h"
+#include "lamella/transforms/machine/interpreter.h"
 
 namespace lamella {
 

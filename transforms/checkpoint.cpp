@@ -5,8 +5,8 @@
 #include <mutex>
 
 #include "lamella/core/generator.h"
-#include "lamella/transforms/interpreter.h"
-#include "lamella/transforms/tape.h"
+#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/machine/tape.h"
 
 namespace lamella {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <mutex>
 
-#include "lamella/dispatch/draw.h"
+#include "lamella/draw/draw.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/pointwise_binary.h"
-#include "lamella/transforms/interpreter.h"
 #include "lamella/transforms/jvp.h"
+#include "lamella/transforms/machine/interpreter.h"
 
 namespace lamella {
 

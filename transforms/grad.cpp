@@ -6,8 +6,8 @@
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/view.h"
 #include "lamella/transforms/argnums.h"
-#include "lamella/transforms/interpreter.h"
-#include "lamella/transforms/tape.h"
+#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/machine/tape.h"
 
 namespace lamella {
 

@@ -6,7 +6,7 @@
 
 #include "lamella/core/family.h"
 #include "lamella/transforms/autograd.h"
-#include "lamella/transforms/tape.h"
+#include "lamella/transforms/machine/tape.h"
 
 LAMELLA_API_BEGIN
 namespace lamella {
@@ -90,14 +90,6 @@ NodeOutput settled_history(const Tensor& t);
 
 /// Makes `view`, a result of a view operator on x, a member of x's family.
 void enter_family(const Tensor& x, const Tensor& view);
-
-/// Raises unless writes to `target` can be followed: it is no leaf or view of one, and its family, if it has
-/// derivatives, is of a tensor without gaps. `arg` of `op` in error texts, which is `seen`: it may be a lane
-/// of the target.
-void check_followed(const Op& op, std::string_view arg, const Tensor& target, const Tensor& seen);
-inline void check_followed(const Op& op, std::string_view arg, const Tensor& target) {
-  check_followed(op, arg, target, target);
-}
 
 /// Notes that `target` has been overwritten with values of this history (a null node: of none), for it and
 /// its family.

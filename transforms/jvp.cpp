@@ -10,8 +10,8 @@
 #include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/view.h"
-#include "lamella/transforms/interpreter.h"
-#include "lamella/transforms/tape.h"
+#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/machine/tape.h"
 
 namespace lamella {
 

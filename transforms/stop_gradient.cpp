@@ -4,8 +4,8 @@
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/structured.h"
-#include "lamella/transforms/interpreter.h"
-#include "lamella/transforms/overlap.h"
+#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/machine/overlap.h"
 
 namespace lamella {
 

@@ -14,7 +14,7 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/chunks.h"
-#include "lamella/transforms/interpreter.h"
+#include "lamella/transforms/machine/interpreter.h"
 
 namespace lamella {
 

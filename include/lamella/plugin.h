@@ -1,5 +1,5 @@
 // What a plug-in's author needs: operators, columns and types to register, and what rules are written in.
-// With laws and mutants of one's own besides: lamella/verify/law.h, lamella/mutate/mutants.h.
+// With laws and mutants of one's own besides: lamella/verify/case/law.h, lamella/mutate/mutants.h.
 #pragma once
 
 #include "lamella/core/layout.h"

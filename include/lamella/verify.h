@@ -2,6 +2,6 @@
 #pragma once
 
 #include "lamella/lamella.h"
-#include "lamella/verify/check_operator.h"
-#include "lamella/verify/custom_rule.h"
-#include "lamella/verify/gradcheck.h"
+#include "lamella/verify/gradcheck/custom_rule.h"
+#include "lamella/verify/gradcheck/gradcheck.h"
+#include "lamella/verify/run/check_operator.h"

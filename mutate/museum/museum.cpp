@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lamella/verify/runner.h"
+#include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
 

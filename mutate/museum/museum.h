@@ -3,7 +3,7 @@
 #pragma once
 
 #include "lamella/dispatch/table.h"
-#include "lamella/verify/law.h"
+#include "lamella/verify/case/law.h"
 
 LAMELLA_API_BEGIN
 namespace lamella::verify {

@@ -2,7 +2,7 @@
 #include "lamella/mutate/museum/plant.h"
 #include "lamella/ops/functions/along_dim.h"
 #include "lamella/ops/functions/copy.h"
-#include "lamella/transforms/interpreter.h"
+#include "lamella/transforms/machine/interpreter.h"
 
 namespace lamella::verify {
 

@@ -13,7 +13,7 @@
 namespace {
 using namespace lamella;
 
-/// One operation with one parent: as transforms/tape.h keeps it, saved values aside.
+/// One operation with one parent: as transforms/machine/tape.h keeps it, saved values aside.
 struct Node : RefCounted {
   uint64_t order = 0;
   Node* parent = nullptr;

@@ -1,0 +1,86 @@
+// The law of hooks: what they see, in which order, what they may change, and what is left when one throws.
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
+#include "lamella/transforms/autograd.h"
+#include "lamella/verify/case/laws_shared.h"
+#include "lamella/verify/programs/hooked_graph.h"
+
+namespace lamella::verify {
+
+namespace {
+
+Verdict hooks_see_gradients(Case& c) {
+  const Graph g(c);
+  const bool throws = c.draw.one_in(3);
+  const uint32_t runs = 1 + c.draw.below(2);
+  if (!g.valid()) return Verdict::discard();
+  HookedGraph hooked(c, g);
+  Tensors want;
+  const Status s = status_of([&] { want = hooked.wanted(); });
+  if (s.raised || !small_numbers(want)) return Verdict::discard();
+  Finding wrong;
+  hooked.build();
+  for (uint32_t r = 0; r < runs && wrong.empty(); ++r) {
+    hooked.run();
+    wrong = hooked.wrong(want);
+  }
+  if (wrong.empty() && throws) wrong = hooked.broken(want);
+  hooked.end();
+  return wrong.empty() ? Verdict::pass(1) : Verdict::fail(wrong, g.cpp() + hooked.cpp(), 1);
+}
+
+/// A tensor that keeps its gradient does so when it is written; hooks stay with what it was.
+Verdict retained_follow_writes(Case& c) {
+  const Graph g(c);
+  const uint32_t at = c.draw.word();
+  const bool part = c.draw.flag();
+  if (!g.valid()) return Verdict::discard();
+  const Tensors leaves = g.leaves(), roots = g.function()(leaves);
+  const size_t k = at % roots.size();
+  const Tensor z = clone(roots[k]), u = g.cotangents()[k];
+  if (!is_grad_required(z)) return Verdict::discard();
+  Tensor factor = full(z.sizes(), 2.0, z.dtype());
+  if (part && z.rank() > 0) fill_(slice(factor, 0, 1), 1.0);
+  Tensor before;
+  add_hook(z, [&](const Tensor& ct) {
+    before = ct;
+    return Tensor();
+  });
+  retain_grad(z);
+  mul_(z, factor);
+  backward(z, u);
+  Tensors us;
+  for (const Tensor& ct : g.cotangents()) us.push_back(zeros(ct.sizes(), ct.dtype()));
+  us[k] = to(u * factor, u.dtype());
+  Finding wrong = unlike_gradients({grad_of(z)}, {plain_copy(u)});
+  if (!wrong.empty()) wrong = "retained: " + wrong;
+  if (wrong.empty() && !(wrong = unlike_gradients({before}, {us[k]})).empty())
+    wrong = "a hook added before the write sees: " + wrong;
+  if (wrong.empty()) wrong = unlike_gradients(grads_of(leaves), vjp(g.function(), g.inputs()).pullback(us));
+  if (wrong.empty()) return Verdict::pass(1);
+  return Verdict::fail(wrong,
+                       g.cpp() + format("  const Tensor z = clone(all[{}]);\n", k) +
+                           cpp_tensor("factor", factor) + "  retain_grad(z);\n  mul_(z, factor);\n" +
+                           cpp_tensor("u", u) +
+                           "  backward(z, u);\n  std::cout << \"got      \" << str(grad_of(z)) << "
+                           "\"\\nexpected \" << str(u) << '\\n';\n",
+                       1);
+}
+
+}  // namespace
+
+void add_hook_laws(std::vector<Law>& laws) {
+  laws.push_back(
+      {87, "hooks_see_gradients", "derivative",
+       "Hooks of tensors, nodes and accumulation run once each, in order, see complete cotangents and "
+       "sums, change what goes on from there alone, and when one throws nothing has changed.",
+       chain_options(), false, chained_smoothly, hooks_see_gradients});
+  laws.push_back({87, "retained_follow_writes", "derivative",
+                  "A tensor that keeps its gradient keeps it when it is written in place; a hook stays with "
+                  "what it was added to.",
+                  chain_options(), false, chained_smoothly, retained_follow_writes});
+}
+
+}  // namespace lamella::verify
