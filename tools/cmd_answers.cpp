@@ -9,6 +9,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "plugin.h"
 #include "progress.h"
 #include "whole_file.h"
 
@@ -172,7 +173,7 @@ int main_answers(int argc, char** argv) {
       "Answers single calls below each law wrongly and shows which kinds its verdict refuses "
       "(docs/answers.md)",
       "lamella answers");
-  std::vector<std::string> ids;
+  std::vector<std::string> ids, plugins;
   std::string write, write_seen, check;
   bool verbose = false;
   app.add_option("--law", ids, "laws to ask, by id or number (default: all)")->delimiter(',');
@@ -180,7 +181,9 @@ int main_answers(int argc, char** argv) {
   app.add_option("--write-seen", write_seen, "write what is refused to FILE, for law 130");
   app.add_option("--check", check, "check that the table in FILE is what the laws say")->excludes("--write");
   app.add_flag("--verbose", verbose, "a line for each law and kind");
+  app.add_option("--load", plugins, "shared library that brings operators or laws")->allow_extra_args(false);
   app.read(argc, argv);
+  for (const std::string& file : plugins) tools::load_plugin(file);
   const std::string against = check.empty() ? write : check;
   std::optional<Page> page;  // first: asking all laws takes a minute
   if (!against.empty()) page.emplace(against);

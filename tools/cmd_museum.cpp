@@ -10,6 +10,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "plugin.h"
 #include "progress.h"
 #include "whole_file.h"
 
@@ -144,7 +145,7 @@ int main_museum(int argc, char** argv) {
   tools::CommandLine app("Plants historical bugs of other libraries and shows which law finds each",
                          "lamella museum");
   MuseumOptions options;
-  std::vector<std::string> ids;
+  std::vector<std::string> ids, plugins;
   std::string json_path, page, current;
   app.add_option("--id", ids, "exhibits to show, with their counterexamples (default: all, one line each)")
       ->delimiter(',');
@@ -154,7 +155,9 @@ int main_museum(int argc, char** argv) {
   app.add_option("--seed", options.seed, "seed of the drawn cases");
   app.add_option("--cases", options.cases, "most cases a law")->check(CLI::Range(1, 1000000000));
   app.add_flag("--all-laws", options.all_laws, "go on after the first law that finds the bug");
+  app.add_option("--load", plugins, "shared library that brings operators or laws")->allow_extra_args(false);
   app.read(argc, argv);
+  for (const std::string& file : plugins) tools::load_plugin(file);
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<const Exhibit*> exhibits = chosen(ids);
   std::vector<MuseumResult> results;

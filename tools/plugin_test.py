@@ -45,7 +45,7 @@ def run(*arguments):
 
 
 def headers():
-    rooms = ("core", "dispatch", "ops", "transforms", "verify", "mutate")
+    rooms = ("core", "dispatch", "draw", "ops", "transforms", "verify", "mutate")
     built = os.path.join(os.path.dirname(PLUGINS), "include")
     return [f"-I{PUBLIC}", *(f"-I{os.path.join(built, room)}" for room in rooms)]
 
@@ -144,6 +144,15 @@ class Plugins(unittest.TestCase):
         for law in ("device_as_cpu", "host_dies", "device_repeats"):
             done = run("verify", "--load", device, "--law", law, "--seed", "1", "--time", "2")
             self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_wrong_answers_to_its_law(self):
+        """And exhibits: a plug-in's law is asked of both."""
+        law = os.path.join(PLUGINS, "my_law.so")
+        done = run("answers", "--load", law, "--law", "flip_commutes", "--verbose")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"flip_commutes +swapped +refused")
+        done = run("museum", "--load", law, "--id", "nan_handed_on", "--cases", "200")
+        self.assertEqual(done.returncode, 0, done.stderr)
 
     def test_examples_are_short(self):
         for example, budget in BUDGETS.items():
