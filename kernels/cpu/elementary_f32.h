@@ -1,4 +1,4 @@
-// exp, log, sin, cos, tanh of f32 registers.
+// exp, log, sin, cos, tanh, sigmoid and sech_squared of f32 registers.
 #pragma once
 
 #include "lamella/kernels/bodies/body.h"
@@ -148,6 +148,16 @@ LAMELLA_LANES F32Lanes tanh_lanes(F32Lanes x) {
   const auto near = power == 1.0f;
   const F32Lanes part = (near ? bent - a * all : all) / (all + 2.0f);
   return turned((near ? a : F32Lanes{}) + part, sign_of(x));
+}
+
+/// As the bodies: by e^-|x|, which overflows nowhere.
+LAMELLA_LANES F32Lanes sigmoid_lanes(F32Lanes x) {
+  const F32Lanes e = exp_lanes(-absolute(x));
+  return (x >= 0.0f ? all_of<F32Lanes>(1.0f) : e) / (e + 1.0f);
+}
+LAMELLA_LANES F32Lanes sech_squared_lanes(F32Lanes x) {
+  const F32Lanes e = exp_lanes(absolute(x) * -2.0f), d = e + 1.0f, y = e * 4.0f / (d * d);
+  return y > 1.0f ? all_of<F32Lanes>(1.0f) : y;
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

@@ -1,4 +1,4 @@
-// exp, log, sin, cos, tanh of f64 registers: see NOTE: [elementary functions].
+// exp, log, sin, cos, tanh, sigmoid and sech_squared of f64 registers: see NOTE: [elementary functions].
 #pragma once
 
 #include "lamella/kernels/cpu/elementary_f32.h"
@@ -120,6 +120,16 @@ LAMELLA_LANES F64Lanes tanh_lanes(F64Lanes x) {
   const auto near = power == 1.0;
   const F64Lanes part = (near ? bent - a * all : all) / (all + 2.0);
   return turned((near ? a : F64Lanes{}) + part, sign_of(x));
+}
+
+/// As of f32.
+LAMELLA_LANES F64Lanes sigmoid_lanes(F64Lanes x) {
+  const F64Lanes e = exp_lanes(-absolute(x));
+  return (x >= 0.0 ? all_of<F64Lanes>(1.0) : e) / (e + 1.0);
+}
+LAMELLA_LANES F64Lanes sech_squared_lanes(F64Lanes x) {
+  const F64Lanes e = exp_lanes(absolute(x) * -2.0), d = e + 1.0, y = e * 4.0 / (d * d);
+  return y > 1.0 ? all_of<F64Lanes>(1.0) : y;
 }
 
 }  // namespace lamella::kernels::LAMELLA_BACKEND

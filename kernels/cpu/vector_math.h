@@ -1,6 +1,6 @@
-// exp log sin cos tanh pow over contiguous runs: our own vector functions, one text for every instruction
-// set, see NOTE: [elementary functions]. Every lane, the tail's too, goes through the same function: a result
-// does not depend on its place in a run.
+// exp log sin cos tanh sigmoid sech_squared pow over contiguous runs: our own vector functions, one text for
+// every instruction set, see NOTE: [elementary functions]. Every lane, the tail's too, goes through the same
+// function: a result does not depend on its place in a run.
 #pragma once
 
 #include "lamella/kernels/cpu/elementary_pow.h"
@@ -13,6 +13,8 @@ LAMELLA_LANES auto lanes(Log, auto x) { return log_lanes(x); }
 LAMELLA_LANES auto lanes(Sin, auto x) { return sin_lanes(x); }
 LAMELLA_LANES auto lanes(Cos, auto x) { return cos_lanes(x); }
 LAMELLA_LANES auto lanes(Tanh, auto x) { return tanh_lanes(x); }
+LAMELLA_LANES auto lanes(Sigmoid, auto x) { return sigmoid_lanes(x); }
+LAMELLA_LANES auto lanes(SechSquared, auto x) { return sech_squared_lanes(x); }
 LAMELLA_LANES auto lanes(Pow, auto x, auto y) { return pow_lanes(x, y); }
 
 /// Whether lines of a body go through vector functions, whose roundings are not the library's.
