@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "lamella/core/generator.h"
 #include "lamella/core/storage.h"
@@ -68,16 +69,17 @@ Measured by_hand(const Mlp& m) {
     h.push_back(tanh(sums[i]));
   }
   Tensor d = sub(h[kLayers], m.y);
+  h[kLayers] = Tensor();
   const Tensor loss = sum(mul(d, d)), ones_of_d = expand(ones_like(loss), d.sizes());
   Tensor g = mul(ones_of_d, d);
   g = add(g, mul(ones_of_d, d));
   d = Tensor();
   for (size_t i = kLayers; i-- > 0;) {
-    h[i + 1] = Tensor();
-    g = mul(g, sech_squared(sums[i]));
-    sums[i] = Tensor();
+    const Tensor slope = sech_squared(std::exchange(sums[i], Tensor()));
+    g = mul(g, slope);
     of_biases[i] = sum(g, IntArg({0}));
     of_weights[i] = mm(transpose(h[i], 0, 1), g);
+    h[i] = Tensor();
     if (i > 0) g = mm(g, transpose(m.weights[i], 0, 1));
   }
   Tensors all = of_weights;

@@ -61,8 +61,6 @@ struct HookHandle::State {
 /// The state of a node, made on demand.
 NodeState& state_of(Node& node);
 
-inline constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
-
 /// Null for plain tensors and for those that a level wraps.
 inline Meta* meta_of(const Tensor& t) {
   return t.defined() && (t.keys() & kAutogradBit) && !(t.keys() >> kFirstLevelKey)

@@ -18,8 +18,6 @@
 
 namespace lamella {
 
-static constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
-
 void Interpreter::call(Frame& frame, int key) {
   LAMELLA_ASSERT(key == key_);
   if (frame.op->form == OpForm::Functional) [[likely]] {

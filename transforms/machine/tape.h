@@ -10,6 +10,8 @@
 LAMELLA_API_BEGIN
 namespace lamella {
 
+inline constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
+
 struct Node;
 struct TapeInput;
 using NodeRef = Ref<Node>;
