@@ -149,13 +149,16 @@ struct Inside {
 /// of n of them has n elements of each. So do their derivatives, and transposed ones add cotangents of
 /// results: gather's are scattered, and a row of n results gives n terms of v's in mv.
 ///
-/// Floor: of derivatives that are right to roundoff, and not relative to a result that cancelled.
+/// Floor: of derivatives that are right to roundoff, and not relative to a result that cancelled. With
+/// `over_result`, terms grow with the order of the derivative: those of order n are of the size of
+/// 1 / |result|^(n - 1), and so is the floor.
 struct Numerics {
   double additions = 0;             ///< in a row, per input that a result depends on
   double transposed_additions = 0;  ///< likewise of derivatives, per result that depends on an input
   double floor = 0;                 ///< of derivatives, in units of the size of the direction
   std::string_view reason = {};     ///< for the floor
   std::string_view times = {};      ///< the parameter whose largest magnitude, if above 1, multiplies it
+  bool over_result = false;         ///< the floor grows with the order; a result of 0 has none
 };
 
 /// A field that has no default: forgetting it does not compile.

@@ -118,7 +118,8 @@ std::string numerics_of(const Op& op) {
   if (n.transposed_additions > 0)
     out.push_back(format("additions in a row of derivatives, a result: {}", n.transposed_additions));
   const std::string times = n.times.empty() ? "" : format(", times {}", n.times);
-  if (n.floor > 0) out.push_back(format("floor of derivatives {}{}: {}", n.floor, times, n.reason));
+  const std::string_view over = n.over_result ? " over the result, an order more" : "";
+  if (n.floor > 0) out.push_back(format("floor of derivatives {}{}{}: {}", n.floor, over, times, n.reason));
   return listed("numerics", out, "; ");
 }
 

@@ -26,7 +26,7 @@ Table floors() {
     if (op->form != OpForm::Functional) continue;
     if (n.floor == 0 && n.additions == 0 && n.transposed_additions == 0) continue;
     Tolerance& t = out[op->name];
-    t.derivative_floor = n.floor, t.floor_times = n.times;
+    t.derivative_floor = n.floor, t.floor_times = n.times, t.floor_over_result = n.over_result;
     t.additions = n.additions, t.transposed_additions = n.transposed_additions;
   }
   return out;

@@ -18,6 +18,7 @@ struct Tolerance {
   double derivative_floor = 0;  ///< derivatives: plus this many times the sum of magnitudes of the direction,
                                 ///< to be multiplied with the derivative's units
   std::string_view floor_times = {};  ///< the parameter whose largest magnitude, if above 1, multiplies it
+  bool floor_over_result = false;     ///< of derivatives of order n: over the (n - 1)-th power of the result
 };
 
 inline constexpr Tolerance kDefaultTolerance{};

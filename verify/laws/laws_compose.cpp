@@ -1,11 +1,13 @@
 // Laws of nested transforms: whatever the order, the result is that of loops and difference quotients.
 #include <cmath>
+#include <quadmath.h>
 
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/oracle/oracle.h"
 #include "lamella/verify/oracle/real_function.h"
+#include "lamella/verify/oracle/subject.h"
 #include "lamella/verify/programs/stack.h"
 
 namespace lamella::verify {
@@ -284,8 +286,6 @@ bool right_close_by(const Stack& s, const Tensors& xs) {
 /// them.
 bool kink_at_arguments(Case& c) { return !Oracle(c, c.inexact()).twice_smooth(); }
 
-/// The slow part of a comparison that looks wrong: how far rounding of the inputs moves the result, how exact
-/// the differences are, and whether the point is a kink.
 /// f128 results in the dtypes of `got`: for printing.
 Tensors rounded_like(const Tensors& want, const Tensors& got) {
   Tensors out;
@@ -296,31 +296,72 @@ Tensors rounded_like(const Tensors& want, const Tensors& got) {
   return out;
 }
 
+Tensors differences(const Tensors& a, const Tensors& b) {
+  Tensors out;
+  for (size_t k = 0; k < a.size(); ++k) out.push_back(sub(a[k], b[k]));
+  return out;
+}
+Tensors sums(const Tensors& a, const Tensors& b) {
+  Tensors out;
+  for (size_t k = 0; k < a.size(); ++k) out.push_back(add(a[k], b[k]));
+  return out;
+}
+
+/// The operator, off by what a floor that is over the result allows: a smooth function of its operands whose
+/// derivatives of order n are up to floor * by * over^(n - 1).
+Stack::Around off_by_floor(double floor, f128 over, f128 by, uint32_t phase) {
+  return [=](const Function& op, const Tensors& operands) {
+    f128 along = 0;
+    uint32_t n = 0;
+    for (const f128 x : flatten(operands)) along += (phase * 0x9E3779B9u >> (n++ % 29)) & 1 ? x : -x;
+    const f128 off = floor * by / over * (sinq(over * along) + cosq(over * along));
+    Tensors ys = op(operands);
+    for (Tensor& y : ys) {
+      Reals flat = flatten({y});
+      for (f128& v : flat) v += off;
+      size_t at = 0;
+      y = unflatten(flat, at, y);
+    }
+    return ys;
+  };
+}
+
+/// How far changes of 2^-40 move the result. What comes after the operator may cancel most of its derivatives
+/// (x / x): then the whole is well-conditioned and its parts are not, which shows when the operator alone is
+/// moved. So do its results, rounded in units of themselves, where what comes after undoes the operator:
+/// sqrt(x)^2.
+double moved_by_roundings(const Case& c, const Stack& s, const Tensors& xs, const Tensors& want) {
+  const Tolerance& tol = tolerance(c.op.name);
+  const Tensors operands = referenced(s.operands()), results = s.numeric_operator()(operands);
+  Tensors ones;
+  for (const Tensor& y : results) ones.push_back(ones_like(y));
+  double most = 0;
+  const auto take = [&](const Function& f, const Tensors& at) {
+    most = std::max(most, distance(f(at), want));
+  };
+  for (const uint32_t phase : {1u, 2u, 3u}) {
+    take(s.numeric(0.5), nudged(xs, 0x1p-40, phase));
+    const Tensors by = differences(nudged(operands, 0x1p-40, phase), operands);
+    take(s.numeric(0.5, [&](const Function& op, const Tensors& at) { return op(sums(at, by)); }), xs);
+    Tensors rounded = differences(nudged(ones, 0x1p-40, phase), ones);
+    for (size_t k = 0; k < rounded.size(); ++k) rounded[k] = mul(results[k], rounded[k]);
+    take(s.numeric(0.5, [&](const Function& op, const Tensors& at) { return sums(op(at), rounded); }), xs);
+    if (!tol.floor_over_result) continue;
+    const double over = over_results(tol, results);
+    take(s.numeric(0.5, off_by_floor(tol.derivative_floor, over, f128(0x1p-40), phase)), xs);
+  }
+  return most;
+}
+
+/// The slow part of a comparison that looks wrong: how far rounding of the inputs moves the result, how exact
+/// the differences are, and whether the point is a kink.
 Verdict judge(Case& c, const Stack& s, const Tensors& got) {
   const Tensors xs = referenced(s.inputs());
   const Tensors coarse = s.numeric()(xs), want = s.numeric(0.5)(xs);
   double scale = 1;
   for (const Tensor& w : want) scale = std::max(scale, largest(w));
   if (c.op.has(kKinks) && near_kink(s, xs, want, distance(referenced(got), want))) return Verdict::discard();
-  // What comes after the operator may cancel most of its derivatives (x / x): then the whole is
-  // well-conditioned and its parts are not, which shows when the operator alone is moved.
-  // So do its results, rounded in units of themselves, where what comes after undoes the operator: sqrt(x)^2.
-  const Tensors operands = referenced(s.operands()), results = s.numeric_operator()(operands);
-  Tensors ones;
-  for (const Tensor& y : results) ones.push_back(ones_like(y));
-  double moved_by = 0;
-  const auto shifts = [](const Tensors& of, uint32_t phase) {
-    Tensors by = nudged(of, 0x1p-40, phase);
-    for (size_t k = 0; k < by.size(); ++k) by[k] = sub(by[k], of[k]);
-    return by;
-  };
-  for (const uint32_t phase : {1u, 2u, 3u}) {
-    moved_by = std::max(moved_by, distance(s.numeric(0.5)(nudged(xs, 0x1p-40, phase)), want));
-    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, shifts(operands, phase))(xs), want));
-    Tensors rounded = shifts(ones, phase);
-    for (size_t k = 0; k < rounded.size(); ++k) rounded[k] = mul(results[k], rounded[k]);
-    moved_by = std::max(moved_by, distance(s.numeric(0.5, false, {}, rounded)(xs), want));
-  }
+  const double moved_by = moved_by_roundings(c, s, xs, want);
   const double bound = 4 * distance(coarse, want) + 512 * s.roundoff() * (scale + moved_by * 0x1p40);
   if (bound > 0x1p-8 * scale) return Verdict::discard();  // ill-conditioned here
   const Finding d = any_outside(got, want, constant_bounds(want, bound / scale));

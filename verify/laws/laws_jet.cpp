@@ -133,7 +133,8 @@ Verdict jets_agree(Case& c) {
               finer = along(g, g.point(), v, k, kStepExponent - 1, &roundoff),
               size = magnitudes(g, v, k, exact);
   const Tolerance& tol = tolerance(c.op.name);
-  const double unit = roundings(tol, k) * s.u, floor = tol.derivative_floor * std::pow(total(v), k);
+  const double unit = roundings(tol, k) * s.u, larger = std::pow(over_results(tol, s.ys), k - 1),
+               floor = tol.derivative_floor * std::pow(total(v), k) * larger;
   Bounds bounds(exact.size());
   for (size_t i = 0; i < bounds.size(); ++i) {
     const double noise = double(2 * fabsq(exact[i] - finer[i])), bound = unit * (double(size[i]) + floor);

@@ -134,7 +134,8 @@ Verdict second_derivatives_agree(Case& c) {
   const Tolerance& tol = tolerance(c.op.name);
   Reals exact(v.size());
   const Matrix noise = oracle.hessian_noise(u);
-  Bounds bounds(v.size(), tol.hessian * s.u * derivative_floor(c) * total(u) * total(v));
+  Bounds bounds(v.size(),
+                tol.hessian * s.u * derivative_floor(c) * over_results(tol, s.ys) * total(u) * total(v));
   for (size_t i = 0; i < v.size(); ++i)
     for (size_t j = 0; j < v.size(); ++j) {
       exact[i] += h(i, j) * v[j];

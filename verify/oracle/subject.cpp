@@ -105,6 +105,14 @@ double derivative_floor(const Case& c) {
   return tol.derivative_floor * double(largest);
 }
 
+double over_results(const Tolerance& tol, const Tensors& ys) {
+  f128 least = 0;
+  if (tol.floor_over_result)
+    for (const f128 y : flatten(ys))
+      if (y != 0 && (least == 0 || fabsq(y) < least)) least = fabsq(y);
+  return least > 0 ? double(1 / least) : 1;
+}
+
 Tensors narrowed(const Tensors& wide, const Tensors& like) {
   Tensors out;
   for (size_t k = 0; k < wide.size(); ++k) out.push_back(narrow(wide[k], like[k].dtype()));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lamella/verify/case/law.h"
+#include "lamella/verify/case/tolerances.h"
 #include "lamella/verify/oracle/oracle.h"
 
 LAMELLA_API_BEGIN
@@ -32,6 +33,9 @@ Tensors directions(Case& c, const Tensors& like);
 double total(const Reals& v);
 /// The operator's floor of derivatives for these arguments, per unit of its directions.
 double derivative_floor(const Case& c);
+/// What a floor that is over the result grows by with each order of the derivative: 1 / |y| of the smallest
+/// y of `ys` that is not 0; else 1.
+double over_results(const Tolerance& tol, const Tensors& ys);
 Tensors narrowed(const Tensors& wide, const Tensors& like);
 
 /// "jvp(f, {a0}, {t0})" and "vjp(f, {a0})".

@@ -53,11 +53,11 @@ class Stack {
   const Tensors& inputs() const { return inputs_; }
   /// By transforms.
   Function function() const;
+  /// What calls the operator, but not what comes before and after it, in a way of its own.
+  using Around = std::function<Tensors(const Function& op, const Tensors& operands)>;
   /// By loops over lanes and difference quotients in f128 on the reference column; `scale` multiplies every
-  /// step. With `shifts` (one for each of operands(), on that column) the operator, but not what comes before
-  /// and after it, is at arguments moved by these constants; with `of_results` its results are moved.
-  Function numeric(double scale = 1, bool one_sided = false, const Tensors& shifts = {},
-                   const Tensors& of_results = {}) const;
+  /// step.
+  Function numeric(double scale = 1, const Around& around = {}) const;
   /// The operator alone, on the reference column.
   Function numeric_operator() const;
   /// What the operator is called with at the drawn point, before any layer.

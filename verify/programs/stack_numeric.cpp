@@ -39,33 +39,27 @@ Tensor stepped(const Tensor& x, f128 h, const Numbers& t) {
   return tensor_of_numbers(v, x);
 }
 
-struct Step {
-  f128 h;
-  bool one_sided;
-};
-
-/// Derivative of f at xs along `directions`: error h^4 (h^2 when one-sided).
+/// Derivative of f at xs along `directions`, by steps of h: error h^4.
 std::vector<Numbers> along(const Function& f, const Tensors& xs, const std::vector<Numbers>& directions,
-                           Step step) {
+                           f128 h) {
   const auto at = [&](int k) {
     Tensors moved_by;
-    for (size_t i = 0; i < xs.size(); ++i)
-      moved_by.push_back(stepped(xs[i], f128(k) * step.h, directions[i]));
+    for (size_t i = 0; i < xs.size(); ++i) moved_by.push_back(stepped(xs[i], f128(k) * h, directions[i]));
     std::vector<Numbers> out;
     for (const Tensor& y : f(moved_by)) out.push_back(numbers_of(y));
     return out;
   };
-  static constexpr int kCentral[] = {8, 1, -8, -1, -1, 2, 1, -2}, kForward[] = {-3, 0, 4, 1, -1, 2};
-  const std::span<const int> terms =
-      step.one_sided ? std::span<const int>(kForward) : std::span<const int>(kCentral);
-  const f128 over = step.h * f128(step.one_sided ? 2 : 12);
+  struct Term {
+    int factor, steps;
+  };
+  static constexpr Term kTerms[] = {{8, 1}, {-8, -1}, {-1, 2}, {1, -2}};
   std::vector<Numbers> total;
-  for (size_t k = 0; k < terms.size(); k += 2) {
-    const std::vector<Numbers> ys = at(terms[k + 1]);
+  for (const Term& term : kTerms) {
+    const std::vector<Numbers> ys = at(term.steps);
     if (total.empty())
       for (const Numbers& y : ys) total.emplace_back(y.size(), f128(0));
     for (size_t r = 0; r < ys.size(); ++r)
-      for (size_t i = 0; i < ys[r].size(); ++i) total[r][i] += f128(terms[k]) * ys[r][i] / over;
+      for (size_t i = 0; i < ys[r].size(); ++i) total[r][i] += f128(term.factor) * ys[r][i] / (12 * h);
   }
   return total;
 }
@@ -87,21 +81,21 @@ Tensors numeric_vmap(const Function& f, const Layer& layer, const Tensors& xs) {
   return out;
 }
 
-Tensors numeric_jvp(const Function& f, const Layer& layer, const Tensors& xs, Step step) {
+Tensors numeric_jvp(const Function& f, const Layer& layer, const Tensors& xs, f128 h) {
   std::vector<Numbers> directions(xs.size());
   for (size_t k = 0, j = 0; k < xs.size(); ++k) {
     if (!layer.active[k]) continue;
     const Tensor constant = to_reference(layer.constants[j++]);
     directions[k] = numbers_of(layer.scaled ? mul(xs[k], constant) : constant);
   }
-  const std::vector<Numbers> tangents = along(f, xs, directions, step);
+  const std::vector<Numbers> tangents = along(f, xs, directions, h);
   Tensors out = f(xs);
   for (size_t r = 0; r < out.size(); ++r) out[r] = tensor_of_numbers(tangents[r], out[r]);
   return out;
 }
 
 /// The gradient of sum Re(conj(u) y), one number of the inputs at a time.
-Tensors numeric_vjp(const Function& f, const Layer& layer, const Tensors& xs, Step step) {
+Tensors numeric_vjp(const Function& f, const Layer& layer, const Tensors& xs, f128 h) {
   std::vector<Numbers> u;
   for (const Tensor& c : layer.constants) {
     u.push_back(numbers_of(to_reference(c)));
@@ -117,7 +111,7 @@ Tensors numeric_vjp(const Function& f, const Layer& layer, const Tensors& xs, St
     for (size_t e = 0; e < gradient.size(); ++e) {
       directions[k].assign(gradient.size(), f128(0));
       directions[k][e] = 1;
-      const std::vector<Numbers> dy = along(f, xs, directions, step);
+      const std::vector<Numbers> dy = along(f, xs, directions, h);
       f128 total = 0;
       for (size_t r = 0; r < dy.size(); ++r) {
         // A real weight or cotangent of a complex result pairs with its real part, and the other way round.
@@ -156,24 +150,18 @@ Function Stack::numeric_operator() const {
   };
 }
 
-Function Stack::numeric(double scale, bool one_sided, const Tensors& shifts,
-                        const Tensors& of_results) const {
-  const auto shifted = [](Tensors ts, const Tensors& by) {
-    for (size_t k = 0; k < by.size(); ++k) ts[k] = add(ts[k], by[k]);
-    return ts;
-  };
-  Function f = program([op = numeric_operator(), shifts, of_results, shifted](const Tensors& xs) {
-    return shifted(op(shifted(xs, shifts)), of_results);
-  });
+Function Stack::numeric(double scale, const Around& around) const {
+  Function f = program(
+      [op = numeric_operator(), around](const Tensors& xs) { return around ? around(op, xs) : op(xs); });
   static constexpr double kSteps[] = {0x1p-22, 0x1p-17, 0x1p-13,
                                       0x1p-10};  // error h^4 meets the noise of the step below
   size_t derivatives = 0;
   for (const Layer& layer : layers_) {
-    Step step{f128(scale * kSteps[std::min<size_t>(derivatives, 3)]), one_sided};
-    f = [f, &layer, step](Tensors xs) {
+    const f128 h = scale * kSteps[std::min<size_t>(derivatives, 3)];
+    f = [f, &layer, h](Tensors xs) {
       if (layer.kind == Layer::Vmap) return numeric_vmap(f, layer, xs);
-      if (layer.kind == Layer::Jvp) return numeric_jvp(f, layer, xs, step);
-      if (layer.kind != Layer::Share) return numeric_vjp(f, layer, xs, step);
+      if (layer.kind == Layer::Jvp) return numeric_jvp(f, layer, xs, h);
+      if (layer.kind != Layer::Share) return numeric_vjp(f, layer, xs, h);
       xs.push_back(xs[0]);
       return f(xs);
     };
