@@ -23,6 +23,7 @@ void mean(const KernelCall& call);
 /// outs[0] = the sum of |x - mean|^2 for the x of ins[0] over the dims d with ints[d] != 0, divided by their
 /// count less scalars[0]; NaN where that is not positive, and over nothing. Dims as of mean.
 void variance(const KernelCall& call);
+void deviation(const KernelCall& call);  ///< its square root
 /// outs[0] = the sum of ins[0] over the leading dims it has more and over those where outs[0] has size 1.
 void summed_to(const KernelCall& call);
 /// outs: normalised x, mean, 1 / sqrt(var + eps), the latter two with size 1 in the last ints[0] dims, over

@@ -1,12 +1,18 @@
 // Variance.
+#include "lamella/ops/functions/var.h"
+
 #include <cmath>
 #include <limits>
 
 #include "lamella/core/thresholds.h"
 #include "lamella/ops/define.h"
 #include "lamella/ops/definitions.h"
+#include "lamella/ops/functions/compare.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_other.h"
+#include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/ops/plain.h"
 
@@ -36,12 +42,16 @@ Tensor squares_apart(const Tensor& x, Ints dims, bool keepdim) {
   return sum(apart * apart, dims, keepdim);
 }
 
+Dims reduced_dims(const Frame& f) {
+  return wrap_dims(f, "dim", f.none(1) ? std::nullopt : std::optional<Ints>(f.ints(1)), f.tensor(0));
+}
+
 /// Half dtypes are computed in f32 and rounded once.
 void var_composite(Frame& f) {
   check_arguments(f);
   const Tensor& x = f.tensor(0);
   const bool half = is_half(x.dtype()), keepdim = f.arg<bool>(3);
-  const Dims dims = wrap_dims(f, "dim", f.none(1) ? std::nullopt : std::optional<Ints>(f.ints(1)), x);
+  const Dims dims = reduced_dims(f);
   int64_t count = 1;
   for (const int64_t d : dims) count *= x.size(int(d));
   Tensor squares;
@@ -49,6 +59,22 @@ void var_composite(Frame& f) {
     squares = squares_apart(real(x), dims, keepdim) + squares_apart(imag(x), dims, keepdim);
   else squares = squares_apart(half ? to(x, DType::F32) : x, dims, keepdim);
   const Tensor y = squares / Scalar(freedom(count, correction_of(f)));
+  f.results[0] = half ? to(y, x.dtype()) : y;
+}
+
+/// 0 where v is, with v's derivative there: that of the root alone is infinite.
+Tensor root_of_variance(const Tensor& v) {
+  const Tensor none = eq(v, 0);
+  return where(none, v, sqrt(where(none, ones_like(v), v)));
+}
+
+void std_composite(Frame& f) {
+  check_arguments(f);
+  const Tensor& x = f.tensor(0);
+  const bool half = is_half(x.dtype());
+  const Dims dims = reduced_dims(f);  // none: all
+  const Tensor v = var(half ? to(x, DType::F32) : x, Ints(dims), correction_of(f), f.arg<bool>(3));
+  const Tensor y = root_of_variance(v);
   f.results[0] = half ? to(y, x.dtype()) : y;
 }
 
@@ -102,11 +128,11 @@ int64_t elements_of_result(const Dims& sizes, const Value& dim) {
 
 /// x, dim (None or some), correction (None or some) and keepdim. Mostly there are degrees of freedom: laws of
 /// derivatives leave out what is NaN.
-Values samples(Draw& d) {
+Values samples_of(Draw& d, Domain domain) {
   static constexpr double kCorrections[] = {1, 1, 0, 2, 0.5, -1};
   const DType t = d.dtype(kInexact);
   const Dims s = d.shape();
-  Values v{d.tensor(s, t), Value(), Value(), false};
+  Values v{d.tensor(s, t, domain), Value(), Value(), false};
   if (d.flag()) v[1] = d.dims(s.size());
   v[3] = d.flag();
   const uint32_t which = d.below(7);
@@ -115,6 +141,8 @@ Values samples(Draw& d) {
   if (double(elements_of_result(s, v[1])) <= taken && !d.one_in(8)) v[2] = 0.0;
   return v;
 }
+Values samples(Draw& d) { return samples_of(d, Domain::Any); }
+Values distinct_samples(Draw& d) { return samples_of(d, Domain::Distinct); }
 }  // namespace
 
 void define_var() {
@@ -136,6 +164,28 @@ void define_var() {
                        "complex x the parts' variances are added: the result is real. Half dtypes compute in "
                        "f32. Errors: dtype for integers and bool, value for a correction that is not "
                        "finite."});
+  OpTable::add(
+      {.schema = "std(Tensor x, Dim[]? dim=None, *, float? correction=1, bool keepdim=False) -> "
+                 "Tensor",
+       .shape = ShapeClass::Composite,
+       .infer = definition::shape_of_var,
+       .kernel = {.reference = kernels::reference::deviation},
+       .launch = definition::run_var,
+       .composite = std_composite,
+       .jvp = by_composition(),
+       .vjp = by_composition(),
+       .properties = kNoInPlace,
+       .promises = {.range = {.low = 0}},
+       .overflows_in = {Inside::Products, "the variance"},
+       .numerics = {.floor = 1,
+                    .reason =
+                        "terms of derivatives of order n are of the size of 1 / std^(n - 1), and cancel "
+                        "over two numbers, where std is linear",
+                    .over_result = true},
+       .samples = distinct_samples,
+       .doc = "The square root of var(x, dim, correction, keepdim): as many digits are right as x has, not "
+              "as the result. NaN where that is. The derivative where it is 0 is 0. Half dtypes compute "
+              "in f32. Errors: dtype for integers and bool, value for a correction that is not finite."});
   OpTable::set("var", int(Device::CPU), {.name = "one_pass", .cell = in_one_pass, .asks_itself = true});
 }
 

@@ -132,7 +132,8 @@ void mean(const KernelCall& call) {
   });
 }
 
-void variance(const KernelCall& call) {
+/// `finish` of each variance.
+static void spread(const KernelCall& call, f128 (*finish)(f128)) {
   const View &out = call.outs[0], &in = call.ins[0];
   std::map<Index, std::vector<c256>> groups;
   for (const Index& at : indices(in)) groups[place_of(call, at)].push_back(read<c256>(in, at, DType::C256));
@@ -145,8 +146,16 @@ void variance(const KernelCall& call) {
     re /= f128(count), im /= f128(count);
     for (const c256& x : groups[at])
       squares += (x.real() - re) * (x.real() - re) + (x.imag() - im) * (x.imag() - im);
-    store(out, offset_of(out, at), squares / divisor);
+    store(out, offset_of(out, at), finish(squares / divisor));
   }
+}
+
+void variance(const KernelCall& call) {
+  spread(call, [](f128 v) { return v; });
+}
+
+void deviation(const KernelCall& call) {
+  spread(call, [](f128 v) { return math::sqrt(v); });
 }
 
 void summed_to(const KernelCall& call) {

@@ -170,6 +170,7 @@ Rows matrix_rows() {
       {"prod", {dims}},
       {"mean", {dims, dtype_of_kind("dtype", "x", Kinds::Inexact)}},
       {"var", {dims, of_kind("x", Kinds::Inexact), finite_correction}},
+      {"std", {dims, of_kind("x", Kinds::Inexact), finite_correction}},
       {"sum_to_size", {transposes_broadcasting}},
       {"amax", {dims, of_kind("x", Kinds::Real), something_to_choose(false)}},
       {"amin", {dims, of_kind("x", Kinds::Real), something_to_choose(false)}},
