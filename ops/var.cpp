@@ -176,7 +176,6 @@ void define_var() {
        .vjp = by_composition(),
        .properties = kNoInPlace,
        .promises = {.range = {.low = 0}},
-       .overflows_in = {Inside::Products, "the variance"},
        .numerics = {.floor = 1,
                     .reason =
                         "terms of derivatives of order n are of the size of 1 / std^(n - 1), and cancel "
@@ -184,8 +183,9 @@ void define_var() {
                     .over_result = true},
        .samples = distinct_samples,
        .doc = "The square root of var(x, dim, correction, keepdim): as many digits are right as x has, not "
-              "as the result. NaN where that is. The derivative where it is 0 is 0. Half dtypes compute "
-              "in f32. Errors: dtype for integers and bool, value for a correction that is not finite."});
+              "as the result. NaN where var is, infinite where it overflows. The derivative where it is 0 is "
+              "0. Half dtypes compute in f32. Errors: dtype for integers and bool, value for a correction "
+              "that is not finite."});
   OpTable::set("var", int(Device::CPU), {.name = "one_pass", .cell = in_one_pass, .asks_itself = true});
 }
 
