@@ -40,6 +40,14 @@ INNER = {"verify": ("case", "oracle", "gradcheck", "programs", "run", "laws"), "
 SEES_KERNELS = {"bench", "tools", "docs"}  # leaves that measure or name kernels
 # The oracle is worth what it does not share (docs/oracle.md): inside kernels, neither sees the other.
 APART = {"kernels/reference": ("kernels/cpu", "kernels/bodies"), "kernels/cpu": ("kernels/reference",)}
+# The generic machinery: what vmap, grad and jvp need, and no more. Hooks, custom rules, trees and whatever
+# else is built on them have files of their own. It may not grow: who adds a line takes one out.
+MACHINERY = tuple("transforms/" + name for name in (
+    "vmap.h", "vmap.cpp", "grad.h", "grad.cpp", "jvp.h", "jvp.cpp",
+    "machine/interpreter.h", "machine/interpreter.cpp", "machine/promotion.cpp",   # levels
+    "machine/tape.h", "machine/tape.cpp", "machine/formulas.cpp", "machine/backward.cpp",
+    "machine/overlap.h", "machine/overlap.cpp"))   # what may be written to
+MOST_MACHINERY = 3091
 # Constants of the fast kernels that core/thresholds.h does not list, by file and name: each with why no case
 # near it could show more than any other.
 OWN_SIZES = {
@@ -224,6 +232,17 @@ def gone_sizes(root, paths):
             yield path, 1, f"tools/check_house.py makes an exception of {name}, which is not there"
 
 
+def check_machinery(root, paths):
+    """All of transforms/machine is listed, and what is listed has no more lines than it had."""
+    there = [p for p in paths if p in MACHINERY]
+    for path in paths:
+        if path.startswith("transforms/machine/") and is_code(path) and path not in MACHINERY:
+            yield path, 1, "not among MACHINERY of tools/check_house.py: a feature stands outside of machine/"
+    lines = sum(len(read(root, path)) for path in there)
+    if lines > MOST_MACHINERY:
+        yield "transforms", 0, f"the machinery has {lines} lines; at most {MOST_MACHINERY}"
+
+
 def notes_of(root, paths):
     """Titles written as a note of their own: the line holds `NOTE: [title]` without `see`."""
     notes = set()
@@ -256,7 +275,8 @@ def violations(root):
             found += check_listed(root, path, folder_lists)
         for number, text in found:
             yield f"{path}:{number}: {text}"
-    whole = (check_sizes.violations(root, paths), gone_sizes(root, paths), check_api.violations(root, paths))
+    whole = (check_sizes.violations(root, paths), gone_sizes(root, paths), check_api.violations(root, paths),
+             check_machinery(root, paths))
     for path, number, text in (found for part in whole for found in part):
         yield f"{path}:{number}: {text}"
     if folder_lists or paths:

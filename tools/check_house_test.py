@@ -56,6 +56,10 @@ PLANTED = {
     "an angled include from above": ("core/good.h", "#include <lamella/verify/any.h>\n", "core may not"),
     "an inner room that looks up": (
         "verify/case/bad.cpp", '#include "lamella/verify/laws/any.h"\n', "the order is"),
+    "a feature among the machinery": (
+        "transforms/machine/feature.cpp", "// A feature.\n", "a feature stands outside"),
+    "machinery that grows": (
+        "transforms/vmap.cpp", "// vmap.\n" * (check_house.MOST_MACHINERY + 1), "the machinery has"),
     "an inner room that looks out": (
         "transforms/machine/bad.cpp", '#include "lamella/transforms/any.h"\n', "the order is"),
     "kernels shown by a header of ops": ("ops/bad.h", "// A header.\n" + KERNELS, "from kernels"),
