@@ -15,7 +15,7 @@ namespace lamella {
 /// up.
 struct PluginStamp {
   static constexpr uint64_t kMagic = 0x6c616d656c6c61;  // "lamella"
-  static constexpr uint32_t kAbi = 3;
+  static constexpr uint32_t kAbi = 4;
 
   uint64_t magic = kMagic;
   uint32_t abi = kAbi;

@@ -16,9 +16,6 @@ enum class Domain : uint8_t {
   Distinct   ///< no two equal elements
 };
 
-/// The newest meaning of a vector of choices: NOTE: [decoder versions].
-inline constexpr int kDecoderVersion = 15;
-
 /// What is asked of the arguments that a row draws.
 struct DrawOptions {
   DTypeMask dtypes = kAllTypes;  ///< dtypes the law wants
@@ -30,15 +27,13 @@ struct DrawOptions {
   int max_exponent = 60;   ///< wide values lie within 2^±this, less in narrow dtypes
   bool mixed = true;       ///< further operands may have another dtype, or share another's storage
   bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
-  /// Half of the tensors hold numbers of the dtype's whole range, whatever their domain; of the rest, from
-  /// version 11 on, most have what is not finite among ordinary numbers, or numbers near one end of the
-  /// range.
+  /// Half of the tensors hold numbers of the dtype's whole range, whatever their domain; of the rest most
+  /// have what is not finite among ordinary numbers, or numbers near one end of the range.
   bool ends = false;
   int64_t largest = 0;     ///< elements by NOTE: [named sizes]; 0: kMostNamed if max_numel is 32 or more
   bool devices = false;    ///< device= may be given: what is made lies elsewhere than the other tensors
   bool one_large = false;  ///< one case of an operator has about 2,000 elements, whatever `largest` is
   int depth = 4;           ///< deepest stack of transforms
-  int version = kDecoderVersion;              ///< see verify/case/decoder.h
   std::vector<std::string>* parts = nullptr;  ///< if set: what each word chose, in order
 };
 
@@ -49,10 +44,13 @@ class Draw {
   const DrawOptions& options() const { return options_; }
   /// The next choice; 0 when there is none left. `what` it decides is for the reader of a case.
   virtual uint32_t word(std::string_view what = "other") = 0;
-  /// 0 <= result < n, 0 for the all-zero vector.
-  uint32_t below(uint32_t n, std::string_view what = "other") {
-    return n <= 1 ? 0 : uint32_t(uint64_t(word(what)) % n);
-  }
+  /// 0 <= result < n, 0 for the all-zero vector; nothing is decided where n is 0 or 1.
+  virtual uint32_t below(uint32_t n, std::string_view what = "other") = 0;
+  /// Likewise a place in a list whose entry is named right behind: what is kept is the name, so that lists
+  /// may change.
+  virtual uint32_t place(uint32_t n) = 0;
+  /// The operator that a case has in the place of `drawn`.
+  virtual std::string partner_named(std::string drawn) = 0;
   bool flag() { return below(2); }
   /// True once in `n` draws, false for the simplest vector.
   bool one_in(uint32_t n) { return below(n) == n - 1; }
@@ -67,16 +65,14 @@ class Draw {
   /// is to compute: f64 or c128 half of the time, else any of `nameable(supported)`. It is drawn before
   /// tensors: their values keep products of a few elements within it, too.
   template <class F> Values with_dtype(DType of, DTypeMask supported, bool always, F&& arguments) {
-    Value named;
-    if (from(3)) named = dtype_argument(of, supported, always);
+    const Value named = dtype_argument(of, supported, always);
     Values out = arguments();
-    if (!from(3)) named = dtype_argument(of, supported, always);
     if (!is_none(named)) out.push_back(named);
     return out;
   }
   /// `v`, and where the law wants devices, one time in four, one of the host at place `at`.
   Values with_device(Values v, size_t at) {
-    if (!from(12) || !options_.devices || !one_in(4)) return v;
+    if (!options_.devices || !one_in(4)) return v;
     while (v.size() < at) v.emplace_back();
     v.emplace_back(flag() ? Device::Reference : Device::CPU);
     return v;
@@ -85,7 +81,7 @@ class Draw {
   /// when that leaves none.
   DTypeMask nameable(DTypeMask supported) const {
     const DTypeMask wanted = supported & (options_.dtypes | kIntegers | kBoolType);
-    return from(3) && wanted ? wanted : supported;
+    return wanted ? wanted : supported;
   }
   /// The dtype of a further operand: `first`, and one time in six another one of `supported`: an inexact one
   /// that the law wants, or any integer or bool. To be asked before any tensor is drawn.
@@ -100,7 +96,7 @@ class Draw {
   /// The number of tensors in a list.
   virtual int64_t entries(int64_t low, int64_t high) = 0;
   /// The most elements of a tensor that has `size`, which was drawn last, among its sizes; 0: of any.
-  virtual int64_t most_elements(int64_t size) const = 0;
+  virtual int64_t most_elements(int64_t size) = 0;
   /// A shape that broadcasts with `s` to `s`: leading dims dropped, some sizes made 1.
   virtual Dims broadcastable(const Dims& s) = 0;
   /// Likewise for an operand of dtype `d`: rank 0 more often when another operand has another dtype.
@@ -129,12 +125,14 @@ class Draw {
   virtual Tensor triangular(const Dims& batch, int64_t n, DType dtype) = 0;
   /// A u64 tensor of random keys.
   virtual Tensor keys(const Dims& sizes) = 0;
+  /// What is drawn from now on are the arguments of another case.
+  virtual void begin_arguments() = 0;
   /// Tensors drawn from now on are no arguments: they share no storage with others.
   virtual void end_arguments() = 0;
+  /// The `dtype=` of with_dtype, or nothing.
+  virtual Value dtype_argument(DType of, DTypeMask supported, bool always) = 0;
 
  protected:
-  virtual Value dtype_argument(DType of, DTypeMask supported, bool always) = 0;
-  bool from(int version) const { return options_.version >= version; }
   ~Draw() = default;  // nobody owns one by this type
 
  private:

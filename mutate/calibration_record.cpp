@@ -1,11 +1,7 @@
 // Records of cases: nothing is lost on the way to a blob, to a file, to another process and back.
-#include <filesystem>
-#include <fstream>
-#include <unistd.h>
-
 #include "lamella/mutate/calibration_parts.h"
 #include "lamella/verify/run/apart.h"
-#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/kept_case.h"
 #include "lamella/verify/run/wire.h"
 
 namespace lamella::verify {
@@ -23,11 +19,10 @@ Choices words_of_all_lengths() {
 
 std::vector<Record> known_records() {
   std::vector<Record> out;
-  for (int version = 1; version <= kDecoderVersion; ++version) {
+  for (int depth = 0; depth <= 6; ++depth) {
     Record r{"captures", "add", words_of_all_lengths(), {}};
-    r.decoding.version = version;
-    r.decoding.depth = 3;
-    if (version >= 5) r.decoding.depth = version, r.decoding.partners = {"mul", "sum"};
+    r.decoding.depth = depth;
+    if (depth % 2) r.decoding.partners = {"mul", "sum"};
     out.push_back(r);
   }
   return out;
@@ -40,30 +35,73 @@ std::string difference_of(const Record& got, const Record& want) {
       return format("word {} is {}, was {}", k, got.choices[k], want.choices[k]);
   if (got.choices.size() != want.choices.size())
     return format("{} words, were {}", got.choices.size(), want.choices.size());
-  if (got.decoding.version != want.decoding.version || got.decoding.depth != want.decoding.depth)
-    return format("version {} and depth {}, were {} and {}", got.decoding.version, got.decoding.depth,
-                  want.decoding.version, want.decoding.depth);
+  if (got.decoding.depth != want.decoding.depth)
+    return format("depth {}, was {}", got.decoding.depth, want.decoding.depth);
   return got.decoding.partners == want.decoding.partners ? "" : "partners differ";
 }
 
 std::string blobs_are_whole() {
   for (const Record& r : known_records())
     if (const std::string d = difference_of(from_blob(to_blob(r)), r); !d.empty())
-      return format("version {}: ", r.decoding.version) + d;
+      return format("depth {}: ", r.decoding.depth) + d;
   return "";
 }
 
-std::string files_are_whole() {
-  const std::filesystem::path file =
-      std::filesystem::temp_directory_path() / format("lamella-calibration-{}.txt", ::getpid());
-  std::string wrong;
-  for (const Record& r : known_records()) {
-    std::ofstream(file) << to_file_text(r, "law of words\nchoices 1 2 3", "int x;\n");
-    const std::string d = difference_of(read_record(file), r);
-    if (!d.empty() && wrong.empty()) wrong = format("version {}: ", r.decoding.version) + d;
+/// Numbers at the ends of their range, every kind of tensor, and what shares memory.
+KeptCase known_case() {
+  KeptCase c{"captures", "add", 6, {}};
+  c.answers.guard = GuardSide::Begin, c.answers.open = true;
+  for (const uint32_t w : words_of_all_lengths()) c.answers.all.push_back({"word", std::to_string(w)});
+  for (const int64_t n : {INT64_MIN, int64_t{-1}, INT64_MAX})
+    c.answers.all.push_back({"attribute", std::to_string(n)});
+  c.answers.all.push_back({"dim", "-1", 0, "where it is # mapped"});
+  TensorWriter writer;
+  for (const DType d : {DType::F64, DType::C64, DType::BF16, DType::Bool})
+    for (const Dims& sizes : {Dims{2, 3}, Dims{}, Dims{0, 2}}) {
+      const Tensor t = counted_up(sizes, d);
+      for (const Tensor& x : {t, make_view_unchecked(t, Dims{}, Dims{}, 0), t})
+        if (t.numel() > 0) c.answers.all.push_back({"tensor", writer.text(x)});
+    }
+  return c;
+}
+
+std::string difference_of(const KeptCase& got, const KeptCase& want) {
+  if (got.law != want.law || got.op != want.op || got.depth != want.depth)
+    return "law, operator or depth differ";
+  if (got.answers.guard != want.answers.guard || got.answers.open != want.answers.open)
+    return "guard or what follows differ";
+  for (size_t k = 0; k < std::min(got.answers.all.size(), want.answers.all.size()); ++k) {
+    const Answer &a = got.answers.all[k], &b = want.answers.all[k];
+    if (a.kind != b.kind || a.text != b.text || a.what != b.what)
+      return format("answer {} is \"{} {}\", was \"{} {}\"", k, a.kind, a.text, b.kind, b.text);
   }
-  std::filesystem::remove(file);
-  return wrong;
+  return got.answers.all.size() == want.answers.all.size() ? "" : "another number of answers";
+}
+
+std::string files_are_whole() {
+  const KeptCase c = known_case();
+  const std::string text = to_file_text(c, "law of words\nchoices 1 2 3", "int x;\n");
+  return difference_of(kept_case_in(text, "file"), c);
+}
+
+/// Cases of laws that draw whatever there is: what is noted of one that is played is what was played.
+std::string kept_cases_play_alike() {
+  for (const char* const id : {"vmap_equals_loop", "chains_under_vmap", "calls_at_once", "stacks"})
+    for (const Op* op : smooth_ones()) {
+      const Law& law = *find_law(id);
+      if (!law.applies(*op)) continue;
+      for (uint64_t i = 0; i < 6; ++i) {
+        const Noted first = noted(law, *op, choices_of(9, law, *op, i));
+        Played played{first.kept.answers};
+        Decoding decoding;
+        decoding.played = &played;
+        const Noted again = noted(law, *op, {}, decoding);
+        if (!played.wrong.empty()) return played.wrong;
+        if (const std::string d = difference_of(again.kept, first.kept); !d.empty())
+          return format("{} of {}, case {}: ", id, op->name, i) + d;
+      }
+    }
+  return "";
 }
 
 /// Every letter, changed into every other one.
@@ -86,10 +124,48 @@ std::string damage_is_refused() {
   return accepted > 0 ? format("{} of {} damaged blobs are read as other cases", accepted, tried) : "";
 }
 
+/// How the arguments of a case lie in memory, and what lies there.
+std::string memory_seen;
+int shared_seen = 0;
+Verdict sees_memory(Case& c) {
+  memory_seen.clear();
+  Tensors all;
+  for (const Case::Slot& slot : c.tensors()) all.push_back(c.at(slot));
+  for (const Tensor& t : all) {
+    const Storage& s = *t.impl()->storage;
+    memory_seen += type_str(t) + dims_text(t.strides()) + format(" {} {} ", t.impl()->offset, s.nbytes) +
+                   std::string(static_cast<const char*>(s.data), s.nbytes);
+    for (const Tensor& other : all) {
+      memory_seen += t.impl() == other.impl() ? '=' : t.shares_storage(other) ? '~' : '.';
+      shared_seen += &t != &other && t.shares_storage(other);
+    }
+  }
+  return Verdict::pass();
+}
+
+std::string kept_memory_is_whole() {
+  const Law law = law_that(sees_memory, "calibration_of_memory");
+  shared_seen = 0;
+  for (const char* const name : {"mul", "where", "stack", "gather"})
+    for (uint64_t i = 0; i < 150; ++i) {
+      const Op& op = *OpTable::current().find(name);
+      const KeptCase first = noted(law, op, choices_of(9, law, op, i)).kept;
+      const std::string drawn = std::exchange(memory_seen, "");
+      Played played{kept_case_in(to_file_text(first, "", ""), "file").answers};
+      Decoding decoding;
+      decoding.played = &played;
+      (void)run_check(law, op, {}, decoding);
+      if (!played.wrong.empty()) return played.wrong;
+      if (memory_seen != drawn) return format("{}, case {}: arguments lie in memory in another way", name, i);
+    }
+  return shared_seen > 0 ? "" : "no case has arguments that share memory";
+}
+
 /// What the law below saw of its case.
-Decoding seen;
+int depth_seen = 0;
+std::vector<std::string> partners_seen;
 Verdict sees_its_decoding(Case& c) {
-  seen = {c.draw.options().version, c.draw.options().depth, c.given_partners};
+  depth_seen = c.draw.options().depth, partners_seen = c.given_partners;
   return Verdict::pass();
 }
 
@@ -101,15 +177,33 @@ std::string replays_decode_as_recorded() {
         for (Record r : known_records()) {
           r.law = "calibration_of_replays", r.op = smooth_ones().at(0)->name;
           (void)replay(from_blob(to_blob(r)));
-          if (seen.version != r.decoding.version || seen.depth != r.decoding.depth ||
-              seen.partners != r.decoding.partners)
-            return Verdict::fail(format("a case of version {} and depth {} is replayed as one of {} and {}",
-                                        r.decoding.version, r.decoding.depth, seen.version, seen.depth));
+          if (depth_seen != r.decoding.depth || partners_seen != r.decoding.partners)
+            return Verdict::fail(
+                format("a case of depth {} is replayed as one of {}", r.decoding.depth, depth_seen));
+          depth_seen = -1;
+          (void)replay(kept(r));
+          if (depth_seen != r.decoding.depth)
+            return Verdict::fail(
+                format("a kept case of depth {} is replayed as one of {}", r.decoding.depth, depth_seen));
         }
         return Verdict::pass();
       },
       60);
   return v.kind == Verdict::Fail ? v.message : "";
+}
+
+/// A blob of any other decoder is refused.
+std::string other_decoders_are_refused() {
+  const std::string good = to_blob({"captures", "add", {1, 2, 300}, {}});
+  for (int decoder = 1; decoder <= kDecoder + 2; ++decoder) {
+    bool refused = false;
+    try {
+      (void)from_blob(format("LD{}", decoder) + good.substr(good.find('.')));
+    } catch (const Error&) { refused = true; }
+    if (refused != (decoder != kDecoder))
+      return format("a blob of decoder {} is {}", decoder, refused ? "refused" : "read by another one");
+  }
+  return "";
 }
 
 std::string verdicts_travel() {
@@ -130,12 +224,20 @@ void add_record_calibrations(std::vector<Calibration>& all) {
                  "A record read back from its blob is the one that was written, whatever its words.",
                  blobs_are_whole});
   all.push_back({"files_are_whole",
-                 "A record read back from its file is the one that was written, whatever its words.",
+                 "A case read back from its file is the one that was written, whatever its answers.",
                  files_are_whole});
   all.push_back({"damage_is_refused", "A blob with one letter changed is no other case.", damage_is_refused});
   all.push_back({"replays_decode_as_recorded",
-                 "A record is replayed with its own version, depth and partners.",
+                 "A record is replayed with its own depth and partners, from its file too.",
                  replays_decode_as_recorded});
+  all.push_back({"kept_cases_play_alike",
+                 "What is noted of a case that is played from its answers is what was played.",
+                 kept_cases_play_alike});
+  all.push_back({"kept_memory_is_whole",
+                 "Arguments that are played lie in memory as they were drawn, and share it as they did.",
+                 kept_memory_is_whole});
+  all.push_back(
+      {"other_decoders_are_refused", "A blob of another decoder is no case.", other_decoders_are_refused});
   all.push_back({"verdicts_travel", "A verdict that another process found arrives whole.", verdicts_travel});
 }
 

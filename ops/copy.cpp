@@ -77,7 +77,7 @@ Values fill_samples(Draw& d) {
 /// A dtype that holds x's values, any where numbers of the whole range are asked for.
 Values to_samples(Draw& d) {
   const DType t = d.dtype(kAllTypes);
-  if (d.options().version >= 7 && d.options().ends && d.flag()) {
+  if (d.options().ends && d.flag()) {
     const DType any = DType(d.below(uint32_t(DType::F128), "dtype argument"));
     return {d.tensor(d.shape(), t), any};
   }

@@ -269,7 +269,7 @@ Values arange_samples(Draw& d) {
     const int64_t step = last > 0 ? 3 : -3;  // up to an end of i64, or down to the other one
     return d.with_device({Scalar(last - n * step), Scalar(last), Scalar(step)}, 4);
   }
-  if (d.options().version >= 10 && !d.options().exact && !d.options().tame && n > 0 && d.one_in(3)) {
+  if (!d.options().exact && !d.options().tame && n > 0 && d.one_in(3)) {
     if (is_floating(t))  // steps that are rounded, and pile up where they are added
       return {Scalar(0.1), Scalar(0.1 + 0.3 * (double(n) - 0.25)), Scalar(0.3), t};
     constexpr int64_t kBeyondDoubles = (int64_t{1} << 53) + 1;

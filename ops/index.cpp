@@ -255,10 +255,10 @@ int64_t bound(const Picked& p) { return p.x.rank() == 0 ? 1 : p.x.size(int(p.dim
 
 /// Rank 0 counts as one dim of size 1.
 void change_rank(Draw& d, Dims& index) {
-  if (index.size() == 1 && d.options().version >= 12 && d.one_in(4)) index = {};
+  if (index.size() == 1 && d.one_in(4)) index = {};
 }
 
-DType index_type(Draw& d) { return d.options().version >= 14 && d.one_in(4) ? DType::I32 : DType::I64; }
+DType index_type(Draw& d) { return d.one_in(4) ? DType::I32 : DType::I64; }
 
 Values gather_samples(Draw& d) {
   Picked p = picked(d, kAllTypes);

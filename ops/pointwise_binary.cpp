@@ -73,10 +73,9 @@ Values add_samples(Draw& d) {
 
 /// Quotients of integers: true ones, and rounded ones, which have no derivative to speak of.
 Values div_samples(Draw& d) {
-  if (d.options().version < 2) return binary(d, kInexact, Domain::Any, Domain::NonZero);
   const DType t = d.dtype(kInexact | kIntegers);
   // Of floating numbers where nobody asks for derivatives: those have kinks at all whole quotients.
-  const bool steps = d.options().version >= 7 && d.options().nonfinite && is_floating(t) && d.one_in(4);
+  const bool steps = d.options().nonfinite && is_floating(t) && d.one_in(4);
   const bool rounds = (is_integer(t) && d.flag()) || steps;
   const DTypeMask others = steps ? kFloating : rounds ? kIntegers : kInexact | kIntegers;
   Values v = two_tensors(d, t, d.partner(t, others), Domain::Any, Domain::NonZero);

@@ -63,7 +63,6 @@ Values cut_samples(Draw& d) {
 /// neither.
 Values kinked_at_zero(Draw& d, DTypeMask types) {
   Values v = unary(d, types, Domain::NonZero);
-  if (d.options().version < 2) return v;
   const uint32_t w = d.word("zeros");
   const Tensor& x = std::get<Tensor>(v[0]);
   if (w % 4 != 3 || x.numel() == 0) return v;

@@ -8,7 +8,7 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/mutate/laws_harness.h"
 #include "lamella/ops/all.h"
-#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/kept_case.h"
 #include "lamella/verify/run/runner.h"
 
 namespace {
@@ -41,7 +41,7 @@ std::string report(const Law& law, const Op& op, const Choices& choices) {
   const Shrunk s = shrink(law, op, choices);
   return format("{} breaks law {} ({})\n{}\n{}\nproptests/regressions/NAME.txt:\n", op.name, law.number,
                 law.statement, s.verdict.message, s.verdict.program) +
-         to_file_text(record_of(law, op, s.choices, s.verdict), s.verdict.message, "");
+         to_file_text(kept(record_of(law, op, s.choices, s.verdict)), s.verdict.message, "");
 }
 
 class LawTest : public testing::Test {

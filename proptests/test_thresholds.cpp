@@ -61,19 +61,17 @@ TEST(Thresholds, AreOfAScope) {
 }
 
 /// See NOTE: [named sizes].
-TEST(Thresholds, WordsNameSizesFromVersion8On) {
+TEST(Thresholds, WordsNameSizes) {
   const Choices words = {0, 1, named_size(1023), 0, 0};
-  const auto sizes = [&](int version, int64_t max_numel, int64_t largest) {
-    DrawOptions options{.max_numel = max_numel, .version = version};
-    options.largest = largest;
+  const auto sizes = [&](int64_t max_numel, int64_t largest) {
+    const DrawOptions options{.max_numel = max_numel, .largest = largest};
     const Case c(op("neg"), words, options);
     return Dims(c.at(c.tensors()[0]).sizes());
   };
-  EXPECT_EQ(sizes(8, 32, 0), Dims{1023});
-  EXPECT_LT(sizes(7, 32, 0)[0], 100);
-  EXPECT_LT(sizes(8, 32, -1)[0], 100);
-  EXPECT_LT(sizes(8, 6, 0)[0], 100);
-  EXPECT_LT(sizes(8, 6, 96)[0], 100);
+  EXPECT_EQ(sizes(32, 0), Dims{1023});
+  EXPECT_LT(sizes(32, -1)[0], 100);
+  EXPECT_LT(sizes(6, 0)[0], 100);
+  EXPECT_LT(sizes(6, 96)[0], 100);
 }
 
 /// `cases` near thresholds of each operator, looked at as a run does.
@@ -238,16 +236,6 @@ TEST(Thresholds, SmallLawsHaveALargeCase) {
     EXPECT_LE(most, 2 * kMostNamed) << law.id;
   }
   EXPECT_GT(laws_of_one, 10);
-}
-
-/// see NOTE: [decoder versions]
-TEST(Thresholds, OlderCasesOfSmallLawsStaySmall) {
-  const Law& law = *find_law("vjp_is_adjoint");
-  DrawOptions old = law.options;
-  old.version = 8;
-  const Choices choices = choices_of(3, law, op("neg"), kLargeOfSmall);
-  EXPECT_GE(Case(op("neg"), choices, law.options).at({0, 0}).numel(), 1900);
-  EXPECT_LE(Case(op("neg"), choices, old).at({0, 0}).numel(), 96);
 }
 
 /// The operator with a kernel that is wrong for tensors of `at_least` elements.

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/kept_case.h"
 
 #include "calibration_aids.h"
 #include "calibrations.h"
@@ -50,9 +50,9 @@ std::string failures_are_kept_apart() {
                     verify::record_files(folder).size(), time);
   }
   std::multiset<std::string> wanted, got;
-  for (const auto& [key, r] : failures) wanted.insert(verify::to_blob(r));
+  for (const auto& [key, r] : failures) wanted.insert(verify::to_file_text(verify::kept(r), "", ""));
   for (const fs::path& file : verify::record_files(folder))
-    got.insert(verify::to_blob(verify::read_record(file)));
+    got.insert(verify::to_file_text(verify::read_kept_case(file), "", ""));
   return got == wanted ? "" : "records are read back as others";
 }
 
@@ -63,7 +63,7 @@ std::string unreadable_records_fail() {
   size_t bad = 0, number = 0;
   fs::create_directory(folder);
   for (int k = 0; k < 12; ++k) {
-    std::string text = verify::to_file_text(drawn_record(dice), "message", "  program();\n");
+    std::string text = verify::to_file_text(verify::kept(drawn_record(dice)), "message", "  program();\n");
     const auto replace = [&](const std::string& line, const std::string& by) {
       const size_t at = text.find("\n" + line) + 1;
       text.replace(at, text.find('\n', at) - at, by);
@@ -71,7 +71,7 @@ std::string unreadable_records_fail() {
     switch (k % 6) {
       case 0: replace("law ", "law no_such_law"); break;
       case 1: replace("operator ", "operator no_such_operator"); break;
-      case 2: replace("choices ", "choices one two"); break;
+      case 2: replace("answers ", "answers one two"); break;
       case 3: text = k == 3 ? "" : dice.bytes(300); break;
       default: --bad;
     }

@@ -319,7 +319,7 @@ int verify_all(const VerifyOptions& o) {
                 "--json - and --junit - would be mixed: give one of them a file");
   const tools::TextAside aside(o.json_file == "-" || o.junit_file == "-");
   settings().depth = o.depth;
-  if (!o.blob.empty()) return lamella::tools::replay_blobs(o.blob, o.compile > 0);
+  if (!o.blob.empty()) return lamella::tools::replay_case(o.blob, o.compile > 0);
   const size_t known = o.corpus.empty() ? 0 : lamella::tools::replay_corpus(o.corpus);
   const tools::Shard shard = tools::Shard::parse(o.shard);
   const verify::RunOptions run_options{chosen_operators(o, from_plugins.ops),
@@ -399,8 +399,8 @@ int main_verify(int argc, char** argv) {
   app.add_option("--corpus", o.corpus, "directory of recorded failures: replayed first; new ones are added");
   app.add_option(
       "--replay", o.blob,
-      "run the case of this blob again, and nothing else; of several, separated by commas or in the lines of "
-      "@FILE, those before the last one run first in the same process");
+      "run the case of this blob or of this file again, and nothing else; of several blobs, separated by "
+      "commas or in the lines of @FILE, those before the last one run first in the same process");
   app.add_option("--explain-law", o.explained, "what a law says, to whom it applies and how cases are drawn");
   app.add_option("--compile", o.compile,
                  "so many counterexamples are compiled and run before they are shown");

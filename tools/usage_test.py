@@ -161,14 +161,22 @@ class Usage(unittest.TestCase):
             self.assertNotIn("at least", done.stderr)
 
     def test_replays_cases_in_order(self):
-        blobs = ["LC2.cHJvbW90ZXNfYnlfdGFibGUAbXVsAAuXrQMAAHgAAAAAAAAAAAAAAAIj"] * 3
-        with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
-            file.write("\n".join(blobs) + "\n")
-            file.flush()
-            for given in (blobs[0], ",".join(blobs), "@" + file.name):
-                done = run("verify", "--replay", given)
-                self.assertEqual(done.returncode, 0, done.stderr)
-                self.assertRegex(done.stdout, r"^mul, law promotes_by_table, decoder version 2: passes\n")
+        broken = ["verify", "--load", os.path.join(PLUGINS, "my_operator_broken.so")]
+        with tempfile.TemporaryDirectory() as folder:
+            corpus, report = os.path.join(folder, "corpus"), os.path.join(folder, "report.json")
+            run(*broken, "--cases", "20", "--seed", "1", "--corpus", corpus, "--json", report)
+            with open(report, encoding="utf-8") as file:
+                blobs = [f["replay"] for f in json.load(file)["failures"]][:1] * 3
+            lines = os.path.join(folder, "blobs.txt")
+            with open(lines, "w", encoding="utf-8") as file:
+                file.write("\n".join(blobs) + "\n")
+            kept = [os.path.join(corpus, name) for name in sorted(os.listdir(corpus))]
+            for given in [blobs[0], ",".join(blobs), "@" + lines] + kept:
+                done = run(*broken, "--replay", given)
+                self.assertEqual(done.returncode, 1, (given, done.stderr))
+                self.assertRegex(done.stdout, r"^broken_half_square, law \w+: FAILS\n")
+            wrong = "LD5.dmpwX2VxdWFsc19kaWZmZXJlbmNlcwBicm9rZW5faGFsZl9zcXVhcmUANAAABSm7iA"
+            self.assertIn("the blob is of decoder 5, this is ", run(*broken, "--replay", wrong).stderr)
 
     def test_counts_what_is_drawn(self):
         done = run("verify", "--census", "--seed", "1", "--law", "3,37", "--cases", "4", "--json", "-")

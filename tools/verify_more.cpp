@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "lamella/mutate/mutant_table.h"
-#include "lamella/verify/run/record.h"
+#include "lamella/verify/run/kept_case.h"
 
 #include "whole_file.h"
 
@@ -35,26 +35,37 @@ std::vector<std::string> given(const std::string& blobs) {
 }
 }  // namespace
 
-int replay_blobs(const std::string& blobs, bool compile) {
-  const std::vector<std::string> all = given(blobs);
-  LAMELLA_CHECK(!all.empty(), Value, "replay: there is no blob in \"{}\"", blobs);
-  for (size_t k = 0; k + 1 < all.size(); ++k) (void)replay(from_blob(all[k]));
-  const Record r = from_blob(all.back());
-  const Verdict v = replay(r);
+namespace {
+/// `what` it is of: "mul, law promotes_by_table".
+int show_replay(const std::string& what, const Verdict& v, const std::function<std::string()>& plain_call,
+                bool compile) {
   static constexpr const char* kKinds[] = {"passes", "is discarded", "FAILS"};
-  std::printf("%s, law %s, decoder version %d: %s\n", r.op.c_str(), r.law.c_str(), r.decoding.version,
-              kKinds[v.kind]);
+  std::printf("%s: %s\n", what.c_str(), kKinds[v.kind]);
   if (v.kind != Verdict::Fail) {
-    DrawOptions options = find_law(r.law)->options;
-    options.version = r.decoding.version, options.depth = r.decoding.depth;
-    const Case c(*OpTable::current().find(r.op)->base, r.choices, options);
-    std::printf("\n%s  %s;\n", cpp_declarations(c.args).c_str(), cpp_call(c.op, c.args).c_str());
+    std::printf("\n%s", plain_call().c_str());
     return 0;
   }
   const std::string program = cpp_program(v.program);
   std::printf("%s (%s)\n\n%s", v.message.c_str(), str(v.failure).c_str(), program.c_str());
   if (compile) std::printf("%s", compile_and_run(program).c_str());
   return 1;
+}
+}  // namespace
+
+int replay_case(const std::string& blobs_or_file, bool compile) {
+  if (std::filesystem::is_regular_file(blobs_or_file)) {
+    const KeptCase c = read_kept_case(blobs_or_file);
+    return show_replay(
+        c.op + ", law " + c.law, replay(c), [&] { return cpp_plain_call(c); }, compile);
+  }
+  const std::vector<std::string> all = given(blobs_or_file);
+  LAMELLA_CHECK(!all.empty(), Value, "replay: there is no blob in \"{}\"", blobs_or_file);
+  for (size_t k = 0; k + 1 < all.size(); ++k) (void)replay(from_blob(all[k]));
+  const Record r = from_blob(all.back());
+  const auto plain = [&] {
+    return cpp_plain_call(*find_law(r.law), *OpTable::current().find(r.op)->base, r.choices, r.decoding);
+  };
+  return show_replay(r.op + ", law " + r.law, replay(r), plain, compile);
 }
 
 size_t replay_corpus(const std::string& directory) {
@@ -63,7 +74,7 @@ size_t replay_corpus(const std::string& directory) {
     ++run;
     std::string wrong;
     try {
-      const Verdict v = replay(read_record(file));
+      const Verdict v = replay(read_kept_case(file));
       if (v.kind == Verdict::Fail) wrong = v.message;
     } catch (const Error& e) { wrong = e.what(); }
     if (wrong.empty()) continue;
@@ -82,7 +93,7 @@ void store_failures(const std::string& directory, const Report& report) {
     std::replace_if(
         name.begin(), name.end(), [](char c) { return !std::isalnum(uint8_t(c)) && c != '-'; }, '_');
     write_whole_file(std::filesystem::path(directory) / (name + ".txt"),
-                     to_file_text(from_blob(f.blob), f.message, f.program));
+                     to_file_text(kept(from_blob(f.blob)), f.message, f.program));
   }
 }
 

@@ -20,7 +20,7 @@ std::optional<int> run_aside(const std::function<int()>& program, const std::str
 
 /// Prints a recorded case and its verdict. 0 when it passes, 1 when it still fails. `blobs`: one or more,
 /// separated by commas, or @FILE with one a line; those before the last one run first, in this process.
-int replay_blobs(const std::string& blobs, bool compile);
+int replay_case(const std::string& blobs_or_file, bool compile);
 /// Runs all records of a directory; prints those that fail. How many failed.
 size_t replay_corpus(const std::string& directory);
 /// Keeps each failure as a file of its own.

@@ -18,11 +18,32 @@
 namespace lamella::verify {
 
 Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
-    : op(o), draw(choices, options), args(canonical(o, o.samples(draw))) {
+    : op(o), own_(choices, options), draw(own_), args(canonical(o, o.samples(own_))) {
+  own_.end_arguments();
+  find_tensors();
+  note_dtype();
+}
+
+namespace {
+Draw& begun(Draw& draw) { return draw.begin_arguments(), draw; }
+}  // namespace
+
+Case::Case(const Op& o, Draw& from)
+    : op(o), own_({}), draw(begun(from)), args(canonical(o, o.samples(draw))) {
   draw.end_arguments();
   find_tensors();
   note_dtype();
 }
+
+Case::Case(Case&& from) noexcept
+    : op(from.op),
+      own_(from.own_),
+      draw(&from.draw == &from.own_ ? own_ : from.draw),
+      args(std::move(from.args)),
+      partners(std::move(from.partners)),
+      given_partners(std::move(from.given_partners)),
+      inexact_(std::move(from.inexact_)),
+      tensors_(std::move(from.tensors_)) {}
 
 void Case::find_tensors() {
   tensors_.clear(), inexact_.clear();
@@ -107,10 +128,10 @@ Tensor Case::direction(const Tensor& like) {
 }
 
 const Op& Case::partner(const std::vector<const Op*>& among) {
-  const uint32_t at = draw.below(uint32_t(among.size()));
+  const uint32_t at = draw.place(uint32_t(among.size()));
   const bool given = partners.size() < given_partners.size();
-  partners.push_back(given ? given_partners[partners.size()] : among[at]->name);
-  if (!given) return *among[at];
+  partners.push_back(draw.partner_named(given ? given_partners[partners.size()] : among[at]->name));
+  if (partners.back() == among[at]->name) return *among[at];
   const auto known = std::ranges::find(among, partners.back(), [](const Op* o) { return o->name; });
   LAMELLA_CHECK(known != among.end(), Value, "the case needs operator \"{}\", which is not in the table",
                 partners.back());

@@ -23,9 +23,18 @@ class Case {
   /// REQUIRES: the choices live as long: whoever draws on reads them.
   Case(const Op& op, const Choices& choices, const DrawOptions& options);
   Case(const Op& op, Choices&& gone, const DrawOptions& options) = delete;
+  /// Of whoever else draws; another case may have been drawn from it before.
+  /// REQUIRES: `from` lives as long.
+  Case(const Op& op, Draw& from);
+  Case(Case&& from) noexcept;
 
   const Op& op;
-  Decoder draw;
+
+ private:
+  Decoder own_;
+
+ public:
+  Draw& draw;
   Values args;
 
   /// Positions of tensors that can carry derivatives: (parameter, entry of a list or 0), floating or complex.
@@ -38,6 +47,8 @@ class Case {
   /// Finds both anew: `args` were changed.
   void find_tensors();
   const Tensor& at(const Slot& slot) const;
+  /// Words of its choices that were read.
+  size_t used() const { return own_.used(); }
 
   /// The operator as a function of the tensors in `slots`, the other arguments fixed; returns all results.
   Function function(std::vector<Slot> slots) const;

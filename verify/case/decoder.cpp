@@ -83,6 +83,13 @@ void Decoder::name_part(std::string_view what) {
   options().parts->push_back(std::move(text));
 }
 
+void Decoder::begin_arguments() {
+  const auto choices = choices_;
+  const size_t at = at_;
+  *this = Decoder(choices, options());
+  at_ = at;
+}
+
 DType Decoder::dtype(DTypeMask supported) {
   static constexpr DType kOrder[] = {DType::F64,  DType::F32, DType::C128, DType::C64, DType::F16,
                                      DType::BF16, DType::I64, DType::I32,  DType::I16, DType::I8,
@@ -91,7 +98,7 @@ DType Decoder::dtype(DTypeMask supported) {
   const DTypeMask wanted = supported & options().dtypes ? supported & options().dtypes : supported;
   const auto n = uint32_t(std::popcount(wanted & kAllTypes));
   LAMELLA_ASSERT(n > 0);
-  const uint32_t w = from(10) ? word("dtype") & kChoosesDType : word("dtype");
+  const uint32_t w = word("dtype") & kChoosesDType;
   const DType* at = kOrder;
   for (uint32_t skipped = w % 8 < 3 ? 0 : w / 8 % n;; ++at)
     if (wanted & mask(*at) && skipped-- == 0) break;
@@ -108,12 +115,12 @@ Value Decoder::dtype_argument(DType of, DTypeMask supported, bool always) {
   const DType wide = is_complex(of) ? DType::C128 : DType::F64;
   if (w % 2 == 0 && supported & mask(wide)) return wide;
   const DType named = chosen(supported, w / 2);
-  if (from(3)) named_type_ = mask(to_real(named));
+  named_type_ = mask(to_real(named));
   return named;
 }
 
 DType Decoder::partner(DType first, DTypeMask supported) {
-  if (!from(2) || !options().mixed) return first;
+  if (!options().mixed) return first;
   const uint32_t w = word("other dtype");
   const DTypeMask wanted = supported & (options().dtypes | kIntegers | kBoolType) & ~mask(first);
   if (w % 6 != 5 || !wanted) return first;
@@ -124,7 +131,6 @@ DType Decoder::partner(DType first, DTypeMask supported) {
 }
 
 int64_t Decoder::anywhere(int64_t usual, int64_t size) {
-  if (!from(7)) return usual;
   const uint32_t w = word("attribute");
   return w % 8 == 7 ? end_attribute(w / 8, size) : usual;
 }
@@ -148,7 +154,7 @@ int Decoder::wide_exponent(DType d) const {
 /// oracle sees the same number.
 double Decoder::fitting(double v) const {
   // Kernels compute halves in f32: numbers that halves cannot hold keep their digits there.
-  if (from(7) && options().ends) return in_play_ & (mask(DType::F32) | kHalfTypes) ? double(float(v)) : v;
+  if (options().ends) return in_play_ & (mask(DType::F32) | kHalfTypes) ? double(float(v)) : v;
   for (const DType d : {DType::F32, DType::F16, DType::BF16})
     if (in_play_ & mask(d)) v = rounded(v, d);
   return v;
@@ -190,17 +196,17 @@ uint32_t Decoder::special_choice(uint32_t w) {
   return w >> 30 == 3 ? own : special_ & 63;
 }
 
-/// NaN, infinities and zeros, in one of two to one of sixteen elements, from version 12 on the same ones in
-/// all tensors, and most often in both parts of one, of which every other is alike; or numbers that are all
-/// near one end of the exponents' range.
+/// NaN, infinities and zeros, in one of two to one of sixteen elements, the same ones in all tensors, and
+/// most often in both parts of one, of which every other is alike; or numbers that are all near one end of
+/// the exponents' range.
 void Decoder::put_beside_ordinary(Tensor& t, uint32_t w, uint64_t seed) const {
   const DType real = to_real(t.dtype());
   const uint32_t apart = 2u << (w & 3);
   for (int64_t i = 0; i < t.numel(); ++i)
     for (int part = 0; part < (is_complex(t.dtype()) ? 2 : 1); ++part) {
       const uint64_t h = hash(seed, uint64_t(i) + 16384);
-      const uint64_t place = from(12) ? hash(special_places_, uint64_t(i)) : h;
-      const uint64_t of_part = hash(h, from(12) && h >> 40 & 1 ? 0 : uint64_t(part));
+      const uint64_t place = hash(special_places_, uint64_t(i));
+      const uint64_t of_part = hash(h, h >> 40 & 1 ? 0 : uint64_t(part));
       if ((place >> 32) % apart == 0 && of_part % 8 != 7) store_bits(t, i, part, special_bits(real, of_part));
     }
 }
@@ -259,22 +265,21 @@ Tensor Decoder::fill(const Dims& sizes, DType dtype, Domain domain) {
   Kind kind = kMixture[w % std::size(kMixture)];
   const int e = wide_exponent(dtype);
   const int tiny = least_exponent(options().tame, named_type_, e);
-  if (from(2) && options().nonfinite && kind == Kind::Bell && (w >> 12 & 7) == 7) kind = Kind::Extreme;
+  if (options().nonfinite && kind == Kind::Bell && (w >> 12 & 7) == 7) kind = Kind::Extreme;
   if (options().exact && kind != Kind::Iota && kind < Kind::Equal) kind = Kind::Small;
-  if (from(7) && domain != Domain::Distinct && (w >> 19 & 15) == 15 && repeat_earlier(t, domain)) return t;
-  const bool at_ends = from(7) && options().ends && domain != Domain::Distinct && w >> 15 & 1;
+  if (domain != Domain::Distinct && (w >> 19 & 15) == 15 && repeat_earlier(t, domain)) return t;
+  const bool at_ends = options().ends && domain != Domain::Distinct && w >> 15 & 1;
   const uint32_t special = special_choice(w);
-  const bool beside = from(11) && options().ends && domain != Domain::Distinct && !at_ends &&
-                      is_inexact(dtype) && !(mixed_ && sizes.empty()) && (special & 3) != 3;
+  const bool beside = options().ends && domain != Domain::Distinct && !at_ends && is_inexact(dtype) &&
+                      !(mixed_ && sizes.empty()) && (special & 3) != 3;
   if (beside) kind = Kind::Bell;
   if (at_ends && is_inexact(dtype) && w >> 23 & 1) domain = Domain::Any;
   if (domain == Domain::Distinct) {
     const double step = options().exact ? 1 : options().tame ? 0.125 : std::ldexp(1.0, int(w >> 8 & 7) - 4);
     return put_distinct(t, step, seed), t;
   }
-  const bool beyond_signed = from(12) && dtype == DType::U64 && w >> 20 & 1;
-  const bool whole_range =
-      from(7) && (kind == Kind::Special || beyond_signed) && domain == Domain::Any && !narrow;
+  const bool beyond_signed = dtype == DType::U64 && w >> 20 & 1;
+  const bool whole_range = (kind == Kind::Special || beyond_signed) && domain == Domain::Any && !narrow;
   if (!is_inexact(dtype)) put_integers(t, kind, seed, domain, narrow, whole_range);
   int64_t whole[kChunk];
   double re[kChunk], im[kChunk];
@@ -302,8 +307,8 @@ Tensor Decoder::fill(const Dims& sizes, DType dtype, Domain domain) {
   if (beside && (special >> 2 & 3) != 3) return put_beside_ordinary(t, special >> 4, seed), t;
   if (beside) return put_far(t, special >> 4, seed), t;
   if (is_inexact(dtype) && !(mixed_ && sizes.empty()))
-    if (at_ends || (from(7) && kind == Kind::Extreme && w >> 18 & 1)) return put_ends(t, w, seed), t;
-  const bool beside_half = from(7) && mixed_ && sizes.empty() && in_play_ & kHalfTypes && !is_half(dtype);
+    if (at_ends || (kind == Kind::Extreme && w >> 18 & 1)) return put_ends(t, w, seed), t;
+  const bool beside_half = mixed_ && sizes.empty() && in_play_ & kHalfTypes && !is_half(dtype);
   if (beside_half && is_floating(dtype) && !options().exact && !options().tame && domain == Domain::Any &&
       (w >> 24 & 7) == 7)
     return store(t, 0, beyond_halves(w >> 27), 0), t;
@@ -360,7 +365,7 @@ Tensor Decoder::relayout(const Tensor& t, bool may_repeat) {
 /// One time in twelve an earlier argument of this type once more: its own handle, another one, or the
 /// transpose.
 Tensor Decoder::shared(const Dims& sizes, DType dtype, Domain domain) {
-  if (!from(2) || !sharing_ || !options().mixed || !options().layouts) return {};
+  if (!sharing_ || !options().mixed || !options().layouts) return {};
   for (const Made& m : made_) {
     if (m.domain != domain || m.tensor.dtype() != dtype || !sizes.equal(m.tensor.sizes())) continue;
     const uint32_t w = word("storage of");
@@ -403,7 +408,7 @@ Tensor Decoder::boolean(const Dims& sizes) {
 Scalar Decoder::scalar(DType dtype) {
   static constexpr double kNumbers[] = {1, 2, -1, 3, 0.5, -2, 2.5, -0.75};
   const uint32_t w = word("number");
-  if (from(7) && !options().exact && !options().tame && (w >> 20 & 7) == 7) {
+  if (!options().exact && !options().tame && (w >> 20 & 7) == 7) {
     if (is_integer(dtype)) return Scalar(wide_integer(w >> 23));
     if (options().ends && is_floating(dtype)) return Scalar(wide_number(w >> 23));
   }

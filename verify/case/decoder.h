@@ -10,15 +10,14 @@
 LAMELLA_API_BEGIN
 namespace lamella::verify {
 
-/// NOTE: [decoder versions] What a vector of choices means may change only together with this number. Older
-/// versions still decode as they did, so that a recorded failure keeps its case.
-/// It is kDecoderVersion of draw/draw.h.
+/// What a vector of choices means may change only together with this number, which says to which decoder a
+/// blob belongs: no other one reads it. Files keep what was decided instead: NOTE: [kept answers].
+inline constexpr int kDecoder = 16;
 
 /// NOTE: [named sizes] Words hardly ever give sizes of some hundreds, where blocks end and other code begins.
-/// From version 8 on, a word with kNamedSize in its upper half gives a size, a rank or a number of entries by
-/// the lower half. One word in 65536 is such; runs write them, to draw near thresholds. No tensor has more
-/// than kMostNamed elements by them. From version 9 on laws of small cases may have a large one
-/// (`one_large`).
+/// A word with kNamedSize in its upper half gives a size, a rank or a number of entries by the lower half.
+/// One word in 65536 is such; runs write them, to draw near thresholds. No tensor has more than kMostNamed
+/// elements by them. Laws of small cases may have a large one (`one_large`).
 inline constexpr uint32_t kNamedSize = 0x51E5;
 inline constexpr int64_t kMostNamed = 4200;
 inline constexpr int64_t largest_named(const DrawOptions& o) {
@@ -26,13 +25,13 @@ inline constexpr int64_t largest_named(const DrawOptions& o) {
 }
 /// Likewise of the one large case.
 inline constexpr int64_t largest_drawn(const DrawOptions& o) {
-  return o.one_large && o.version >= 9 ? kMostNamed : largest_named(o);
+  return o.one_large ? kMostNamed : largest_named(o);
 }
 inline constexpr uint32_t named_size(int64_t n) { return kNamedSize << 16 | uint32_t(n); }
 
 /// NOTE: [dtypes in turn] The first cases of an operator under a law have its dtypes one after the other, so
 /// that a bug of one dtype is met within as many cases as there are dtypes: runs write the word that chooses.
-/// Its upper bits may say something else (NOTE: [guarded cases]): from version 10 on they choose no dtype.
+/// Its upper bits may say something else (NOTE: [guarded cases]): they choose no dtype.
 inline constexpr uint32_t kChoosesDType = (1u << 26) - 1;
 /// The word for the dtype at `turn`, modulo their number; the bits of `w` that choose none are kept.
 inline constexpr uint32_t dtype_in_turn(uint32_t w, uint32_t turn) {
@@ -49,6 +48,11 @@ class Decoder final : public Draw {
     if (options().parts) name_part(what);
     return at_++ < choices_.size() ? choices_[at_ - 1] : 0;
   }
+  uint32_t below(uint32_t n, std::string_view what = "other") override {
+    return n <= 1 ? 0 : uint32_t(uint64_t(word(what)) % n);
+  }
+  uint32_t place(uint32_t n) override { return below(n); }
+  std::string partner_named(std::string drawn) override { return drawn; }
   DType dtype(DTypeMask supported) override;
   DType partner(DType first, DTypeMask supported) override;
   Dims shape(int min_rank = 0, int max_rank = 3) override;
@@ -58,7 +62,7 @@ class Decoder final : public Draw {
     return named_ ? s : s % limit;
   }
   int64_t entries(int64_t low, int64_t high) override;
-  int64_t most_elements(int64_t size) const override;
+  int64_t most_elements(int64_t size) override;
   Dims broadcastable(const Dims& s) override;
   Dims broadcastable(const Dims& s, DType d) override;
   int64_t dim(int rank) override;
@@ -72,7 +76,9 @@ class Decoder final : public Draw {
   Tensor positive_definite(const Dims& batch, int64_t n, DType dtype) override;
   Tensor triangular(const Dims& batch, int64_t n, DType dtype) override;
   Tensor keys(const Dims& sizes) override;
+  void begin_arguments() override;
   void end_arguments() override { sharing_ = false; }
+  Value dtype_argument(DType of, DTypeMask supported, bool always) override;
 
  private:
   Tensor fill(const Dims& sizes, DType dtype, Domain domain);
@@ -90,7 +96,6 @@ class Decoder final : public Draw {
   uint32_t special_choice(uint32_t w);
   void name_part(std::string_view what);
   Tensor finished(Tensor t) { return ++tensors_, t; }
-  Value dtype_argument(DType of, DTypeMask supported, bool always) override;
   struct Made {
     Tensor tensor;
     Domain domain;

@@ -7,20 +7,19 @@ namespace lamella::verify {
 
 /// see NOTE: [named sizes]: what a word names, or -1
 int64_t Decoder::named(uint32_t word) const {
-  return from(8) && largest_drawn(options()) > 0 && word >> 16 == kNamedSize ? int64_t(word & 0xffff) : -1;
+  return largest_drawn(options()) > 0 && word >> 16 == kNamedSize ? int64_t(word & 0xffff) : -1;
 }
 
 /// Lengths about the widths of vectors may exceed the limit where it is no small one.
-int64_t Decoder::most_elements(int64_t size) const {
+int64_t Decoder::most_elements(int64_t size) {
   if (named_) return largest_drawn(options());
-  const bool long_size = from(2) && size >= 7 && options().max_numel >= 32;
+  const bool long_size = size >= 7 && options().max_numel >= 32;
   return std::max(room_, long_size ? 3 * options().max_numel : options().max_numel);
 }
 
 int64_t Decoder::size(bool nonzero) {
   static constexpr int8_t kSizes[] = {2, 3, 2, 1, 3, 2, 5, 3, 2, 1, 3, 4,
                                       2, 5, 3, 2, 1, 3, 2, 0, 3, 5, 2, -1};
-  static constexpr int8_t kEdges[] = {7, 8, 9, 15, 16, 17, 31, 32};
   static constexpr int8_t kMoreEdges[] = {7, 8, 9, 11, 13, 15, 16, 17, 31, 32, 33, 64, 65};
   const uint32_t w = word("size");
   const int64_t by_name = named(w);
@@ -28,8 +27,8 @@ int64_t Decoder::size(bool nonzero) {
   if (named_) return std::max<int64_t>(by_name, nonzero);
   if (options().empty && !nonzero && (w >> 8 & 1)) return 0;
   int64_t s = kSizes[w % 24];
-  if (s < 0) s = from(2) ? kMoreEdges[w / 24 % 13] : kEdges[w / 24 % 8];
-  if (s == 5 && from(2) && w / 24 % 4 == 3) s = kMoreEdges[w / 96 % 5];
+  if (s < 0) s = kMoreEdges[w / 24 % 13];
+  if (s == 5 && w / 24 % 4 == 3) s = kMoreEdges[w / 96 % 5];
   s = std::min(s, most_elements(s));
   return s == 0 && nonzero ? 1 : s;
 }

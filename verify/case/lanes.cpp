@@ -78,8 +78,7 @@ Tensor draw_stack(Draw& d, const Tensor& example, int64_t size, int dim, bool ro
   Dims order;
   const uint32_t memory = dense ? 1 : d.below(4);  // as it is, mapped dim slowest, reversed, one lane for all
   for (int k = 0; k < sizes.size(); ++k) order.push_back(memory == 2 ? sizes.size() - 1 - k : k);
-  if (dense &&
-      d.options().version >= 4) {  // the example's dims as they lie, so that its lanes lie together too
+  if (dense) {  // the example's dims as they lie, so that its lanes lie together too
     const auto behind = [&](int64_t k) {
       return k == dim ? INT64_MAX : example.stride(int(k < dim ? k : k - 1));
     };

@@ -1,6 +1,7 @@
 // Laws as data: a statement every operator (or every case) obeys, and how one case is checked.
 #pragma once
 
+#include "lamella/verify/case/answers.h"
 #include "lamella/verify/case/case.h"
 #include "lamella/verify/case/finding.h"
 
@@ -61,12 +62,19 @@ struct Settings {
 };
 Settings& settings();
 
+/// A kept case that is played, and what of it did not fit: then no verdict says anything.
+struct Played {
+  const Answers& answers;
+  std::string wrong = {};
+};
+
 /// All that gives a vector of choices its meaning, beside the law and the operator.
 struct Decoding {
-  int version = kDecoderVersion;
   int depth = settings().depth;
   std::vector<std::string> partners =
-      {};  ///< as Case::partner drew them; the words decide where none is left
+      {};                      ///< as Case::partner drew them; the words decide where none is left
+  AnswerSink* sink = nullptr;  ///< told what the case is given
+  Played* played = nullptr;    ///< where its answers come from; then no word is read
 };
 
 /// Calls f; the thread's dispatch state is afterwards what it was, whatever f leaves or raises.
@@ -74,6 +82,11 @@ void keeping_state(const std::function<void()>& f);
 
 /// Decodes and checks one case. An exception that is not part of the law's subject is a failure.
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding = {});
+
+/// The side on which memory of a case of these choices is guarded: see NOTE: [guarded cases].
+GuardSide guard_of(const Choices& choices, const Decoding& decoding = {});
+/// The plain call in C++, behind declarations of its arguments. Raises what drawing these does.
+std::string cpp_plain_call(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding);
 
 /// A failing vector made shorter and smaller while it fails the same law in the same way.
 struct Shrunk {

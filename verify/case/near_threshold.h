@@ -28,9 +28,8 @@ bool draws_medium(const Law& law);
 /// 2,000 elements in its eighth case if it can afford them (DrawOptions::one_large): not in the second,
 /// because a short run shall have seen every pair first. If it asks no oracle, whose matrices of f128 grow
 /// with the square of the size, one of its cases in 200 lies near a threshold, too; of prod and cumprod near
-/// one of at most 64. Words name sizes (NOTE: [named sizes]), so that what a recorded case means does not
-/// follow the list of thresholds; what they mean in laws of small cases has been the same since those have a
-/// large one.
+/// one of at most 64. Words name sizes (NOTE: [named sizes]), so that what a blob means does not follow the
+/// list of thresholds.
 enum class Sized : uint8_t { No, NearThreshold, Large, Medium };
 /// What words of a case name: sizes of which kind, and near which threshold, by its position.
 struct NamedSizes {

@@ -178,7 +178,7 @@ void spoil_values(Case& c) {
   });
   // A zero in another row than the first may be looked for by other code.
   const Tensor as_it_lay = strided_copy(c.at(slot));
-  const bool keeps_strides = c.draw.options().version >= 12 && w >> 31 && !overlaps_itself(as_it_lay);
+  const bool keeps_strides = w >> 31 && !overlaps_itself(as_it_lay);
   entry(c.args, slot) = keeps_strides ? copy_(as_it_lay, t) : t;
 }
 

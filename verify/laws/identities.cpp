@@ -87,15 +87,13 @@ void add_exact(std::vector<Identity>& out) {
   out.insert(out.end(), std::begin(all), std::end(all));
 }
 
-/// Words of decoders before version 14 do not choose among these: what they mean stays.
-void add_later(std::vector<Identity>& out) {
+void add_quotients(std::vector<Identity>& out) {
   // A quotient rounded down is negative where the signs differ, also when it vanishes (PyTorch's -1).
   out.push_back(LAMELLA_PAIR(
       Equal, Alike, kFloating, Any, where(eq(y, 0), isnan(x), lt(div(x, y, "floor"), 0)),
       where(
           eq(y, 0), isnan(x),
           logical_and(ne(lt(x, 0), lt(y, 0)), logical_and(ne(x, 0), logical_and(eq(x - x, 0), eq(y, y)))))));
-  out.back().since = 14;
 }
 
 void add_moves(std::vector<Identity>& out) {
@@ -189,7 +187,7 @@ const std::vector<Identity>& identities() {
   static const std::vector<Identity> all = [] {
     std::vector<Identity> list;
     add_elementary(list), add_exact(list), add_moves(list), add_sums(list), add_round_trips(list);
-    add_later(list);
+    add_quotients(list);
     return list;
   }();
   return all;

@@ -34,7 +34,6 @@ struct Identity {
   Domain domain;  ///< of all letters
   using Side = Tensor (*)(const Tensor& x, const Tensor& y, const Tensor& z);
   Side lhs, rhs;
-  int since = 0;  ///< decoder version from which on law 18 draws it
 };
 const std::vector<Identity>& identities();
 /// Fails where x and y of equal sizes (z is x) break one of the operator's identities of equal sides.

@@ -14,6 +14,8 @@
 #include "lamella/verify/case/fault.h"
 #include "lamella/verify/case/heap.h"
 #include "lamella/verify/case/laws_shared.h"
+#include "lamella/verify/case/player.h"
+#include "lamella/verify/case/recorder.h"
 #include "lamella/verify/case/strata.h"
 #include "lamella/verify/laws/laws_list.h"
 #include "lamella/verify/oracle/overrides.h"
@@ -121,12 +123,51 @@ class StateBefore {
   const uint64_t birth_ = detail::birth_serial;
 };
 
+DrawOptions options_of(const Law& law, const Decoding& decoding) {
+  DrawOptions options = law.options;
+  options.depth = decoding.depth;
+  return options;
+}
+
+/// Calls f with the case, of whoever is to draw it.
+template <class F>
+Verdict with_case(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding, F&& f) {
+  const DrawOptions options = options_of(law, decoding);
+  const auto told = [&](Draw& draw) {
+    if (!decoding.sink) {
+      Case c(op, draw);
+      return f(c);
+    }
+    Recorder recorder(draw, *decoding.sink);
+    Case c(op, recorder);
+    return f(c);
+  };
+  if (decoding.played) [[unlikely]] {
+    Player player(decoding.played->answers, law.id, options, decoding.played->wrong);
+    Verdict v = told(player);
+    if (v.kind == Verdict::Pass) player.finish();
+    return v;
+  }
+  if (decoding.sink) [[unlikely]] {
+    Decoder decoder(choices, options);
+    return told(decoder);
+  }
+  Case c(op, choices, options);
+  return f(c);
+}
+
 /// The plain call: what is shown where a law has no program of its own.
-std::string call_text(const Law& law, const Op& op, const Choices& choices, const DrawOptions& options) {
+std::string call_text(const Law& law, const Op& op, const Choices& choices, Decoding decoding) {
+  decoding.sink = nullptr;  // it has been told
   try {
-    const Case c(op, choices, options);
-    return cpp_declarations(c.args) + "  // law " + std::string(law.id) + ": " + std::string(law.statement) +
-           "\n  for (const Tensor& y : " + cpp_call(op, c.args) + ") std::cout << str(y) << '\\n';\n";
+    return with_case(law, op, choices, decoding,
+                     [&](Case& c) {
+                       return Verdict::fail("", cpp_declarations(c.args) + "  // law " + std::string(law.id) +
+                                                    ": " + std::string(law.statement) +
+                                                    "\n  for (const Tensor& y : " + cpp_call(op, c.args) +
+                                                    ") std::cout << str(y) << '\\n';\n");
+                     })
+        .program;
   } catch (const std::exception& e) {
     return "  std::cout << \"" + op.name + ": the arguments cannot be drawn\\n\";  // " + e.what() + "\n";
   }
@@ -136,7 +177,8 @@ std::string call_text(const Law& law, const Op& op, const Choices& choices, cons
 /// page, in one of sixty-four they begin at one, and in one of sixty-four the blocks of pools end at one
 /// (NOTE: [guarded blocks]), from the drawing of the arguments until the law has judged. The first word's
 /// highest bits say so: an empty vector is the simplest case, and a reducer that makes other words smaller
-/// keeps the choice. LAMELLA_GUARD=end, =begin or =blocks guards every case, =off none.
+/// keeps the choice; of a kept case its file says so. LAMELLA_GUARD=end, =begin or =blocks guards every case,
+/// =off none.
 std::optional<GuardSide> guard_of_all() {
   const char* const text = std::getenv("LAMELLA_GUARD");
   const std::string_view wanted = text ? text : "";
@@ -146,14 +188,18 @@ std::optional<GuardSide> guard_of_all() {
   if (wanted == "off") return GuardSide::None;
   return std::nullopt;
 }
-GuardSide guard_of(const Choices& choices) {
+}  // namespace
+
+GuardSide guard_of(const Choices& choices, const Decoding& decoding) {
   static const std::optional<GuardSide> of_all = guard_of_all();
   if (of_all) return *of_all;
+  if (decoding.played) return decoding.played->answers.guard;
   const uint32_t w = choices.empty() ? 0 : choices[0] >> 26;
   if (w >= 1 && w <= 4) return GuardSide::End;
   return w == 5 ? GuardSide::Begin : w == 6 ? GuardSide::Blocks : GuardSide::None;
 }
 
+namespace {
 Verdict judged(const Law& law, Case& c) {
   try {
     return law.check(c);
@@ -165,24 +211,23 @@ Verdict judged(const Law& law, Case& c) {
   }
 }
 
-Verdict drawn_and_judged(const Law& law, const Op& op, const Choices& choices, const DrawOptions& options,
-                         const Decoding& decoding) {
-  Case c(op, choices, options);
-  observe_arguments(c);
-  if (!decoding.partners.empty()) c.given_partners = decoding.partners;
-  Verdict verdict = judged(law, c);
-  if (faulty(Fault::DiscardsPass) && verdict.kind == Verdict::Discard) verdict.kind = Verdict::Pass;
-  verdict.used = c.draw.used(), verdict.partners = std::move(c.partners);
-  return verdict;
+Verdict drawn_and_judged(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding) {
+  return with_case(law, op, choices, decoding, [&](Case& c) {
+    observe_arguments(c);
+    if (!decoding.partners.empty()) c.given_partners = decoding.partners;
+    Verdict verdict = judged(law, c);
+    if (faulty(Fault::DiscardsPass) && verdict.kind == Verdict::Discard) verdict.kind = Verdict::Pass;
+    verdict.used = c.used(), verdict.partners = std::move(c.partners);
+    return verdict;
+  });
 }
 
-Verdict check_once(const Law& law, const Op& op, const Choices& choices, const DrawOptions& options,
-                   const Decoding& decoding) {
-  const GuardSide side = guard_of(choices);
+Verdict check_once(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding) {
+  const GuardSide side = guard_of(choices, decoding);
   std::optional<GuardedMemory> guarded;
   if (side != GuardSide::None) name_guarded(law.id.data(), op.name.c_str()), guarded.emplace(side);
   try {
-    return drawn_and_judged(law, op, choices, options, decoding);
+    return drawn_and_judged(law, op, choices, decoding);
   } catch (const std::exception& e) { return Verdict::fail(raised_by(e)); }
 }
 
@@ -269,11 +314,9 @@ void keeping_state(const std::function<void()>& f) {
 
 Verdict run_check(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding) {
   const StateBefore before;
-  DrawOptions options = law.options;
-  options.version = decoding.version, options.depth = decoding.depth;
   Finding change;
   const auto once = [&] {
-    Verdict v = check_once(law, op, choices, options, decoding);
+    Verdict v = check_once(law, op, choices, decoding);
     if (Finding now = before.changed(); !now.empty()) [[unlikely]]
       change = std::move(now), before.restore();  // the next check starts afresh
     return v;
@@ -288,12 +331,20 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
   if (!c.left.empty()) [[unlikely]]
     check_leaks(c, check);
   Verdict& verdict = c.verdict;
-  if (guard_of(choices) != GuardSide::None && verdict.kind != Verdict::Fail)
+  if (guard_of(choices, decoding) != GuardSide::None && verdict.kind != Verdict::Fail)
     if (const std::string damage = damaged_memory(); !damage.empty()) verdict.fail_by({What::Memory, damage});
   if (!change.empty() && !faulty(Fault::StateNotCompared)) verdict.fail_by(change);
   if (verdict.kind == Verdict::Fail && verdict.program.empty())
-    verdict.program = call_text(law, op, choices, options);
+    verdict.program = call_text(law, op, choices, decoding);
   return std::move(c.verdict);
+}
+
+std::string cpp_plain_call(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding) {
+  return with_case(law, op, choices, decoding,
+                   [&](Case& c) {
+                     return Verdict::fail("", cpp_declarations(c.args) + "  " + cpp_call(op, c.args) + ";\n");
+                   })
+      .program;
 }
 
 Settings& settings() {

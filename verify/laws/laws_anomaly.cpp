@@ -96,12 +96,11 @@ struct WatchedProgram {
   std::vector<Case::Slot> slots = c.subset(c.inexact());
   size_t n = slots.size();
   Way way = Way(c.draw.below(6));
-  bool aims = c.draw.options().version >= 14;  ///< see aim()
-  uint32_t tail = c.draw.below(aims ? 8 : 5);  ///< 4: writes to the first input, whose mapped dims may be any
-  bool inside = false;                         ///< the vmap is of f, not of its derivative
-  std::vector<Batch> maps;                     ///< outermost first
-  Tensors inputs;                              ///< primals; tangents or cotangents; cotangents of those
-  size_t m = 0;                                ///< results of f
+  uint32_t tail = c.draw.below(8);  ///< 4: writes to the first input, whose mapped dims may be any
+  bool inside = false;              ///< the vmap is of f, not of its derivative
+  std::vector<Batch> maps;          ///< outermost first
+  Tensors inputs;                   ///< primals; tangents or cotangents; cotangents of those
+  size_t m = 0;                     ///< results of f
   explicit WatchedProgram(Case& drawn) : c(drawn) {}
   bool draw();
   void aim(uint32_t at, uint32_t which);
@@ -231,7 +230,7 @@ bool WatchedProgram::draw() {
   const uint32_t at = c.draw.word(), which = c.draw.word(), how = c.draw.word();
   for (size_t k = 0; k < inputs.size() && which % 4 == 3; ++k)
     if (which >> (2 + k % 28) & 1) inputs[k] = spoiled(inputs[k], at, values[how >> (3 * (k % 10)) & 7]);
-  if (aims && (which % 4 == 1 || (tail == 4 && which % 4 == 0))) aim(at, which / 4);
+  if (which % 4 == 1 || (tail == 4 && which % 4 == 0)) aim(at, which / 4);
   return true;
 }
 

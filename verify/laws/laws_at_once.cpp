@@ -38,9 +38,7 @@ Verdict calls_at_once(Case& c) {
   }
   if (!ask(calls[0])) return Verdict::discard();
   // Another call of the operator, of other sizes, beside it.
-  Choices words(24 + c.draw.below(16));
-  for (uint32_t& w : words) w = c.draw.word();
-  Case other(c.op, words, c.draw.options());
+  Case other(c.op, c.draw);
   Alone beside{other.function(other.tensors()), other.values(other.tensors()), {}};
   if (!draws_anew(other) && ask(beside)) calls.push_back(std::move(beside));
   int64_t elements = 0;

@@ -36,14 +36,13 @@ class OddState {
     if (around) outer_.emplace(d.flag());
     for (uint32_t k = 0; k < depth; ++k) {
       transforms_.push_back(std::make_unique<Silent>(TransformKind(d.below(3))));
-      levels_.push_back(d.options().version >= 12 && d.one_in(3)
-                            ? above_a_gap(*transforms_.back(), int(d.below(3)))
-                            : std::make_unique<Level>(*transforms_.back()));
+      levels_.push_back(d.one_in(3) ? above_a_gap(*transforms_.back(), int(d.below(3)))
+                                    : std::make_unique<Level>(*transforms_.back()));
     }
     if (!around && d.flag()) inner_.emplace(true);
     DispatchState& s = dispatch_state();
     s.exclude ^= bits(d), s.modes ^= bits(d), s.ambient ^= bits(d);
-    const uint32_t odd = d.below(d.options().version >= 12 ? 4 : 2);
+    const uint32_t odd = d.below(4);
     if (odd & 1) s.default_dtype = DType::F64;
     if (odd & 2) s.default_device = Device::Reference;
     s.determinism = Determinism(odd % 3);

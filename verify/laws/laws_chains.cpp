@@ -161,14 +161,12 @@ Verdict compare_lanes(const Chain& chain, const ChainProgram& s, const Batch& b)
   return Verdict::fail(d, lanes_text(s, b), s.depth + 1);
 }
 
-int64_t lanes_of_chain(Draw& d) { return d.options().version >= 5 ? draw_lanes(d) : 1 + d.below(3); }
-
 /// One vmap of the subject, or two where `twice` says so, against the loop over lanes of the outer one.
 Verdict check_lanes(Case& c, const Chain& chain, const ChainProgram& s, bool (*twice)(Draw&)) {
   const size_t n = s.xs.size();
-  const Batch b = draw_batch(c.draw, s.xs, draw_mapped(c.draw, n), lanes_of_chain(c.draw), may_rotate(c));
+  const Batch b = draw_batch(c.draw, s.xs, draw_mapped(c.draw, n), draw_lanes(c.draw), may_rotate(c));
   if (!twice(c.draw)) return compare_lanes(chain, s, b);
-  const Batch two = draw_batch(c.draw, b.xs, draw_mapped(c.draw, n), lanes_of_chain(c.draw), may_rotate(c));
+  const Batch two = draw_batch(c.draw, b.xs, draw_mapped(c.draw, n), draw_lanes(c.draw), may_rotate(c));
   for (int64_t i = 0; i < two.size; ++i) {  // the inner loop raises and rounds nothing
     std::vector<Tensors> lanes;
     if (!loop_of(s.f, {b.size, lane(two, i), b.in_dims}, lanes)) return Verdict::discard();
@@ -218,9 +216,8 @@ Verdict chains_per_lane(Case& c) {
   if (!chain.valid()) return Verdict::discard();
   ChainProgram s{chain.smooth_function(), chain.inputs(), 0, "f0", chain.cpp(true)};
   if (!derive(c, s, forward)) return Verdict::discard();
-  if (c.draw.options().version >= 5 && c.draw.flag() && !derive(c, s, c.draw.flag()))
-    return Verdict::discard();
-  return check_lanes(c, chain, s, [](Draw& d) { return d.options().version >= 5 && d.flag(); });
+  if (c.draw.flag() && !derive(c, s, c.draw.flag())) return Verdict::discard();
+  return check_lanes(c, chain, s, [](Draw& d) { return d.flag(); });
 }
 
 /// Re<u, y>, exact for small numbers.

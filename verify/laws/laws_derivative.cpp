@@ -82,9 +82,9 @@ Compared compare_derivative(Oracle& oracle, const Case& c, const Subject& s, con
   return out;
 }
 
-/// Whether a Jacobian would take too long; older records never ask.
-bool is_long(const Case& c, const Subject& s, size_t most_parts) {
-  return c.draw.options().version >= 8 && std::max(flatten(s.xs).size(), flatten(s.ys).size()) > most_parts;
+/// Whether a Jacobian would take too long.
+bool is_long(const Subject& s, size_t most_parts) {
+  return std::max(flatten(s.xs).size(), flatten(s.ys).size()) > most_parts;
 }
 constexpr size_t kMostParts = 48;
 
@@ -193,7 +193,7 @@ Verdict jvp_equals_differences(Case& c) {
   if (!prepare(c, s)) return Verdict::discard();
   const Tensors ts = directions(c, s.xs);
   const Tensors got = jvp(s.f, s.xs, ts).tangents;
-  if (is_long(c, s, kMostParts)) return equals_along(c, s, ts, directions(c, s.ys), got, true);
+  if (is_long(s, kMostParts)) return equals_along(c, s, ts, directions(c, s.ys), got, true);
   Oracle oracle(c, s.slots);
   const Compared r = compare_derivative(oracle, c, s, got, flatten(ts), false);
   if (r.difference.empty()) return Verdict::pass(1);
@@ -206,7 +206,7 @@ Verdict vjp_equals_differences(Case& c) {
   if (!prepare(c, s)) return Verdict::discard();
   const Tensors us = directions(c, s.ys);
   const Tensors got = vjp(s.f, s.xs).pullback(us);
-  if (is_long(c, s, kMostParts)) return equals_along(c, s, directions(c, s.xs), us, got, false);
+  if (is_long(s, kMostParts)) return equals_along(c, s, directions(c, s.xs), us, got, false);
   Oracle oracle(c, s.slots);
   const Compared r = compare_derivative(oracle, c, s, got, flatten(us), true);
   if (r.difference.empty()) return Verdict::pass(1);
@@ -236,7 +236,7 @@ Verdict vjp_is_adjoint(Case& c) {
     return Verdict::fail({number_kind(left, right), infinite},
                          along_program(c, s, ts, us, true, true, infinite), 1);
   }
-  if (is_long(c, s, 2 * kMostParts)) {
+  if (is_long(s, 2 * kMostParts)) {
     const std::optional<Oracle::Along> a = oracle.along(t, u);
     if (!a) return Verdict::discard();
     const double k = roundings_along(c, s, tol.derivative, true, true);

@@ -241,8 +241,7 @@ Verdict slopes_as_listed(Case& c) {
     c.args[i] = number ? Value(Scalar(1)) : Value();
   }
   const int mode = c.op.schema.find("rounding_mode");
-  const bool rounds = mode >= 0 && c.draw.options().version >= 11;
-  const uint32_t steps = rounds ? c.draw.below(3) : 0;  // a whole quotient does not move
+  const uint32_t steps = mode >= 0 ? c.draw.below(3) : 0;  // a whole quotient does not move
   if (steps) c.args[size_t(mode)] = std::string(steps == 1 ? "floor" : "trunc");
   const DType dtype = c.draw.flag() ? DType::F32 : DType::F64;
   const int64_t n = 1 + c.draw.below(5);

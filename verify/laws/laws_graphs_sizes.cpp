@@ -195,8 +195,7 @@ Verdict graphs_of_any_size(Case& c) {
   const bool base = c.draw.flag();
   if (!g.valid()) return Verdict::discard();
   Extension extension{kSizes[w % 9], bool(w >> 8 & 1)};
-  const bool newer = c.draw.options().version >= 14;
-  if (!extension.wide && newer && (w >> 16) % 8 == 7) extension.n = 2000;
+  if (!extension.wide && (w >> 16) % 8 == 7) extension.n = 2000;
   if (!extension.wide && (w >> 9) % 128 == 127) extension.n = 20000;
   Tensors got;
   on_small_stack([&] {

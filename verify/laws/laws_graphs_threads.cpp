@@ -116,7 +116,6 @@ Verdict threads_add_up(Case& c) {
 struct Leftovers {
   const Graph& graph;
   uint32_t way;
-  bool squares;  ///< with create_graph, roots times themselves: of what is linear no gradient has a history
   static constexpr uint32_t kWays = 7;
   static constexpr const char* kNames[kWays] = {
       "backward, in one go",
@@ -164,8 +163,8 @@ struct Leftovers {
     } else {
       m = make();
     }
-    for (Tensor& y : m.roots)
-      if (squares && (way == 3 || way == 5) && is_grad_required(y)) y = y * y;
+    for (Tensor& y : m.roots)  // times themselves: of what is linear no gradient has a history
+      if ((way == 3 || way == 5) && is_grad_required(y)) y = y * y;
     if (way == 2) std::thread([made = std::move(m), this] { run({made.roots, graph.given()}); }).join();
     else if (way == 3 || way == 5) {
       if (way == 3) m.leaves.clear();
@@ -205,7 +204,7 @@ Verdict graphs_leave_nothing(Case& c) {
   const Graph g(c);
   const uint32_t way = c.draw.below(Leftovers::kWays);
   if (!g.valid()) return Verdict::discard();
-  const Leftovers leftovers{g, way, c.draw.options().version >= 14};
+  const Leftovers leftovers{g, way};
   leftovers.once();  // what is made once and kept is made now
   MemoryStats before = memory_stats(), after{};
   bool grows = true;

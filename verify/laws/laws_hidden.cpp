@@ -244,7 +244,7 @@ bool chooses(const Op& op) {
 Verdict hidden_is_silent(Case& c) {
   Subject s;
   if (!prepare(c, s) || s.ys.size() != 1 || s.ys[0].numel() == 0) return Verdict::discard();
-  if (c.draw.options().version >= 14 && c.draw.one_in(3)) return hidden_on_one_path(c, s);
+  if (c.draw.one_in(3)) return hidden_on_one_path(c, s);
   if (chooses(*c.op.base) && c.draw.below(2)) return hidden_by_operator(c, s);
   return hidden_by_where(c, s);
 }

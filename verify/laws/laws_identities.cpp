@@ -102,8 +102,7 @@ Verdict broken(const Identity& id, const XYZ& v, const Finding& what) {
 }
 
 Verdict identities_equal(Case& c) {
-  std::vector<const Identity*> all = about(c.op, {Sides::Equal, Sides::EqualNumbers});
-  std::erase_if(all, [&](const Identity* id) { return id->since > c.draw.options().version; });
+  const std::vector<const Identity*> all = about(c.op, {Sides::Equal, Sides::EqualNumbers});
   if (all.empty()) return Verdict::discard();
   const Identity& id = *all[c.draw.below(uint32_t(all.size()))];
   const XYZ v = draw_letters(c.draw, id);

@@ -382,10 +382,9 @@ Verdict numbers_in_lanes(Case& c) {
     if (slots.size() < 2) return Verdict::discard();
     const size_t at = w % slots.size();
     // Beside halves, half of the time, one of 19 bits, which most halves have to round.
-    if (c.draw.options().version >= 13 && (w >> 9 & 3) == 3 && w >> 12 & 1)
-      n.kind = DType::F64, n.re = double(w >> 13) / 0x1p11 - 128;
+    if ((w >> 9 & 3) == 3 && w >> 12 & 1) n.kind = DType::F64, n.re = double(w >> 13) / 0x1p11 - 128;
     entry(c.args, slots[at]) = number_like(n.scalar(), c.at(slots[(at + 1) % slots.size()]));
-    const bool in_lanes = c.draw.options().version >= 12 && w >> 9 & 1;
+    const bool in_lanes = w >> 9 & 1;
     for (size_t k = 0; in_lanes && w >> 10 & 1 && k < slots.size(); ++k)  // halves are computed in f32
       if (const Tensor t = c.at(slots[k]); k != at && is_floating(t.dtype()))
         entry(c.args, slots[k]) = to(t, w >> 11 & 1 ? DType::BF16 : DType::F16);

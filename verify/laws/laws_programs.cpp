@@ -41,7 +41,7 @@ std::vector<int> some_argnums(Case& c, const Script& p) {
   static const std::vector<int> kChoices[] = {{0, 1}, {1}, {1, 0}, {-1}, {-2, 1}};
   const std::vector<bool> writes = p.refusals(true).argument;
   const bool all = p.inputs().size() < 2 || std::ranges::find(writes, true) != writes.end();
-  if (c.draw.options().version < 6 || all) return all_argnums(p);
+  if (all) return all_argnums(p);
   return kChoices[c.draw.below(5)];
 }
 
@@ -121,8 +121,7 @@ Verdict vmap_of_grad(Case& c) {
   EngineCase s = engine_case(p, "", 2);
   const ScriptLanes lanes(c, p, s);
   InDims out{0};  // of the value, and of each gradient
-  for (const Tensor& x : p.inputs())
-    out.push_back(c.draw.options().version >= 6 ? int(c.draw.below(uint32_t(x.rank()) + 1)) : 0);
+  for (const Tensor& x : p.inputs()) out.push_back(int(c.draw.below(uint32_t(x.rank()) + 1)));
   s.engine = "  const Function g = value_and_grad([&](const Tensors& xs) { return weighted(f(xs)); }, " +
              argnums_text(p) + ");\n" + lanes.cpp("g") +
              "  const Tensors gs = mapped(batch);  // out_dims: {0}\n  for (int64_t l = 0; l < "
@@ -237,7 +236,7 @@ Verdict second_in_base(const Script& p) {
 Verdict second_order(Case& c) {
   const Script p(c);
   if (c.draw.flag()) return second_in_base(p);
-  return second_under_levels(p, c.draw.options().version >= 6 && c.draw.one_in(3));
+  return second_under_levels(p, c.draw.one_in(3));
 }
 
 }  // namespace

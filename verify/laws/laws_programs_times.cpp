@@ -354,7 +354,7 @@ Verdict on_threads(Case& c) {
   const Script p(c, true);
   // What one thread writes to a leaf, another one may be reading.
   const std::vector<bool> writes = p.refusals(false).argument;
-  const uint32_t kind = c.draw.below(c.draw.options().version < 6 ? 2 : 3);
+  const uint32_t kind = c.draw.below(3);
   const bool shared = kind == 1 && std::ranges::find(writes, true) == writes.end();
   static constexpr const char* kHow[] = {"each with leaves of its own, f and then backward",
                                          "with these leaves, f and then backward",
@@ -407,7 +407,7 @@ void outliving_its_thread(const Script& p) {
 
 Verdict leave_nothing(Case& c) {
   const Script p(c);
-  const uint32_t engine = c.draw.below(c.draw.options().version < 6 ? 6 : 7);
+  const uint32_t engine = c.draw.below(7);
   static constexpr const char* kEngines[] = {
       "backward(weighted(f(leaves)))",
       "backward(weighted(f(leaves)), {}, {.create_graph = true})",

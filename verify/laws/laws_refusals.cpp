@@ -99,8 +99,7 @@ std::optional<Way> in_place(Case& c, const Ruling& plain) {
 /// refused for itself, and says nothing of when a kernel looks at elements.
 Tensor like_refused(const Case& c, const Ruling& plain) {
   Tensors ys;
-  if (by_values(plain) && c.draw.options().version >= 15)
-    (void)status_of([&] { ys = call_boxed(c.op, to_meta(c.args)); });
+  if (by_values(plain)) (void)status_of([&] { ys = call_boxed(c.op, to_meta(c.args)); });
   return ys.size() == 1 ? zeros(ys[0].sizes(), ys[0].dtype()) : zeros({2}, DType::F64);
 }
 
@@ -379,7 +378,7 @@ Verdict spoiled_calls_are_judged(Case& c) {
     return Verdict::fail(
         d, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) + ";  // " + d.text() + "\n");
   const uint32_t kind = c.draw.below(4);
-  const bool by_values = kind == 3 || (kind == 1 && c.op.has(kValueErrors) && c.draw.options().version >= 12);
+  const bool by_values = kind == 3 || (kind == 1 && c.op.has(kValueErrors));
   if (by_values) spoil_values(c);
   else spoil(c, true);
   if (kind == 2) spoil(c, true);

@@ -103,7 +103,7 @@ Verdict views_die_anywhere(Case& c) {
   // Views of parts of complex numbers are no strided parts of what was viewed: their memory stays plain.
   const bool stays_plain = views[0].dtype() != x.dtype();
   views.clear();
-  if (c.draw.options().version >= 14 && c.draw.one_in(3)) return views_keep_memory(c, x);
+  if (c.draw.one_in(3)) return views_keep_memory(c, x);
   const uint32_t given = c.draw.below(3), made = c.draw.below(3);
   const ViewPlan plan{given, made, Schedule(c.draw.word(), c.draw.flag())};
   const Tensor u = plain_copy(c.direction(x));

@@ -73,12 +73,11 @@ class Nest {
 
   /// Empty, or the first thing that was not as the scopes say.
   Finding run(int left) {
-    const uint32_t kinds = draw_.options().version >= 12 ? 14 : 13;
     check_draw();
     for (uint32_t k = draw_.below(3); k-- > 0 && left > 0;) {
       const Seen before;
       try {
-        scope(draw_.below(kinds), left - 1);
+        scope(draw_.below(14), left - 1);
       } catch (const Interruption&) {}
       note("after a scope: ", Seen().differs(before));
       check_draw();
@@ -305,8 +304,7 @@ Verdict streams_are_apart(Case& c) {
   std::vector<uint64_t> paired(16);
   in_pairs(paired);
   keys.insert(keys.end(), paired.begin(), paired.end());
-  const int pairs = c.draw.options().version >= 12 ? 3 : 0;
-  for (int k = 0; k < pairs; ++k) one_inside_the_other(c.draw, keys);
+  for (int k = 0; k < 3; ++k) one_inside_the_other(c.draw, keys);
   alone([] { manual_seed(0); });
   Finding wrong;
   std::set<uint64_t> places;

@@ -438,7 +438,7 @@ void spoil_rank(Case& c) {
 
 Verdict status_is_loops(Case& c) {
   const Slots& slots = c.tensors();
-  const uint32_t spoilt = c.draw.below(c.draw.options().version >= 11 ? 4 : 3);
+  const uint32_t spoilt = c.draw.below(4);
   if (spoilt == 1) spoil_type(c);
   if (spoilt == 3) spoil_rank(c);
   const int64_t size = draw_lanes(c.draw);

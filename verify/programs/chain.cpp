@@ -119,8 +119,7 @@ Chain::Chain(Case& c) : inputs_(c.values(c.inexact())) {
   if (inputs_.empty()) return;
   values_ = inputs_;
   const uint32_t steps = 1 + c.draw.below(8), own = c.draw.below(steps);
-  if (c.draw.options().version >= 5)
-    for (uint32_t k = 1 + c.draw.below(5); k > 0; --k) pool_.push_back(&c.partner(partners()));
+  for (uint32_t k = 1 + c.draw.below(5); k > 0; --k) pool_.push_back(&c.partner(partners()));
   for (uint32_t s = 0; s < steps; ++s) {
     const bool added = add(c, s == own);
     if (s == own && !added) return;
@@ -131,7 +130,7 @@ Chain::Chain(Case& c) : inputs_(c.values(c.inexact())) {
 bool Chain::add(Case& c, bool own) {
   Step step{&c.op, c.args, {}};
   if (!own) {
-    step.op = pool_.empty() ? &c.partner(partners()) : pool_[c.draw.below(uint32_t(pool_.size()))];
+    step.op = pool_[c.draw.below(uint32_t(pool_.size()))];
     step.args = canonical(*step.op, step.op->samples(c.draw));
   }
   const std::vector<Case::Slot> slots = inexact_slots(*step.op, step.args);

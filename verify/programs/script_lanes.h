@@ -19,7 +19,6 @@ struct ScriptLanes {
     static constexpr int64_t kSizes[] = {2, 3, 1};
     size = kSizes[c.draw.below(3)];
     const uint32_t word = c.draw.below(4);
-    const bool any_dim = c.draw.options().version >= 6;
     const size_t n = p.inputs().size();
     s.mapped = word == 0 ? (1u << n) - 1 : word & ((1u << n) - 1);
     if (s.mapped == 0) s.mapped = 1;
@@ -39,9 +38,9 @@ struct ScriptLanes {
         each_part<double>(x, [&](double& part) { part += double(l) * 0x1p-13 * *d++; });
         column.push_back(x);
       }
-      const auto dim = any_dim ? int(c.draw.below(uint32_t(p.inputs()[k].rank()) + 1)) : 0;
+      const auto dim = int(c.draw.below(uint32_t(p.inputs()[k].rank()) + 1));
       xs.push_back(lanes_as(column, dim));
-      dims.back() = any_dim && c.draw.flag() ? dim - xs.back().rank() : dim;
+      dims.back() = c.draw.flag() ? dim - xs.back().rank() : dim;
     }
   }
   VmapOptions options() const { return {dims, {0}, Randomness::Error, size}; }

@@ -102,7 +102,7 @@ Function Stack::program(Function op) const {
 namespace {
 /// Swarm: each stack has only some of the transforms, so that runs of one kind are as likely as mixtures.
 std::vector<Layer::Kind> draw_kinds(Draw& d) {
-  const uint32_t some = d.options().version >= 5 ? 1 + d.below(15) : 15;
+  const uint32_t some = 1 + d.below(15);
   std::vector<Layer::Kind> out;
   for (const Layer::Kind k : {Layer::Vmap, Layer::Jvp, Layer::Vjp, Layer::Grad})
     if (some >> int(k) & 1) out.push_back(k);
@@ -150,7 +150,7 @@ int Stack::depth() const {
 
 void Stack::draw_vmap(Draw& d, const Options&, Layer& layer) {
   constexpr int64_t kSizes[] = {1, 2, 3, 2, 3, 7};  // a loop over no lanes says nothing of values
-  layer.size = d.options().version >= 5 ? kSizes[d.below(6)] : 1 + int64_t(d.below(3));
+  layer.size = kSizes[d.below(6)];
   layer.capture = d.flag();
   const Batch b = draw_batch(d, inputs_, layer.active, layer.size, may_rotate(case_), case_.op.is_view());
   layer.in_dims = b.in_dims;

@@ -25,7 +25,7 @@ Tensor few_bits(const Tensor& like, uint64_t& state) {
 namespace {
 
 constexpr double kLargest = 64;
-constexpr int64_t kMostElements = 320, kMostBefore = 12;  ///< before decoder version 6
+constexpr int64_t kMostElements = 320, kMostOfInputs = 12;
 constexpr size_t kMostHandles = 20;
 
 bool tame(const Tensor& t, int64_t most) {
@@ -144,8 +144,7 @@ struct Functional {
 
 class Drawer {
  public:
-  Drawer(Script& p, Case& c, bool base)
-      : p_(p), c_(c), old_(c.draw.options().version < 6), base_(base && c.draw.options().version >= 14) {}
+  Drawer(Script& p, Case& c, bool base) : p_(p), c_(c), base_(base) {}
 
   void draw() {
     const uint32_t shape = c_.draw.word(), count = c_.draw.word();
@@ -169,7 +168,7 @@ class Drawer {
   bool try_statement(uint32_t word, bool own, uint32_t left, bool keeps_raising) {
     Digits d(word);
     Scene scene{handles_, p_.inputs_.size(), writes_inputs_};
-    scene.old = old_, scene.open = open_;
+    scene.open = open_;
     for (const auto& [memory, by] : made_by_)
       if (by.first >= 0 && handles_[size_t(by.first)].defined()) {
         // Results of one node beside others are worth more: hooks are told apart there.
@@ -215,14 +214,14 @@ class Drawer {
                                                                  {2, 1, 3}, {},     {2},    {3, 2}};
     static constexpr std::initializer_list<int64_t> kLarge[] = {{17}, {4, 5}, {3, 2, 4}, {2, 33}};
     uint64_t state = word;
-    Digits layouts(old_ ? 0 : word / 24);
+    Digits layouts(word / 24);
     const bool large = layouts.below(8) == 7, is_complex = layouts.below(4) >= (writes_first_ ? 2u : 3u);
     const auto blank = [](Ints sizes, bool complex) {
       return make_tensor(sizes, complex ? DType::C128 : DType::F64, Device::Meta);
     };
     const auto& shapes = large ? kLarge[word % 4] : kShapes[word % 8];
     for (const Tensor& t : c_.values(c_.inexact()))
-      if (t.dtype() == DType::F64 && tame(t, kMostBefore) && p_.inputs_.size() < 2)
+      if (t.dtype() == DType::F64 && tame(t, kMostOfInputs) && p_.inputs_.size() < 2)
         p_.inputs_.push_back(plain_copy(t));
     if (p_.inputs_.size() < 2)
       p_.inputs_.push_back(few_bits(blank(Ints(shapes.begin(), shapes.size()), false), state));
@@ -318,11 +317,10 @@ class Drawer {
 
   bool run(Statement& s) {
     if (s.kind == StatementKind::Custom) return run_custom(s);
-    const int64_t most = old_ ? kMostBefore : kMostElements;
     if (s.kind != StatementKind::View) {
       const Functional f(s, handles_);
       const Tensors ys = f.call();
-      if (!tame(ys, most) || !f.smooth(ys)) return false;
+      if (!tame(ys, kMostElements) || !f.smooth(ys)) return false;
     }
     Values args = s.args;
     for (const Statement::Link& l : s.links) entry(args, l.slot) = handles_[size_t(l.handle)];
@@ -332,7 +330,7 @@ class Drawer {
       p_.alias_writes_ += scene.is_shared(s.target());
       return true;
     }
-    for (const Tensor& t : results) s.kept.push_back(is_handle(t) && tame(t, most));
+    for (const Tensor& t : results) s.kept.push_back(is_handle(t) && tame(t, kMostElements));
     if (handles_.size() + results.size() > kMostHandles + 4) s.kept.assign(s.kept.size(), false);
     for (size_t k = 0; k < results.size(); ++k)
       if (s.kept[k]) hold(results[k]);
@@ -369,7 +367,7 @@ class Drawer {
   Tensors handles_, keep_;
   std::vector<const void*> storages_, headers_;
   bool writes_inputs_ = false, wants_alias_ = false;
-  bool old_, base_;
+  bool base_;
   bool writes_first_ = false;  ///< see NOTE: [written before viewed]
   int open_ = 0;               ///< scopes
   /// By memory: the handle that is all of it, or -1, and the statement that made it what it is.

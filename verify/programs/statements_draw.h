@@ -29,7 +29,6 @@ struct Scene {
   size_t inputs;             ///< the first handles
   bool writes_inputs;        ///< this program may try to
   bool only_shared = false;  ///< targets are handles whose memory others show
-  bool old = false;          ///< as programs were before decoder version 6
   int open = 0;              ///< scopes
   std::vector<std::pair<int, int>> hookable =
       {};         ///< handles that are all of their memory, and what made them

@@ -349,7 +349,7 @@ std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Cas
   if (wanted == Wanted::View) return view(d, scene, c);
   if (wanted == Wanted::Write && scene.only >= 0) return binary_in_place(d, scene, c);
   if (wanted == Wanted::Write) return kWrites[d.below(std::size(kWrites))](d, scene, c);
-  if (!scene.old && d.below(4) == 3) return draw_more(d, scene);
+  if (d.below(4) == 3) return draw_more(d, scene);
   uint32_t total = 1;  // 0 is no statement
   for (const Share& s : kShares) total += s.weight;
   uint32_t at = d.below(total);

@@ -217,14 +217,8 @@ class Settler {
   }
   /// The plain call: drawing it may be what ends the process.
   std::string program_of(const Choices& choices) const {
-    DrawOptions options = law_->options;
-    options.version = record_.decoding.version, options.depth = record_.decoding.depth;
     const Verdict v = check_apart(
-        [&] {
-          const Case c(*op_, choices, options);
-          return Verdict::fail("", cpp_declarations(c.args) + "  " + cpp_call(*op_, c.args) + ";\n");
-        },
-        kPatience);
+        [&] { return Verdict::fail("", cpp_plain_call(*law_, *op_, choices, record_.decoding)); }, kPatience);
     return v.program.empty() ? "  // the arguments cannot be drawn\n" : v.program;
   }
 

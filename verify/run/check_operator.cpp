@@ -18,7 +18,7 @@ std::optional<GradcheckReport> derivatives_of(const Op& op, const Failure& failu
   try {
     const Record record = from_blob(failure.blob);
     DrawOptions options = law->options;
-    options.version = record.decoding.version, options.depth = record.decoding.depth;
+    options.depth = record.decoding.depth;
     const Case c(op, record.choices, options);
     return gradcheck(c.smooth_function(c.inexact()), c.values(c.inexact()),
                      {.jvp = has_jvp(op), .vjp = has_vjp(op), .second_order = true});

@@ -147,7 +147,7 @@ class Reducer {
   std::vector<std::string> parts() const {
     std::vector<std::string> out;
     DrawOptions options = law_.options;
-    options.version = decoding_.version, options.depth = decoding_.depth;
+    options.depth = decoding_.depth;
     options.parts = &out;
     try {
       keeping_state([&] {
