@@ -219,9 +219,7 @@ int unwanted() {
       const Choices choices = choices_of(5, laws()[0], *o, i);
       const Case c(*o, choices, options);
       for (const Value& v : c.args)
-        if (const DType* d = std::get_if<DType>(&v))
-      count += is_inexact(*d) && !(mask(*d)&)"
-            R"(options.dtypes);
+        if (const DType* d = std::get_if<DType>(&v)) count += is_inexact(*d) && !(mask(*d) & options.dtypes);
     }
   return count;
 }

@@ -164,7 +164,8 @@ class Usage(unittest.TestCase):
         broken = ["verify", "--load", os.path.join(PLUGINS, "my_operator_broken.so")]
         with tempfile.TemporaryDirectory() as folder:
             corpus, report = os.path.join(folder, "corpus"), os.path.join(folder, "report.json")
-            run(*broken, "--cases", "20", "--seed", "1", "--corpus", corpus, "--json", report)
+            run(*broken, "--compile", "0", "--law", "vjp_equals_differences,stacks", "--cases", "20",
+                "--seed", "1", "--corpus", corpus, "--json", report)
             with open(report, encoding="utf-8") as file:
                 blobs = [f["replay"] for f in json.load(file)["failures"]][:1] * 3
             lines = os.path.join(folder, "blobs.txt")
@@ -172,7 +173,7 @@ class Usage(unittest.TestCase):
                 file.write("\n".join(blobs) + "\n")
             kept = [os.path.join(corpus, name) for name in sorted(os.listdir(corpus))]
             for given in [blobs[0], ",".join(blobs), "@" + lines] + kept:
-                done = run(*broken, "--replay", given)
+                done = run(*broken, "--compile", "0", "--replay", given)
                 self.assertEqual(done.returncode, 1, (given, done.stderr))
                 self.assertRegex(done.stdout, r"^broken_half_square, law \w+: FAILS\n")
             wrong = "LD5.dmpwX2VxdWFsc19kaWZmZXJlbmNlcwBicm9rZW5faGFsZl9zcXVhcmUANAAABSm7iA"

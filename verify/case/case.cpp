@@ -37,7 +37,7 @@ Case::Case(const Op& o, Draw& from)
 
 Case::Case(Case&& from) noexcept
     : op(from.op),
-      own_(from.own_),
+      own_(std::move(from.own_)),
       draw(&from.draw == &from.own_ ? own_ : from.draw),
       args(std::move(from.args)),
       partners(std::move(from.partners)),

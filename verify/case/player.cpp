@@ -101,7 +101,8 @@ Dims Player::shape(int min_rank, int max_rank) {
   const Answer* const a = next("shape");
   if (!a) return simplest_.shape(min_rank, max_rank);
   Dims s = read([&] { return dims_in(a->text); });
-  const bool fits = s.size() <= max_rank || (max_rank >= 3 && s.size() <= kMostNamed);
+  const bool fits = (s.size() <= max_rank || (max_rank >= 3 && s.size() <= kMostNamed)) &&
+                    std::ranges::none_of(s, [](int64_t n) { return n < 0; });
   accept(fits && s.size() >= min_rank, format("a shape of rank {} to {}", min_rank, max_rank));
   return s;
 }

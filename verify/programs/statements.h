@@ -70,7 +70,7 @@ struct Refusals {
 /// Of a case of a law: total; the operator of the case is one of the statements where it can be.
 class Script {
  public:
-  /// `base`: for base autograd alone. NOTE: [written before viewed] From decoder version 14 on, half of such
+  /// `base`: for base autograd alone. NOTE: [written before viewed] Half of such
   /// programs write to a capture that lies with gaps or behind others before anything views it, then view it
   /// and write on: the history of a family begins with a first member that is not all of its memory. By lot
   /// one program in three thousand did so. Levels refuse that first write.

@@ -48,7 +48,7 @@ std::optional<Statement> draw_statement(Digits& d, const Scene& scene, const Cas
 /// The operator of the case on handles of the sizes it was drawn with.
 std::optional<Statement> own_statement(Digits& d, const Scene& scene, const Case& c);
 
-/// Statements that decoder version 6 brought.
+/// Statements of other kinds.
 std::optional<Statement> draw_more(Digits& d, const Scene& scene);
 /// A view of the real or the imaginary part of a complex handle.
 std::optional<Statement> view_of_part(Digits& d, const Scene& s, int handle);
