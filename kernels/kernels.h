@@ -58,6 +58,8 @@ using Lines = std::array<LineFn, kDTypeCount>;
 
 /// n >= 1 contiguous elements folded into the state *out.
 using FoldFn = void (*)(void* out, const void* in, int64_t n);
+/// Rows that FoldLines::rows takes at once.
+inline constexpr int kRowsAtOnce = 8;
 /// A fold over one dtype, whose state has `state_size` bytes: see bodies/folds.h.
 struct FoldLines {
   FoldFn fold = nullptr;   ///< null where the fold does not take the dtype
@@ -66,6 +68,8 @@ struct FoldLines {
   LineFn merge = nullptr;
   LineFn result = nullptr;  ///< elements from states; null: they are the same
   int64_t state_size = 0;
+  LineFn rows =
+      nullptr;  ///< kRowsAtOnce rows of elements, or of states and elements, in their order; or null
 };
 using Folds = std::array<FoldLines, kDTypeCount>;
 inline constexpr int64_t kMaxFoldState = 16;  ///< bytes of the largest state

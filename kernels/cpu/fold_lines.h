@@ -25,6 +25,22 @@ template <class F> struct Result {
   template <class S> auto operator()(S state) const { return F::result(state); }
 };
 
+/// Eight rows into one, each element alone and in the order of the rows: states are loaded and stored once
+/// for all of them.
+template <class F, class T> void line_of_rows(void* out, const void* const* ins, int64_t n) {
+  static_assert(kRowsAtOnce == 8);
+  const auto row = [ins](int k) { return static_cast<const T*>(ins[k]); };
+  T* o = static_cast<T*>(out);
+  const T *a = row(0), *b = row(1), *c = row(2), *d = row(3), *e = row(4), *f = row(5), *g = row(6),
+          *h = row(7);
+#pragma GCC ivdep
+  for (int64_t i = 0; i < n; ++i) {
+    T state = a[i];
+    for (const T x : {b[i], c[i], d[i], e[i], f[i], g[i], h[i]}) state = F::step(state, x);
+    o[i] = state;
+  }
+}
+
 /// `Run` folds contiguous elements into one state.
 template <class Run, size_t kRow, class T> constexpr FoldLines fold_lines_of() {
   constexpr auto kFold = std::get<kRow>(kFolds);
@@ -37,7 +53,8 @@ template <class Run, size_t kRow, class T> constexpr FoldLines fold_lines_of() {
       *static_cast<State*>(out) = Run::template fold<F, kFold.order>(static_cast<const T*>(in), n);
     };
     constexpr LineFn kMerge = line_of_two<Merge<F>, State>;
-    if constexpr (F::kPlain) return {fold, nullptr, kMerge, kMerge, nullptr, sizeof(State)};
+    if constexpr (F::kPlain)
+      return {fold, nullptr, kMerge, kMerge, nullptr, sizeof(State), line_of_rows<F, State>};
     else
       return {fold,   line_of_one<First<F>, T>,      line_of_two<Step<F>, State, T>,
               kMerge, line_of_one<Result<F>, State>, sizeof(State)};

@@ -145,12 +145,55 @@ int64_t terms_in_a_row(const Reduction& r) {
   return r.in_pairs && is_inexact(r.exec) ? thresholds().terms_in_a_row : r.reduced.numel;
 }
 
+/// Rows that wait to be folded into `acc`, kRowsAtOnce at a time. REQUIRES: states are elements.
+struct WaitingRows {
+  const FoldLines& of;
+  int64_t n;
+  char* acc = nullptr;
+  const void* rows[kRowsAtOnce];
+  int held = 0;
+
+  void take(const char* x) {
+    rows[held++] = x;
+    if (held == kRowsAtOnce) fold();
+  }
+  /// All that wait: then their fold is the first row of what follows.
+  void fold() {
+    if (held == kRowsAtOnce) of.rows(acc, rows, n);
+    else if (rows[0] != acc) std::memcpy(acc, rows[0], size_t(n * of.state_size));
+    for (int k = 1; held < kRowsAtOnce && k < held; ++k) {
+      const void* ins[] = {acc, rows[k]};
+      of.step(acc, ins, n);
+    }
+    rows[0] = acc, held = 1;
+  }
+};
+
+/// fold_across() of rows that can be used where they lie.
+void fold_rows_across(const Reduction& r, Cascade& cascade, const char* from, int64_t n, int64_t first,
+                      int64_t last) {
+  const int64_t run = terms_in_a_row(r);
+  int64_t in_run = 0;
+  WaitingRows waiting{r.of, n};
+  const auto end_run = [&] { waiting.fold(), cascade.push(), waiting.held = 0, in_run = 0; };
+  for_each_between(r.reduced, first, last, [&](char* const* term) {
+    if (in_run++ == 0) waiting.acc = cascade.slot(cascade.depth());
+    waiting.take(from + (term[0] - r.reduced.data[0]));
+    if (in_run == run) end_run();
+  });
+  if (in_run != 0) end_run();
+}
+
 /// n0 x n1 outputs over the terms `first` to `last`, that of index 0 at `from`, into the cascade's lowest
 /// slot.
 void fold_across(const Reduction& r, const IterPlan& kept, TileReader& reader, Cascade& cascade,
                  const char* from, int64_t n0, int64_t n1, int64_t first, int64_t last) {
   const int64_t n = n0 * n1, run = terms_in_a_row(r), s0 = kept.stride(1, 0), s1 = kept.stride(1, 1);
   cascade.reset(n);
+  if (r.of.rows && n1 == 1 && reader.direct(s0)) {
+    fold_rows_across(r, cascade, from, n, first, last);
+    return cascade.finish();
+  }
   int64_t in_run = 0;
   char* acc = nullptr;
   for_each_between(r.reduced, first, last, [&](char* const* term) {
