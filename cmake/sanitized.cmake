@@ -12,7 +12,7 @@ add_test(NAME sanitized.build COMMAND ${CMAKE_COMMAND} -E env LAMELLA_PRESET=${p
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(sanitized.build PROPERTIES FIXTURES_SETUP sanitized PROCESSORS 2 TIMEOUT 1500)
 
-add_test(NAME sanitized.laws COMMAND build/${preset}/fuzz/fuzz_laws 80 20261121
+add_test(NAME sanitized.laws COMMAND build/${preset}/fuzz/fuzz_laws 40 20261121
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
 set_tests_properties(sanitized.laws PROPERTIES FIXTURES_REQUIRED sanitized PROCESSORS 2 TIMEOUT 600
   ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=0;UBSAN_OPTIONS=print_stacktrace=1")
