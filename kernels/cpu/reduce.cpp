@@ -150,7 +150,7 @@ struct WaitingRows {
   const FoldLines& of;
   int64_t n;
   char* acc = nullptr;
-  const void* rows[kRowsAtOnce];
+  const void* rows[kRowsAtOnce] = {};
   int held = 0;
 
   void take(const char* x) {
