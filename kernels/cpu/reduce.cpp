@@ -145,72 +145,73 @@ int64_t terms_in_a_row(const Reduction& r) {
   return r.in_pairs && is_inexact(r.exec) ? thresholds().terms_in_a_row : r.reduced.numel;
 }
 
-/// Rows that wait to be folded into `acc`, kRowsAtOnce at a time. REQUIRES: states are elements.
-struct WaitingRows {
+/// Terms folded one by one, each gone with the next: what a buffer gives.
+struct PassingTerms {
+  const FoldLines& of;
+  int64_t n;
+  char* acc = nullptr;
+  bool is_first = true;
+
+  void begin(char* to) { acc = to, is_first = true; }
+  void take(const char* x) {
+    const void* ins[] = {is_first ? x : acc, x};
+    if (!is_first) of.step(acc, ins, n);
+    else if (of.first) of.first(acc, ins, n);
+    else std::memcpy(acc, x, size_t(n * of.state_size));
+    is_first = false;
+  }
+  void end() {}
+};
+
+/// Terms that stay where they lie wait, and kRowsAtOnce are folded at a time. REQUIRES: states are elements.
+struct WaitingTerms {
   const FoldLines& of;
   int64_t n;
   char* acc = nullptr;
   const void* rows[kRowsAtOnce] = {};
   int held = 0;
 
+  void begin(char* to) { acc = to, held = 0; }
   void take(const char* x) {
     rows[held++] = x;
-    if (held == kRowsAtOnce) fold();
+    if (held < kRowsAtOnce) return;
+    of.rows(acc, rows, n);
+    rows[0] = acc, held = 1;  // then their fold is the first row of what follows
   }
-  /// All that wait: then their fold is the first row of what follows.
-  void fold() {
-    if (held == kRowsAtOnce) of.rows(acc, rows, n);
-    else if (rows[0] != acc) std::memcpy(acc, rows[0], size_t(n * of.state_size));
-    for (int k = 1; held < kRowsAtOnce && k < held; ++k) {
+  void end() {
+    if (rows[0] != acc) std::memcpy(acc, rows[0], size_t(n * of.state_size));
+    for (int k = 1; k < held; ++k) {
       const void* ins[] = {acc, rows[k]};
       of.step(acc, ins, n);
     }
-    rows[0] = acc, held = 1;
   }
 };
 
-/// fold_across() of rows that can be used where they lie.
-void fold_rows_across(const Reduction& r, Cascade& cascade, const char* from, int64_t n, int64_t first,
-                      int64_t last) {
+/// The terms `first` to `last`, as `place` finds them, into the cascade's lowest slot.
+template <class Terms, class Place>
+void fold_terms(const Reduction& r, Cascade& cascade, Terms terms, int64_t first, int64_t last, Place place) {
   const int64_t run = terms_in_a_row(r);
   int64_t in_run = 0;
-  WaitingRows waiting{r.of, n};
-  const auto end_run = [&] { waiting.fold(), cascade.push(), waiting.held = 0, in_run = 0; };
+  const auto end_run = [&] { terms.end(), cascade.push(), in_run = 0; };
   for_each_between(r.reduced, first, last, [&](char* const* term) {
-    if (in_run++ == 0) waiting.acc = cascade.slot(cascade.depth());
-    waiting.take(from + (term[0] - r.reduced.data[0]));
+    if (in_run++ == 0) terms.begin(cascade.slot(cascade.depth()));
+    terms.take(place(term[0] - r.reduced.data[0]));
     if (in_run == run) end_run();
   });
   if (in_run != 0) end_run();
+  cascade.finish();
 }
 
 /// n0 x n1 outputs over the terms `first` to `last`, that of index 0 at `from`, into the cascade's lowest
 /// slot.
 void fold_across(const Reduction& r, const IterPlan& kept, TileReader& reader, Cascade& cascade,
                  const char* from, int64_t n0, int64_t n1, int64_t first, int64_t last) {
-  const int64_t n = n0 * n1, run = terms_in_a_row(r), s0 = kept.stride(1, 0), s1 = kept.stride(1, 1);
+  const int64_t n = n0 * n1, s0 = kept.stride(1, 0), s1 = kept.stride(1, 1);
   cascade.reset(n);
-  if (r.of.rows && n1 == 1 && reader.direct(s0)) {
-    fold_rows_across(r, cascade, from, n, first, last);
-    return cascade.finish();
-  }
-  int64_t in_run = 0;
-  char* acc = nullptr;
-  for_each_between(r.reduced, first, last, [&](char* const* term) {
-    const char* x = reader.read(from + (term[0] - r.reduced.data[0]), s0, s1, n0, n1);
-    if (in_run == 0) {
-      acc = cascade.slot(cascade.depth());
-      const void* ins[] = {x};
-      if (r.of.first) r.of.first(acc, ins, n);
-      else std::memcpy(acc, x, size_t(n * r.of.state_size));
-    } else {
-      const void* ins[] = {acc, x};
-      r.of.step(acc, ins, n);
-    }
-    if (++in_run == run) cascade.push(), in_run = 0;
-  });
-  if (in_run != 0) cascade.push();
-  cascade.finish();
+  if (r.of.rows && n1 == 1 && reader.direct(s0))
+    return fold_terms(r, cascade, WaitingTerms{r.of, n}, first, last, [&](int64_t at) { return from + at; });
+  fold_terms(r, cascade, PassingTerms{r.of, n}, first, last,
+             [&](int64_t at) { return reader.read(from + at, s0, s1, n0, n1); });
 }
 
 // Where no buffer stands between, a tile is as long as what is kept of it may stay in the first-level cache:
