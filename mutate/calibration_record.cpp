@@ -133,7 +133,7 @@ Verdict sees_memory(Case& c) {
   for (const Case::Slot& slot : c.tensors()) all.push_back(c.at(slot));
   for (const Tensor& t : all) {
     const Storage& s = *t.impl()->storage;
-    memory_seen += type_str(t) + dims_text(t.strides()) + format(" {} {} ", t.impl()->offset, s.nbytes) +
+    memory_seen += type_str(t) + format("{} {} {} ", Dims(t.strides()), t.impl()->offset, s.nbytes) +
                    std::string(static_cast<const char*>(s.data), s.nbytes);
     for (const Tensor& other : all) {
       memory_seen += t.impl() == other.impl() ? '=' : t.shares_storage(other) ? '~' : '.';

@@ -236,7 +236,7 @@ TEST(KeptCases, ALostStrideIsAnotherCase) {
       if (at == std::string::npos || end == std::string::npos || a.text.find("*") == std::string::npos)
         continue;
       Dims sizes = dims_in(a.text.substr(3, a.text.find(']') - 2));
-      const std::string plain = " strides " + dims_text(contiguous_strides(sizes)) + " offset 0";
+      const std::string plain = format(" strides {} offset 0", contiguous_strides(sizes));
       if (a.text.substr(at, end - at) == plain) continue;
       a.text.replace(at, end - at, plain), ++lost;
     }

@@ -6,21 +6,21 @@
 
 namespace lamella::verify {
 
+std::string_view next_word(std::string_view& rest) {
+  const size_t end = rest.find(' ');
+  const std::string_view word = rest.substr(0, end);
+  rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  return word;
+}
+
 Answer answer_in(std::string_view line) {
   Answer out;
   const size_t what = line.find("  # ");
   if (what != std::string_view::npos) out.what = line.substr(what + 4);
   line = line.substr(0, what);
-  const size_t space = line.find(' ');
-  out.kind = line.substr(0, space);
-  if (space != std::string_view::npos) out.text = line.substr(space + 1);
+  out.kind = next_word(line);
+  out.text = line;
   return out;
-}
-
-std::string dims_text(Ints dims) {
-  std::string out = "[";
-  for (size_t i = 0; i < dims.size(); ++i) out += (i ? "," : "") + std::to_string(dims[i]);
-  return out + "]";
 }
 
 namespace {
@@ -30,14 +30,6 @@ template <class T> T parsed(std::string_view text, int base, const char* what) {
   LAMELLA_CHECK(wrong == std::errc() && end == text.data() + text.size(), Value, "record: \"{}\" is no {}",
                 std::string(text), what);
   return v;
-}
-
-/// The words of a text, one after the other.
-std::string_view next_word(std::string_view& rest) {
-  const size_t end = rest.find(' ');
-  const std::string_view word = rest.substr(0, end);
-  rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-  return word;
 }
 
 std::string bits_text(double v) {

@@ -40,11 +40,12 @@ class AnswerSink {
   ~AnswerSink() = default;
 };
 
+/// The first word of `rest`, which goes on behind it.
+std::string_view next_word(std::string_view& rest);
 /// "size 3  # of a dim" as an answer.
 Answer answer_in(std::string_view line);
 
-/// "[2,3]"; error value for another text.
-std::string dims_text(Ints dims);
+/// Dims as format() writes them: "[2,3]"; error value for another text.
 Dims dims_in(std::string_view text);
 int64_t number_in(std::string_view text);
 /// "f64"; error value for another text.

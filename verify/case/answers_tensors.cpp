@@ -27,16 +27,10 @@ std::string bytes_text(const void* data, size_t nbytes, size_t unit) {
   return out;
 }
 
-/// Words of a text, one after the other.
-std::string_view taken(std::string_view& rest) {
-  const size_t end = rest.find(' ');
-  const std::string_view word = rest.substr(0, end);
-  rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
-  return word;
-}
+/// Whether `word` comes first: then it is behind.
 bool take(std::string_view& rest, std::string_view word) {
   std::string_view after = rest;
-  if (taken(after) != word) return false;
+  if (next_word(after) != word) return false;
   rest = after;
   return true;
 }
@@ -45,7 +39,7 @@ bool take(std::string_view& rest, std::string_view word) {
 void read_bytes(std::string_view rest, char* to, size_t nbytes) {
   size_t at = 0, given = 0;
   while (!rest.empty()) {
-    const std::string_view word = taken(rest);
+    const std::string_view word = next_word(rest);
     const size_t star = word.find('*');
     const std::string_view digits = word.substr(0, star);
     const int64_t times = star == std::string_view::npos ? 1 : number_in(word.substr(star + 1));
@@ -70,7 +64,7 @@ bool is_made_whole(const Tensor& t) {
   const Storage* const s = impl.storage;
   const auto* const behind = reinterpret_cast<const char*>(&impl) + TensorImpl::kHeader;
   return t.is_contiguous() && impl.offset == 0 && int64_t(s->nbytes) == t.numel() * itemsize(t.dtype()) &&
-         std::ranges::equal(t.strides(), Ints(make_tensor(t.sizes(), t.dtype(), Device::Meta).strides())) &&
+         std::ranges::equal(t.strides(), contiguous_strides(t.sizes())) &&
          (!s->embedded || reinterpret_cast<const char*>(s) == behind);
 }
 
@@ -78,7 +72,7 @@ void check_reach(const Dims& sizes, const Dims& strides, int64_t offset, int64_t
   LAMELLA_CHECK(sizes.size() == strides.size() && offset >= 0, Value,
                 "record: sizes {} with strides {} at offset {}; expected as many strides, and an offset of 0 "
                 "or more",
-                dims_text(sizes), dims_text(strides), offset);
+                sizes, strides, offset);
   __int128 last = offset;
   bool empty = false, negative = false;
   for (int d = 0; d < sizes.size(); ++d) {
@@ -86,8 +80,8 @@ void check_reach(const Dims& sizes, const Dims& strides, int64_t offset, int64_t
     last += __int128(std::max<int64_t>(sizes[d], 1) - 1) * strides[d];
   }
   LAMELLA_CHECK(!negative && (empty ? offset <= room : last < room), Value,
-                "record: sizes {}, strides {}, offset {} lead behind the storage of {} elements",
-                dims_text(sizes), dims_text(strides), offset, room);
+                "record: sizes {}, strides {}, offset {} lead behind the storage of {} elements", sizes,
+                strides, offset, room);
 }
 }  // namespace
 
@@ -101,7 +95,7 @@ std::string TensorWriter::text(const Tensor& t) {
   const int storage = fresh ? storages_++ : known->storage;
   std::string out = type_str(t);
   if (!fresh || !is_made_whole(t))
-    out += " strides " + dims_text(t.strides()) + format(" offset {}", t.impl()->offset);
+    out += format(" strides {} offset {}", Dims(t.strides()), t.impl()->offset);
   out += format(" storage {}", storage);
   const Storage& s = *t.impl()->storage;
   if (fresh)
@@ -122,21 +116,21 @@ Tensor TensorReader::tensor(std::string_view text) {
     fail(ErrorCode::Value, "record: {} {} is not known there", what, std::string(n));
   };
   if (take(rest, "same")) return known(tensors_, rest, "tensor");
-  const std::string_view type = taken(rest);
+  const std::string_view type = next_word(rest);
   const size_t bracket = std::min(type.find('['), type.size());
   const DType dtype = dtype_in(type.substr(0, bracket));
   const Dims sizes = dims_in(type.substr(bracket));
   const int64_t numel = checked_numel(sizes, "record");
   std::optional<Dims> strides;
   int64_t offset = 0;
-  if (take(rest, "strides")) strides = dims_in(taken(rest));
-  if (strides && take(rest, "offset")) offset = number_in(taken(rest));
+  if (take(rest, "strides")) strides = dims_in(next_word(rest));
+  if (strides && take(rest, "offset")) offset = number_in(next_word(rest));
   LAMELLA_CHECK(take(rest, "storage"), Value, "record: \"{}\" says no storage",
                 std::string(text.substr(0, 60)));
-  const std::string_view storage = taken(rest);
+  const std::string_view storage = next_word(rest);
   Tensor out;
   if (take(rest, "of")) {
-    const int64_t nbytes = number_in(taken(rest)), room = nbytes / itemsize(dtype);
+    const int64_t nbytes = number_in(next_word(rest)), room = nbytes / itemsize(dtype);
     LAMELLA_CHECK(take(rest, "bytes") && nbytes >= 0 && room * itemsize(dtype) == nbytes && nbytes < 1 << 30,
                   Value, "record: a storage of {} bytes; expected whole elements of {}, less than 2^30 bytes",
                   nbytes, dtype);

@@ -20,6 +20,7 @@ inline constexpr int kDecoder = 16;
 /// elements by them. Laws of small cases may have a large one (`one_large`).
 inline constexpr uint32_t kNamedSize = 0x51E5;
 inline constexpr int64_t kMostNamed = 4200;
+inline constexpr int kMostNamedRank = 8;
 inline constexpr int64_t largest_named(const DrawOptions& o) {
   return o.largest ? o.largest : o.max_numel >= 32 ? kMostNamed : 0;
 }

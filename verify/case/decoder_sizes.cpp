@@ -44,7 +44,7 @@ int Decoder::rank(int least, int most) {
   if (least == most) return least;
   const uint32_t w = word("rank");
   const int64_t by_name = named(w);
-  if (most >= 3 && by_name >= least && by_name <= 8) return int(by_name);
+  if (most >= 3 && by_name >= least && by_name <= kMostNamedRank) return int(by_name);
   return least + int(w % uint32_t(most - least + 1));
 }
 

@@ -97,11 +97,10 @@ Value Player::dtype_argument(DType of, DTypeMask supported, bool always) {
 }
 
 Dims Player::shape(int min_rank, int max_rank) {
-  constexpr int kMostNamed = 8;  // see NOTE: [named sizes]
   const Answer* const a = next("shape");
   if (!a) return simplest_.shape(min_rank, max_rank);
   Dims s = read([&] { return dims_in(a->text); });
-  const bool fits = (s.size() <= max_rank || (max_rank >= 3 && s.size() <= kMostNamed)) &&
+  const bool fits = (s.size() <= max_rank || (max_rank >= 3 && s.size() <= kMostNamedRank)) &&
                     std::ranges::none_of(s, [](int64_t n) { return n < 0; });
   accept(fits && s.size() >= min_rank, format("a shape of rank {} to {}", min_rank, max_rank));
   return s;
@@ -139,7 +138,7 @@ Dims Player::broadcastable(const Dims& s) {
   bool fits = got.size() <= s.size();
   for (int k = 1; k <= got.size() && fits; ++k)
     fits = got[got.size() - k] == 1 || got[got.size() - k] == s[s.size() - k];
-  accept(fits, format("a shape that broadcasts to {}", dims_text(s)));
+  accept(fits, format("a shape that broadcasts to {}", s));
   return got;
 }
 Dims Player::broadcastable(const Dims& s, DType) { return broadcastable(s); }

@@ -44,7 +44,7 @@ class Recorder final : public Draw {
 
  private:
   void note(std::string_view kind, std::string_view text, std::string_view what = "other");
-  Dims noted(std::string_view kind, Dims dims) { return note(kind, dims_text(dims)), dims; }
+  Dims noted(std::string_view kind, Dims dims) { return note(kind, format("{}", dims)), dims; }
   int64_t noted(std::string_view kind, int64_t n) { return note(kind, std::to_string(n)), n; }
   Tensor noted(std::string_view kind, Tensor t) { return note(kind, tensors_.text(t)), t; }
 

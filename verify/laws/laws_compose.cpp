@@ -335,6 +335,7 @@ double moved_by_roundings(const Case& c, const Stack& s, const Tensors& xs, cons
   const Tensors operands = referenced(s.operands()), results = s.numeric_operator()(operands);
   Tensors ones;
   for (const Tensor& y : results) ones.push_back(ones_like(y));
+  const double over = over_results(tol, results);
   double most = 0;
   const auto take = [&](const Function& f, const Tensors& at) {
     most = std::max(most, distance(f(at), want));
@@ -347,7 +348,6 @@ double moved_by_roundings(const Case& c, const Stack& s, const Tensors& xs, cons
     for (size_t k = 0; k < rounded.size(); ++k) rounded[k] = mul(results[k], rounded[k]);
     take(s.numeric(0.5, [&](const Function& op, const Tensors& at) { return sums(op(at), rounded); }), xs);
     if (!tol.floor_over_result) continue;
-    const double over = over_results(tol, results);
     take(s.numeric(0.5, off_by_floor(tol.derivative_floor, over, f128(0x1p-40), phase)), xs);
   }
   return most;
