@@ -238,14 +238,45 @@ void add_rows(AddFn add, const View& out, const View& index, const View& src, in
   });
 }
 
+/// Indices that differ in another dim than `dim` add to different elements: the longest of those dims, or -1
+/// where none is longer than 1.
+int dim_to_cut(const View& index, int64_t dim) {
+  int cut = -1;
+  for (int d = 0; d < index.rank; ++d)
+    if (d != dim && index.sizes[d] > (cut < 0 ? 1 : index.sizes[cut])) cut = d;
+  return cut;
+}
+
+View from_index(const View& v, int d, int64_t first, int64_t item) {
+  View part = v;
+  part.data = v.as<char>() + first * v.strides[d] * item;
+  return part;
+}
+
+// Each element receives its terms in the order of the whole, wherever that is cut.
+void add_all(AddFn add, const View& out, const View& index, const View& src, int64_t dim) {
+  const int cut = dim_to_cut(index, dim);
+  if (cut < 0) return add_rows(add, out, index, src, dim);
+  const int64_t n = index.sizes[cut];
+  for_each_range(n, cost::of(index.numel() / n, kCosts.looked_up), [&](int64_t first, int64_t last) {
+    int64_t sizes[IterPlan::kMaxDims];
+    std::copy_n(index.sizes, index.rank, sizes);
+    sizes[cut] = last - first;
+    View part = from_index(index, cut, first, sizeof(int64_t));
+    part.sizes = sizes;
+    add_rows(add, from_index(out, cut, first, itemsize(out.dtype)), part,
+             from_index(src, cut, first, itemsize(src.dtype)), dim);
+  });
+}
+
 // Half dtypes: the sums are kept in f32 and round once, however many places repeat.
-void add_rows_in_f32(AddFn add, const View& out, const View& index, const View& src, int64_t dim) {
+void add_all_in_f32(AddFn add, const View& out, const View& index, const View& src, int64_t dim) {
   std::vector<float> sums(size_t(out.numel()));
   int64_t strides[IterPlan::kMaxDims];
   for (int64_t d = out.rank - 1, next = 1; d >= 0; next *= out.sizes[d--]) strides[d] = next;
   const View wide{sums.data(), DType::F32, out.rank, out.sizes, strides};
   move_all(wide, out);
-  add_rows(add, wide, index, src, dim);
+  add_all(add, wide, index, src, dim);
   move_all(out, wide);
 }
 
@@ -289,7 +320,7 @@ void scatter_add(const KernelCall& call) {
   check_rank(out);
   check_indices(index, dim, line_size(out, dim));
   move_all(out, x);
-  (is_half(out.dtype) ? add_rows_in_f32 : add_rows)(add, out, index, src, dim);
+  (is_half(out.dtype) ? add_all_in_f32 : add_all)(add, out, index, src, dim);
 }
 
 void index_select(const KernelCall& call) {
