@@ -40,7 +40,7 @@ struct Formula {
   Tensors (*many)(const RuleArgs&) =
       nullptr;  ///< list inputs of a vjp; operators with several results in a jvp
   /// vjp of pointwise operators: a bool tensor, true for elements of the result that do not depend on this
-  /// input, whatever the cotangent. NOTE: [hidden elements] in transforms/machine/backward.cpp.
+  /// input, whatever the cotangent. NOTE: [hidden elements] in transforms/tapes/hidden.h.
   Tensor (*hidden)(const RuleArgs&) = nullptr;
   /// Says so: `f` has the parameters of the formula.
   template <class F> Formula hides(F f) &&;

@@ -171,7 +171,7 @@ Subscript& Subscript::operator=(const Tensor& value) {
 }
 
 /// What the mask leaves out is computed, too, and hidden by where: none of its derivatives come through,
-/// whatever stands there (NOTE: [hidden elements] in transforms/machine/backward.cpp).
+/// whatever stands there (NOTE: [hidden elements] in transforms/tapes/hidden.h).
 Subscript& Subscript::change(const Tensor& value, InPlace f) {
   LAMELLA_CHECK(value.defined(), Undefined,
                 "subscript: value is an undefined tensor; expected a defined one");

@@ -9,6 +9,7 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/devices.h"
 #include "lamella/ops/functions.h"
+#include "lamella/transforms/lanes.h"
 #include "lamella/transforms/vmap.h"
 
 namespace lamella {

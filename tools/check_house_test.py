@@ -109,7 +109,7 @@ PLANTED = {
         "kBlock is no row",
     ),
     "an explained size that is gone": ("kernels/cpu/tile.h", "// Tiles.\n", "makes an exception of kMaxItem"),
-    "an exception for what is gone": ("transforms/vmap.cpp", "// Lanes.\n", "makes an exception"),
+    "an exception for what is gone": ("transforms/spare_list.h", "// Lanes.\n", "makes an exception"),
     "a function that is too long": (
         "core/good.h",
         "inline void f(int x) {\n" + "  use(x);\n" * 60 + "}\n",

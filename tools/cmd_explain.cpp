@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "lamella/dispatch/trace.h"
+#include "lamella/transforms/lanes.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/oracle/expression.h"
 

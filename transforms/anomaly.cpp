@@ -7,7 +7,7 @@
 #include "lamella/dispatch/state.h"
 #include "lamella/transforms/call_site.h"
 #include "lamella/transforms/first_nan.h"
-#include "lamella/transforms/machine/tape.h"
+#include "lamella/transforms/tapes/watch.h"
 
 namespace lamella {
 

@@ -1,6 +1,8 @@
 // Checks and choice of the arguments a derivative is taken in.
 #include "lamella/transforms/argnums.h"
 
+#include <algorithm>
+
 namespace lamella {
 
 void check_inputs(const Tensors& inputs, std::string_view what) {
@@ -10,6 +12,16 @@ void check_inputs(const Tensors& inputs, std::string_view what) {
     LAMELLA_CHECK(is_inexact(inputs[i].dtype()), DType,
                   "{}: input {} is {}, expected floating point or complex", what, i, inputs[i]);
   }
+}
+
+void check_direction(std::string_view what, std::string_view direction, size_t i, const Tensor& got,
+                     const Tensor& like, std::string_view whose) {
+  LAMELLA_CHECK(got.dtype() == like.dtype(), DType, "{}: {} {} is {}, expected {}", what,
+                Argument{std::string(direction)}, i, got, like);
+  LAMELLA_CHECK(std::ranges::equal(got.sizes(), like.sizes()), Shape, "{}: {} {} is {}, expected {}", what,
+                Argument{std::string(direction)}, i, got, like);
+  LAMELLA_CHECK(got.device() == like.device(), Device, "{}: {} {} is on {}, expected {} as {}", what,
+                Argument{std::string(direction)}, i, name(got.device()), name(like.device()), whose);
 }
 
 std::vector<size_t> positions(const std::vector<int>& argnums, size_t n_inputs, std::string_view what) {

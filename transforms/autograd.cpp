@@ -10,6 +10,7 @@
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/history.h"
 #include "lamella/transforms/inference.h"
+#include "lamella/transforms/writes/keeping.h"
 
 namespace lamella {
 

@@ -6,6 +6,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/history.h"
+#include "lamella/transforms/tapes/hooks.h"
 
 namespace lamella {
 

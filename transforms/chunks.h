@@ -44,6 +44,26 @@ inline int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
 [[noreturn, gnu::cold]] void refuse_lanes(const VmapOptions& options, const Tensors& xs, size_t i,
                                           size_t first);
 
+/// Lanes of a call. Errors: undefined, mapped_size.
+inline int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
+  int64_t size = o.size;
+  size_t first = 0;
+  for (size_t i = 0; i < xs.size(); ++i) {
+    LAMELLA_CHECK(xs[i].defined(), Undefined,
+                  "vmap: argument {} is an undefined tensor; expected a defined one", i);
+    const int d = mapped_dim(o, xs, i);
+    if (d == kNone) continue;
+    const int64_t n = xs[i].size(d);
+    if (size >= 0 && n != size) [[unlikely]]
+      refuse_lanes(o, xs, i, first);
+    if (size < 0) first = i;
+    size = n;
+  }
+  LAMELLA_CHECK(size >= 0, MappedSize,
+                "vmap: no argument is mapped and no size is given; expected one of them");
+  return size;
+}
+
 /// What vmap does for a `chunk` other than 0; `size` lanes in all.
 Tensors in_chunks(const Function& f, const VmapOptions& options, int64_t size, const Tensors& xs);
 

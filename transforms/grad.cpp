@@ -1,76 +1,29 @@
 // The grad level: records calls on a tape that its pullback takes along.
 #include "lamella/transforms/grad.h"
 
-#include "lamella/dispatch/frame_copy.h"
-#include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
-#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/argnums.h"
-#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/machine/deriving.h"
 #include "lamella/transforms/machine/tape.h"
 
 namespace lamella {
 
 namespace {
 
-struct GradWrapper : ReplacingWrapper {
-  NodeOutput from;
-  std::string str() const override { return format(" in {} of {}", live_key_name(key), lamella::str(value)); }
-};
+using GradWrapper = DerivingWrapper<NodeOutput>;
 static_assert(sizeof(GradWrapper) <= TensorImpl::kSuffix);
 
-GradWrapper* grad_of_wrapper(const Tensor& t) { return static_cast<GradWrapper*>(t.impl()->wrap); }
-
-class Grad final : public Interpreter {
+class Grad final : public DerivingLevel<Grad, GradWrapper> {
  public:
-  TransformKind kind() const override { return TransformKind::Carried; }
   std::string_view name() const override { return "grad"; }
+  static bool carries(const NodeOutput& from) { return bool(from.node); }
+  static NodeOutput kept(NodeOutput from) { return from; }
 
-  Tensor wrap(Tensor value, NodeOutput from) const {
-    const TensorImpl& shape = *value.impl();  // the wrapper keeps it alive
-    Tensor t = make_wrapper<GradWrapper>(std::move(value), key_, serial_, shape);
-    grad_of_wrapper(t)->from = std::move(from);
-    return t;
-  }
-  Tensor wrap_argument(const Tensor& value) const {
-    Tensor t = wrap(value, {NodeRef::adopt(Node::create(0, 0)), 0});
-    grad_of_wrapper(t)->argument = true;
-    return t;
-  }
-  GradWrapper* wrapper(const Frame& f, const Tensor& t) const {
-    return static_cast<GradWrapper*>(current_wrapper(f, t, key_, serial_, take));
-  }
-  /// Result as the pullback needs it: the value, and the node it came from (null when it does not depend on
-  /// the inputs).
-  NodeOutput output(const Tensor t, Tensor& value) const {
-    static const Frame kReturn{nullptr, nullptr, nullptr};
-    value = t;
-    if (!wraps(t)) return {};
-    auto* w = wrapper_at<GradWrapper>(t, key_, serial_);
-    if (!w) return {};
-    if (w->view) w = wrapper(kReturn, t);
-    value = w->value;
-    return w->from;
-  }
+ private:
+  friend DerivingLevel;
 
-  std::unique_ptr<Interpreter> copy() const override { return std::make_unique<Grad>(*this); }
-  Left left(const Tensor& t) const override {
-    Left out;
-    out.depends = bool(output(t, out.value).node);
-    return out;
-  }
-  Tensor fixed(const Tensor& t) const override {
-    Tensor value;
-    NodeOutput from = output(t, value);
-    return wrap(lamella::fixed(value), std::move(from));
-  }
-
- protected:
-  void functional(Frame& f) override {
+  void plain(Frame& f) {
     const Op& op = *f.op;
-    if (op.composite) return run_composite(f);
-    if (op.is_view()) return view(f);
-    if (!op.simple) return with_lists(f);
     const void* args[kMaxArity];
     for (int i = 0; i < op.arity; ++i) args[i] = f.args[i];
     TapeInput inputs[kMaxArity];
@@ -80,69 +33,34 @@ class Grad final : public Interpreter {
       GradWrapper* w = wrapper(f, f.tensor(i));
       if (!w) continue;
       args[i] = &w->value;
-      if (w->from.node) inputs[n++] = {i, 0, &w->from};
+      if (w->derived.node) inputs[n++] = {i, 0, &w->derived};
     }
     finish(f, args, {inputs, n});
   }
 
-  void assign(const Frame& f, const Tensor& target, const Tensor& value) override {
-    replace_value(f, target, value, key_, serial_, take);
+  NodeOutput of_view(const Frame& lower, int at, const GradWrapper& w) const {
+    if (lower.op->vjp.empty() || !is_inexact(lower.results[0].dtype())) return {};
+    const TapeInput input{at, 0, &w.derived};
+    return {record(lower, {&input, 1}, key_), 0};
   }
 
-  Wrapper* shell(const Tensor& plain) override { return make_shell<GradWrapper>(plain, plain); }
-
- private:
-  static void take(const Tensor& to, const Tensor& from) {
-    GradWrapper* t = grad_of_wrapper(to);
-    const bool wrapped = from.keys() >> t->key & 1;
-    t->value = wrapped ? grad_of_wrapper(from)->value : from;
-    t->from = wrapped ? grad_of_wrapper(from)->from : NodeOutput{};
-  }
-
-  void run_composite(Frame& f) {
-    const Reaching reaching(key_);
-    f.op->composite(f);
-  }
-
-  /// A view of what the level wraps is wrapped, with or without derivatives: writes must reach it.
-  [[gnu::noinline]] void view(Frame& f) {
-    const int at = f.op->tensor_params[0];
-    const Tensor& x = f.tensor(at);
-    GradWrapper* w = wrapper(f, x);
-    FrameCopy values(f);
-    values.set(at, lies_as_seen(x, w->value) ? w->value : contiguous(w->value));
-    const TapeInput input{at, 0, &w->from};
-    Frame lower = values.into(f.results);
-    lamella::call(lower);
-    Tensor& result = f.results[0];
-    NodeRef node;
-    if (w->from.node && !f.op->vjp.empty() && is_inexact(result.dtype()))
-      node = record(lower, {&input, 1}, key_);
-    result = wrap(std::move(result), {std::move(node), 0});
-    note_view(f, result, key_, serial_);
+  std::vector<TapeInput> inputs_of(const Frame& f, FrameCopy& values) const {
+    std::vector<TapeInput> inputs;
+    unwrap(f, values, [&](int i, int element, const NodeOutput& from) {
+      inputs.push_back({i, element, &from});
+    });
+    return inputs;
   }
 
   void with_lists(Frame& f) {
     FrameCopy values(f);
-    std::vector<TapeInput> inputs;
-    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
-      const GradWrapper* w = wrapper(f, t);
-      if (!w) return;
-      values.set(i, element, w->value);
-      if (w->from.node) inputs.push_back({i, element, &w->from});
-    });
+    const std::vector<TapeInput> inputs = inputs_of(f, values);
     finish(f, values.args(), inputs);
   }
 
   void with_functions(Frame& f) override {
     FrameCopy values(f);
-    std::vector<TapeInput> inputs;
-    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
-      const GradWrapper* w = wrapper(f, t);
-      if (!w) return;
-      values.set(i, element, w->value);
-      if (w->from.node) inputs.push_back({i, element, &w->from});
-    });
+    const std::vector<TapeInput> inputs = inputs_of(f, values);
     Frame lower = values.into(f.results, f.list);
     lamella::call(lower);
     if (inputs.empty()) return;
@@ -169,12 +87,6 @@ class Grad final : public Interpreter {
       result = wrap(std::move(result), {k + 1 == n ? std::move(node) : node, uint32_t(k)});
     }
   }
-
-  /// A view without a derivative sees what is written to its base.
-  [[gnu::noinline]] void constant_view(Frame& f) {
-    f.results[0] = wrap(std::move(f.results[0]), {});
-    note_view(f, f.results[0], key_, serial_);
-  }
 };
 
 }  // namespace
@@ -197,14 +109,8 @@ void Pullback::check(const Tensors& cotangents) const {
   LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} {}, expected {}",
                 cotangents.size(), Argument{"cotangents"}, s.like_outputs.size());
   for (size_t i = 0; i < cotangents.size(); ++i) {
-    const Tensor &ct = cotangents[i], &y = s.like_outputs[i];
-    if (!ct.defined()) continue;
-    LAMELLA_CHECK(ct.dtype() == y.dtype(), DType, "pullback: cotangent {} is {}, expected {}", i, ct, y);
-    LAMELLA_CHECK(std::ranges::equal(ct.sizes(), y.sizes()), Shape,
-                  "pullback: cotangent {} is {}, expected {}", i, ct, y);
-    LAMELLA_CHECK(ct.device() == y.device(), Device,
-                  "pullback: cotangent {} is on {}, expected {} as the result", i, name(ct.device()),
-                  name(y.device()));
+    if (cotangents[i].defined())
+      check_direction("pullback", "cotangent", i, cotangents[i], s.like_outputs[i], "the result");
   }
 }
 
@@ -230,19 +136,19 @@ VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {
   auto state = std::make_shared<Pullback::State>();
   Tensors wrapped;
   for (const Tensor& x : inputs) {
-    wrapped.push_back(transform.wrap_argument(x));
-    state->inputs.push_back(grad_of_wrapper(wrapped.back())->from);
+    wrapped.push_back(transform.wrap_argument(x, {NodeRef::adopt(Node::create(0, 0)), 0}));
+    state->inputs.push_back(static_cast<GradWrapper*>(wrapped.back().impl()->wrap)->derived);
     state->like_inputs.push_back(x);
   }
   auto [ys, aux] = f(wrapped);
   for (Tensor& y : ys) {
     LAMELLA_CHECK(y.defined(), Undefined,
                   "vjp: the function returned an undefined tensor; expected defined ones");
-    state->outputs.push_back(transform.output(y, y));
+    state->outputs.push_back(transform.split(y, y));
     state->like_outputs.push_back(y);
   }
   for (Tensor& a : aux)
-    if (a.defined()) transform.output(a, a);
+    if (a.defined()) transform.split(a, a);
   return {std::move(ys), Pullback(std::move(state)), std::move(aux)};
 }
 

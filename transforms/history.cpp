@@ -5,6 +5,7 @@
 
 #include "lamella/ops/operators.h"
 #include "lamella/transforms/inference.h"
+#include "lamella/transforms/writes/keeping.h"
 
 namespace lamella {
 

@@ -3,84 +3,33 @@
 
 #include <algorithm>
 
-#include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/functions/complex.h"
-#include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/view.h"
-#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/argnums.h"
+#include "lamella/transforms/machine/deriving.h"
 #include "lamella/transforms/machine/tape.h"
 
 namespace lamella {
 
 namespace {
 
-struct JvpWrapper : ReplacingWrapper {
-  Tensor tangent;  ///< undefined: zero
-  Tensor companion() const override { return tangent; }
-  std::string str() const override { return format(" in {} of {}", live_key_name(key), lamella::str(value)); }
+struct JvpWrapper : DerivingWrapper<Tensor> {
+  Tensor companion() const override { return derived; }
 };
 static_assert(sizeof(JvpWrapper) <= TensorImpl::kSuffix);
 
-JvpWrapper* jvp_wrapper(const Tensor& t) { return static_cast<JvpWrapper*>(t.impl()->wrap); }
-
-class Jvp final : public Interpreter {
+class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
  public:
-  TransformKind kind() const override { return TransformKind::Carried; }
   std::string_view name() const override { return "jvp"; }
-
-  Tensor wrap(Tensor value, Tensor tangent) const {
-    const TensorImpl& shape = *value.impl();  // the wrapper keeps it alive
-    Tensor t = make_wrapper<JvpWrapper>(std::move(value), key_, serial_, shape);
-    jvp_wrapper(t)->tangent = std::move(tangent);
-    return t;
-  }
-  Tensor wrap_argument(const Tensor& value, const Tensor& tangent) const {
-    Tensor t = wrap(value, tangent);
-    jvp_wrapper(t)->argument = true;
-    return t;
-  }
-  /// Splits a result into value and tangent (undefined when it does not depend on the primals).
-  Tensor split(const Tensor& t, Tensor& value) const {
-    static const Frame kReturn{nullptr, nullptr, nullptr};
-    value = t;
-    if (!wraps(t) || !wrapper_at<JvpWrapper>(t, key_, serial_)) return {};
-    const JvpWrapper* w = wrapper(kReturn, t);
-    value = w->value;
-    return w->tangent;
-  }
-
-  std::unique_ptr<Interpreter> copy() const override { return std::make_unique<Jvp>(*this); }
-  Left left(const Tensor& t) const override {
-    Left out;
-    out.depends = split(t, out.value).defined();
-    return out;
-  }
-  Tensor fixed(const Tensor& t) const override {
-    Tensor value;
-    const Tensor tangent = split(t, value);
-    return wrap(lamella::fixed(value), lamella::fixed(tangent));
-  }
-
- protected:
-  void functional(Frame& f) override {
-    const Op& op = *f.op;
-    if (op.composite) {
-      const Reaching reaching(key_);
-      return op.composite(f);
-    }
-    op.is_view() ? view(f) : op.simple ? plain(f) : with_lists(f);
-  }
-
-  void assign(const Frame& f, const Tensor& target, const Tensor& value) override {
-    replace_value(f, target, value, key_, serial_, take);
-  }
-
-  Wrapper* shell(const Tensor& plain) override { return make_shell<JvpWrapper>(plain, plain); }
+  static bool carries(const Tensor& tangent) { return tangent.defined(); }
+  static Tensor kept(const Tensor& tangent) { return lamella::fixed(tangent); }
 
  private:
+  friend DerivingLevel;
+
   /// A tangent for each result; undefined ones are zero.
   class Parts {
    public:
@@ -95,17 +44,6 @@ class Jvp final : public Interpreter {
     alignas(Tensor) unsigned char bytes_[kMaxResults * sizeof(Tensor)];
   };
 
-  JvpWrapper* wrapper(const Frame& f, const Tensor& t) const {
-    return static_cast<JvpWrapper*>(current_wrapper(f, t, key_, serial_, take));
-  }
-
-  static void take(const Tensor& to, const Tensor& from) {
-    JvpWrapper* t = jvp_wrapper(to);
-    const bool wrapped = from.keys() >> t->key & 1;
-    t->value = wrapped ? jvp_wrapper(from)->value : from;
-    t->tangent = wrapped ? jvp_wrapper(from)->tangent : Tensor();
-  }
-
   void plain(Frame& f) {
     const Op& op = *f.op;
     const void* args[kMaxArity];
@@ -116,7 +54,7 @@ class Jvp final : public Interpreter {
       const JvpWrapper* w = f.args[i] ? wrapper(f, f.tensor(i)) : nullptr;
       if (!w) continue;
       args[i] = &w->value;
-      if (w->tangent.defined()) tangents[i] = &w->tangent;
+      if (w->derived.defined()) tangents[i] = &w->derived;
     }
     Frame lower{&op, args, f.results, f.list};
     lamella::call(lower);
@@ -126,33 +64,25 @@ class Jvp final : public Interpreter {
     finish(f, sums);
   }
 
-  /// A view of what the level wraps is wrapped, with or without a tangent: writes must reach it.
-  [[gnu::noinline]] void view(Frame& f) {
-    const int at = f.op->tensor_params[0];
-    const Tensor& x = f.tensor(at);
-    const JvpWrapper* w = wrapper(f, x);
-    FrameCopy values(f);
-    values.set(at, lies_as_seen(x, w->value) ? w->value : contiguous(w->value));
-    Frame lower = values.into(f.results);
-    lamella::call(lower);
+  Tensor of_view(Frame& lower, int at, const JvpWrapper& w) const {
     Parts sums(1);
-    if (w->tangent.defined()) push(lower, at, {&w->tangent, 1}, sums);
-    f.results[0] = wrap(std::move(f.results[0]), std::move(sums[0]));
-    note_view(f, f.results[0], key_, serial_);
+    push(lower, at, {&w.derived, 1}, sums);
+    return std::move(sums[0]);
+  }
+
+  /// By parameter, entry by entry; none for what carries no tangents.
+  void unwrap_into(const Frame& f, FrameCopy& values, Tensors (&tangents)[kMaxArity]) const {
+    unwrap(f, values, [&](int i, int element, const Tensor& tangent) {
+      tangents[i].resize(tensors_at(f, i).size());
+      tangents[i][size_t(element)] = tangent;
+    });
   }
 
   void with_lists(Frame& f) {
     const Op& op = *f.op;
     FrameCopy values(f);
     Tensors tangents[kMaxArity];
-    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
-      const JvpWrapper* w = wrapper(f, t);
-      if (!w) return;
-      values.set(i, element, w->value);
-      if (!w->tangent.defined()) return;
-      tangents[i].resize(tensors_at(f, i).size());
-      tangents[i][size_t(element)] = w->tangent;
-    });
+    unwrap_into(f, values, tangents);
     Frame lower = values.into(f.results, f.list);
     lamella::call(lower);
     Parts sums(op.schema.n_results);
@@ -164,29 +94,22 @@ class Jvp final : public Interpreter {
   /// Such operators have one list of tensors, and a formula for it.
   void with_functions(Frame& f) override {
     FrameCopy values(f);
-    Tensors tangents;
-    int list = -1;
-    for_each_tensor(f, [&](const Tensor& t, int i, int element) {
-      const JvpWrapper* w = wrapper(f, t);
-      if (!w) return;
-      values.set(i, element, w->value);
-      if (!w->tangent.defined()) return;
-      list = i;
-      tangents.resize(tensors_at(f, i).size());
-      tangents[size_t(element)] = w->tangent;
-    });
+    Tensors tangents[kMaxArity];
+    unwrap_into(f, values, tangents);
     Frame lower = values.into(f.results, f.list);
     lamella::call(lower);
-    if (tangents.empty()) return;
-    const BoundFormula& formula = *f.op->jvp_of(list);
-    Tensors parts = formula.many({tangents, FrameSaves(lower, formula).data()});
-    for (size_t k = 0; k < parts.size(); ++k)
-      if (Tensor& result = (*f.list)[k]; parts[k].defined() && is_inexact(result.dtype()))
-        result = wrap(std::move(result), std::move(parts[k]));
+    for (const uint8_t i : f.op->tensor_params) {
+      if (tangents[i].empty()) continue;
+      const BoundFormula& formula = *f.op->jvp_of(i);
+      Tensors parts = formula.many({tangents[i], FrameSaves(lower, formula).data()});
+      for (size_t k = 0; k < parts.size(); ++k)
+        if (Tensor& result = (*f.list)[k]; parts[k].defined() && is_inexact(result.dtype()))
+          result = wrap(std::move(result), std::move(parts[k]));
+    }
   }
 
   /// Adds the part of input `i` to the tangents of the results.
-  void push(Frame& lower, int i, TensorSpan tangent, Parts& sums) {
+  void push(Frame& lower, int i, TensorSpan tangent, Parts& sums) const {
     const Op& op = *lower.op;
     const BoundFormula* formula = op.jvp_of(i);
     const int n = op.schema.n_results;
@@ -201,7 +124,7 @@ class Jvp final : public Interpreter {
     }
   }
 
-  void apply(const BoundFormula& formula, Frame& lower, TensorSpan tangent, Parts& parts) {
+  void apply(const BoundFormula& formula, Frame& lower, TensorSpan tangent, Parts& parts) const {
     const int n = lower.op->schema.n_results;
     if (formula.linear) {
       apply_linear(lower, formula.input, tangent, parts.all());
@@ -215,7 +138,7 @@ class Jvp final : public Interpreter {
       if (parts[k].defined()) fit_tangent(parts[k], lower.results[k]);
   }
 
-  void apply_linear(const Frame& lower, int i, TensorSpan tangent, Tensor* parts) {
+  static void apply_linear(const Frame& lower, int i, TensorSpan tangent, Tensor* parts) {
     const Op& op = *lower.op;
     const void* args[kMaxArity];
     for (int k = 0; k < op.arity; ++k) args[k] = lower.args[k];
@@ -248,12 +171,6 @@ class Jvp final : public Interpreter {
       f.results[k] = wrap(std::move(f.results[k]), std::move(sums[k]));
     }
   }
-
-  /// A view without a derivative sees what is written to its base.
-  [[gnu::noinline]] void constant_view(Frame& f) {
-    f.results[0] = wrap(std::move(f.results[0]), {});
-    note_view(f, f.results[0], key_, serial_);
-  }
 };
 
 }  // namespace
@@ -269,11 +186,7 @@ JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensor
     if (!t.defined()) continue;
     LAMELLA_CHECK(is_inexact(x.dtype()), DType, "jvp: primal {} is {}, expected floating point or complex", i,
                   x);
-    LAMELLA_CHECK(x.dtype() == t.dtype(), DType, "jvp: tangent {} is {}, expected {}", i, t, x);
-    LAMELLA_CHECK(std::ranges::equal(x.sizes(), t.sizes()), Shape, "jvp: tangent {} is {}, expected {}", i, t,
-                  x);
-    LAMELLA_CHECK(x.device() == t.device(), Device, "jvp: tangent {} is on {}, expected {} as its primal", i,
-                  name(t.device()), name(x.device()));
+    check_direction("jvp", "tangent", i, t, x, "its primal");
   }
   const OpenLevel open(transform);
   Tensors wrapped;

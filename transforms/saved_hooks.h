@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "lamella/core/tensor.h"
-#include "lamella/transforms/machine/tape.h"
+#include "lamella/transforms/tapes/packer.h"
 
 LAMELLA_API_BEGIN
 namespace lamella {

@@ -5,7 +5,7 @@
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/machine/interpreter.h"
-#include "lamella/transforms/machine/overlap.h"
+#include "lamella/transforms/writes/overlap.h"
 
 namespace lamella {
 

@@ -3,18 +3,16 @@
 
 #include <algorithm>
 
-#include "lamella/core/generator.h"
-#include "lamella/core/rng.h"
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/ops/batch.h"
 #include "lamella/ops/functions/copy.h"
-#include "lamella/ops/functions/factory.h"
-#include "lamella/ops/functions/join.h"
-#include "lamella/ops/functions/random.h"
 #include "lamella/ops/functions/view.h"
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/chunks.h"
+#include "lamella/transforms/drawn.h"
+#include "lamella/transforms/lanes.h"
 #include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/spare_list.h"
 
 namespace lamella {
 
@@ -31,8 +29,6 @@ struct Trying {
   ~Trying() { trying = false; }
 };
 
-thread_local bool force_loop = false;
-thread_local int64_t fallbacks = 0;
 constexpr int kNotMapped = BatchCall::kNotMapped;
 
 struct VmapWrapper : Wrapper {
@@ -215,7 +211,7 @@ class Vmap final : public Interpreter {
     if (!lanes_say || trying) {
       rule(call);
     } else if (!tried([&] { rule(call); })) {
-      lanes(call);
+      call_lanes(call);
       rule(call);  // no lane raises: nobody else has words for it
     }
     for (int k = 0; k < op.schema.n_results; ++k)
@@ -246,10 +242,10 @@ class Vmap final : public Interpreter {
 
   void rule(BatchCall& call) {
     const Op& op = *call.frame.op;
-    if (force_loop) return loop(call);
+    if (force_loop) return loop_over_lanes(call);
     if (op.batch) return op.batch(call);
     if (op.shape == ShapeClass::Broadcast) return ops::batch_broadcast(call);
-    if (op.shape == ShapeClass::Dynamic || op.shape == ShapeClass::Other) return loop(call);
+    if (op.shape == ShapeClass::Dynamic || op.shape == ShapeClass::Other) return loop_over_lanes(call);
     ops::batch_front(call);
   }
 
@@ -262,142 +258,18 @@ class Vmap final : public Interpreter {
     f.results[0] = wrap(call.results[0], 0, lane.sizes, lane.strides, lane.offset);
   }
 
-  /// Total: lane by lane, stacked. Counted and shown by `lamella explain`.
-  void loop(BatchCall& b) {
-    ++fallbacks;
-    LAMELLA_CHECK(b.frame.op->schema.result_kind == ResultKind::Tensors, NoKernel,
-                  "{}: no batch rule, and it returns a list", b.frame.op->name);
-    size_ == 0 ? no_lanes(b) : lanes(b);
-  }
-
-  void lanes(BatchCall& b) {
-    const Op& op = *b.frame.op;
-    std::vector<Tensors> results(size_t(op.schema.n_results));
-    for (int64_t lane = 0; lane < size_; ++lane) {
-      const Tensors lane_results = call_lane(b, lane);
-      for (size_t k = 0; k < lane_results.size(); ++k) {
-        results[k].push_back(lane_results[k]);
-        LAMELLA_CHECK(std::ranges::equal(results[k][0].sizes(), lane_results[k].sizes()), Shape,
-                      "{}: its result is {} in lane {}, expected {} as in lane 0", op.name, lane_results[k],
-                      lane, results[k][0]);
-      }
-    }
-    for (size_t k = 0; k < results.size(); ++k) b.results[k] = stack(results[k], 0);
-  }
-
-  static Tensors call_lane(BatchCall& b, int64_t lane) {
-    FrameCopy values(b.frame);
-    for_each_tensor(b.frame, [&](const Tensor& t, int i, int element) {
-      const int dim = is_list(*b.frame.op, i) ? b.list_dims[i][size_t(element)] : b.dims[i];
-      if (dim != kNotMapped) values.set(i, element, select(t, dim, lane));
-    });
-    Tensors results(size_t(b.frame.op->schema.n_results));
-    Frame call = values.into(results.data());
-    lamella::call(call);
-    return results;
-  }
-
-  /// Nothing runs for an empty batch: shapes and dtypes come from the shape function, on logical shapes.
-  void no_lanes(BatchCall& b) const {
-    const Op& op = *b.frame.op;
-    LAMELLA_CHECK(op.shape != ShapeClass::Dynamic, NoKernel,
-                  "{}: its shape depends on values, and an empty batch has none; expected one lane at least",
-                  op.name);
-    const int first = op.tensor_params[0];
-    const Tensor& like = tensors_at(b.logical, first)[0];
-    const Tensor& plain = tensors_at(b.frame, first)[0];
-    std::vector<Shape> outs = b.lane.outs;
-    if (op.is_view()) {
-      const Geometry g = op.view(b.logical, {like.sizes(), like.strides(), 0});
-      outs.push_back({g.sizes, g.dtype.value_or(like.dtype())});
-    }
-    std::optional<Device> device;
-    if (op.device_param >= 0 && !b.frame.none(op.device_param)) device = b.frame.arg<Device>(op.device_param);
-    for (size_t k = 0; k < outs.size(); ++k) {
-      Dims sizes = outs[k].sizes;
-      sizes.insert(0, 0);
-      b.results[k] = new_zeros(plain, sizes, outs[k].dtype, device);
-    }
-  }
-
-  /// NOTE: [randomness] One key a call, whatever the batch size: `different` folds the lane into it, `same`
-  /// shares it, so that a loop that runs lane i in LaneScope(i) draws the same bits.
+  /// See NOTE: [randomness].
   [[gnu::noinline]] void random(Frame& f) {
-    const int at = f.op->schema.find("key");
-    const Tensor given = at < 0 ? Tensor() : f.tensor(at);
-    if (const VmapWrapper* w =
-            given.defined() ? wrapper(f, given) : nullptr)  // keys of the lanes: streams of their own
-      return with_key(f, at, to_front(w->value, w->dim), true);
-    LAMELLA_CHECK(randomness_ != Randomness::Error || given.defined(), Randomness,
-                  "{}: key is None under vmap; expected a mapped key, or randomness same or different",
-                  f.op->name);
-    if (given.defined() || randomness_ == Randomness::Same) return with_key(f, at, given, false);
-    const Device device = device_of_call(f);
-    const Tensor base = next_key(device);  // one level down: lanes of outer vmaps get keys of their own first
-    const Tensor lanes = arange(first_, first_ + size_, {}, DType::U64, device);
-    const Tensor keys = lamella::fold_in(unsqueeze(base, 0), lanes);
-    if (at >= 0) return with_key(f, at, keys, true);
-    f.results[0] = wrap_result(keys);
-  }
-
-  void with_key(Frame& f, int at, const Tensor& key, bool mapped) {
-    FrameCopy values(f);
-    if (at >= 0 && key.defined()) values.set(at, key);
-    else if (at >= 0) values.clear(at);
-    Tensor result;
-    Frame lower = values.into(&result);
-    lamella::call(lower);
-    f.results[0] = mapped ? wrap_result(result) : result;
+    const Tensor given = key_of(f);
+    const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr;
+    const Drawn drawn = w ? drawn_with(f, to_front(w->value, w->dim), true)
+                          : drawn_in_lanes(f, given, randomness_, first_, size_);
+    f.results[0] = drawn.mapped ? wrap_result(drawn.result) : drawn.result;
   }
 
   int64_t size_, first_;
   Randomness randomness_;
 };
-
-int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
-  int64_t size = o.size;
-  size_t first = 0;
-  for (size_t i = 0; i < xs.size(); ++i) {
-    LAMELLA_CHECK(xs[i].defined(), Undefined,
-                  "vmap: argument {} is an undefined tensor; expected a defined one", i);
-    const int d = mapped_dim(o, xs, i);
-    if (d == kNone) continue;
-    const int64_t n = xs[i].size(d);
-    if (size >= 0 && n != size) [[unlikely]]
-      refuse_lanes(o, xs, i, first);
-    if (size < 0) first = i;
-    size = n;
-  }
-  LAMELLA_CHECK(size >= 0, MappedSize,
-                "vmap: no argument is mapped and no size is given; expected one of them");
-  return size;
-}
-
-thread_local constinit bool spare_is_gone = false;
-
-/// The list of wrapped arguments; its memory is kept between calls, so that entering a level does not
-/// allocate.
-class WrappedList {
- public:
-  explicit WrappedList(size_t n) {
-    if (!spare_is_gone) list.swap(spare_.list);
-    list.reserve(n);
-  }
-  ~WrappedList() {
-    list.clear();
-    if (list.capacity() <= 64 && !spare_is_gone) list.swap(spare_.list);
-  }
-  WrappedList(const WrappedList&) = delete;
-  Tensors list;
-
- private:
-  struct Spare {
-    Tensors list;
-    ~Spare() { spare_is_gone = true; }  // destructors that run later in a thread's end may call vmap, too
-  };
-  static thread_local Spare spare_;
-};
-thread_local WrappedList::Spare WrappedList::spare_;
 
 /// Result i as the caller of vmap sees it.
 Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, const InDims& out_dims) {
@@ -434,7 +306,7 @@ Function vmap(Function f, VmapOptions options) {
       return in_chunks(f, o, size, xs);
     Vmap transform(size, o);
     const OpenLevel open(transform);
-    WrappedList wrapped(xs.size());
+    SpareList wrapped(xs.size());
     for (size_t i = 0; i < xs.size(); ++i) {
       const int d = mapped_dim(o, xs, i);
       wrapped.list.push_back(d == kNone ? xs[i] : transform.wrap_argument(xs[i], d));
@@ -452,9 +324,5 @@ UnaryFunction vmap(UnaryFunction f, int in_dim, int out_dim) {
                     InDims{out_dim});
   return [g = std::move(g)](const Tensor& x) { return g({x})[0]; };
 }
-
-ForceLoop::ForceLoop() : saved_(force_loop) { force_loop = true; }
-ForceLoop::~ForceLoop() { force_loop = saved_; }
-int64_t loop_fallbacks() { return fallbacks; }
 
 }  // namespace lamella

@@ -41,20 +41,5 @@ inline Function vmap(Function f, InDims in_dims, InDims out_dims = {0}) {
 }
 UnaryFunction vmap(UnaryFunction f, int in_dim = 0, int out_dim = 0);
 
-/// While alive on this thread, vmap runs every operator as a loop over lanes instead of its batch rule: the
-/// oracle.
-class ForceLoop {
- public:
-  ForceLoop();
-  ~ForceLoop();
-  ForceLoop(const ForceLoop&) = delete;
-
- private:
-  bool saved_;
-};
-
-/// Calls that fell back to the loop on this thread since it started.
-int64_t loop_fallbacks();
-
 }  // namespace lamella
 LAMELLA_API_END

@@ -17,6 +17,7 @@
 #include "lamella/transforms/inference.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
+#include "lamella/transforms/lanes.h"
 #include "lamella/transforms/linearize.h"
 #include "lamella/transforms/saved_hooks.h"
 #include "lamella/transforms/stop_gradient.h"

@@ -23,16 +23,6 @@ FrameSaves::FrameSaves(const Frame& f, const BoundFormula& formula) {
   }
 }
 
-Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy) {
-  const BoxedArgs boxed(op, args);
-  Tensor unused[kMaxResults];
-  const Frame f{&op, boxed.data(), unused};
-  const BoundFormula* formula = op.vjp_of(op.tensor_params[0]);
-  LAMELLA_ASSERT(formula && formula->one);
-  const FrameSaves saved(f, *formula);
-  return formula->one({{&dy, 1}, saved.data()});
-}
-
 Tensor fit_cotangent(const Tensor& t, Ints sizes, DType dtype) {
   Tensor out = t;
   if (is_complex(out.dtype()) && !is_complex(dtype)) out = contiguous(real(out));

@@ -4,9 +4,8 @@
 #include <algorithm>
 
 #include "lamella/core/thresholds.h"
-#include "lamella/ops/functions/copy.h"
-#include "lamella/ops/functions/pointwise_binary.h"
-#include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/tapes/asked.h"
+#include "lamella/transforms/writes/own_header.h"
 
 namespace lamella {
 
@@ -18,11 +17,8 @@ struct SavedList {
   std::vector<std::pair<uint32_t, int>> versions;  ///< writes seen, and the last level
 };
 
-}  // namespace
-
-namespace {
 using IntPool = Pool<64>;
-}
+}  // namespace
 
 inline Node::Saved::~Saved() {
   if (held_ == Held::Tensor) [[likely]]
@@ -103,69 +99,11 @@ struct SavePlan {
   }
 };
 
-}  // namespace
-
-namespace {
 Tensors without_elements(TensorSpan tensors) {
   Tensors out;
   for (const Tensor& t : tensors) out.push_back(make_tensor(t.sizes(), t.dtype(), Device::Meta));
   return out;
 }
-
-thread_local constinit const Storage* about_to_be_written = nullptr;
-thread_local constinit Packer* packer = nullptr;
-thread_local constinit TapeWatch* watch = nullptr;
-/// Whether there is a packer, or memory is about to be written: one look for both.
-thread_local constinit int special_saves = 0;
-/// How many there are of a packer and a watch: likewise.
-thread_local constinit int special_nodes = 0;
-
-/// What promotion at level `key` could turn into a wrapper, by a header of the tape's own; small ones by
-/// value, since promotion asks whether anybody else holds their memory.
-[[gnu::noinline]] Tensor own_fresh(const Tensor& t, int key) {
-  const Storage* const memory = t.impl()->storage;
-  const LevelSlot& level = dispatch_state().levels[key - kFirstLevelKey];
-  if (!born_inside(memory ? memory->birth : content_of(t).birth, key, level.serial)) return t;
-  if (!memory) return fixed(t);
-  if (t.impl()->wrap) return memory->embedded ? clone(t) : fixed(t);
-  return memory->embedded ? clone(make_alias(t)) : make_alias(t);
-}
-
-[[noreturn, gnu::cold, gnu::noinline]] void refuse_inference(const Op& saver, const Tensor& t) {
-  fail(ErrorCode::Value,
-       "{}: {} was made in inference mode and would be saved for backward; expected a clone of it made "
-       "outside",
-       saver.name, t);
-}
-
-[[gnu::noinline]] Tensor copy_of(const Tensor& t) { return clone(make_alias(t)); }
-
-/// At the base always, since any tensor may be written later and then has a history. Of a small tensor that a
-/// live level may promote a copy.
-[[gnu::always_inline]] inline Tensor base_header(const Op& saver, const Tensor& t) {
-  const TensorImpl* const impl = t.impl();
-  if (!impl || !impl->storage || impl->number) return impl && impl->layout ? make_alias(t) : t;
-  if (impl->storage->made_in_inference()) [[unlikely]]
-    refuse_inference(saver, t);
-  const bool promotable = impl->storage->embedded && impl->storage->birth != 0 && dispatch_state().depth > 0;
-  return promotable ? copy_of(t) : make_alias(t);
-}
-
-/// The tape's own header.
-inline Tensor own_header(const Op& saver, const Tensor& t, int key) {
-  if (key == 0) return base_header(saver, t);
-  const TensorImpl* const impl = t.impl();
-  if (!impl || impl->number) return t;
-  return impl->storage && impl->storage->birth == 0 ? t : own_fresh(t, key);
-}
-
-/// A copy of what is about to be written.
-Tensor own_value(const Op& saver, const Tensor& t, int key) {
-  const TensorImpl* const impl = t.impl();
-  const bool lost = key == 0 && impl && impl->storage && impl->storage == about_to_be_written;
-  return lost ? clone(make_alias(t)) : own_header(saver, t, key);
-}
-
 }  // namespace
 
 const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version) {
@@ -174,40 +112,9 @@ const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int las
   LAMELLA_CHECK(now == version, Value,
                 "backward: a value that {} saved was written in place later: version {}, expected {}; "
                 "clone it first{}",
-                saver, now, version, watch && then ? watch->writer_of(*then, version) : "");
+                saver, now, version,
+                watch_in_force() && then ? watch_in_force()->writer_of(*then, version) : "");
   return then;
-}
-
-static void pack_with(Packer* p) {
-  const int more = bool(p) - bool(packer);
-  special_saves += more;
-  special_nodes += more;
-  packer = p;
-}
-ScopedPacker::ScopedPacker(Packer* p) : saved_(packer) { pack_with(p); }
-ScopedPacker::~ScopedPacker() { pack_with(saved_); }
-Packer* packer_in_force() { return packer; }
-
-static void watch_by(TapeWatch* w) {
-  special_nodes += bool(w) - bool(watch);
-  watch = w;
-}
-ScopedWatch::ScopedWatch(TapeWatch* w) : saved_(watch) { watch_by(w); }
-ScopedWatch::~ScopedWatch() { watch_by(saved_); }
-TapeWatch* watch_in_force() { return watch; }
-
-KeepingCopies::KeepingCopies(const Storage* memory) : saved_(about_to_be_written) {
-  about_to_be_written = memory;
-  ++special_saves;
-}
-KeepingCopies::~KeepingCopies() {
-  about_to_be_written = saved_;
-  --special_saves;
-}
-
-template <class T> void Node::Saved::put(T v, Held held) {
-  new (bytes_) T(std::move(v));
-  held_ = held;
 }
 
 /// After a tensor was constructed in bytes_.
@@ -219,13 +126,6 @@ template <class T> void Node::Saved::put(T v, Held held) {
   if (!plain) [[unlikely]]
     bytes_[sizeof(Tensor)] = kept ? uint8_t(last_level(*kept)) : 0;
 }
-
-namespace {
-std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) {
-  if (!packer || !value.defined() || value.impl()->number) return nullptr;
-  return packer->pack(op.name, value, key);
-}
-}  // namespace
 
 [[gnu::noinline]] void Node::Saved::keep_specially(const Op& op, const Tensor& t) {
   Tensor value = own_value(op, t, key_);
@@ -243,7 +143,7 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
 
 [[gnu::always_inline]] inline void Node::Saved::keep_tensor(const Op& op, const Tensor& t,
                                                             std::span<const TapeInput> inputs) {
-  if (special_saves) [[unlikely]]
+  if (asked_of_tapes.special_saves) [[unlikely]]
     return keep_specially(op, t);
   if (key_ == 0) {
     new (bytes_) Tensor(base_header(op, t));
@@ -312,7 +212,7 @@ void Node::Saved::keep(const Frame& f) {
     for (const Tensor& t : ts) {
       Tensor value = own_value(*f.op, t, key_);
       std::shared_ptr<Packed> form = packed_form(*f.op, value, key_);
-      if (packer) saved->packed.push_back(form);
+      if (asked_of_tapes.packer) saved->packed.push_back(form);
       saved->values.push_back(form ? Tensor() : std::move(value));
       const TensorImpl* const kept = saved->values.back().impl();
       saved->versions.push_back({kept ? writes_seen(*kept) : 0, kept ? last_level(*kept) : 0});
@@ -327,18 +227,6 @@ void Node::Saved::keep(const Frame& f) {
   LAMELLA_ASSERT(kind == ParamKind::Function);
   boxed(f.arg<FunctionRef>(i));
 }
-
-constexpr uint8_t kNoteIndex = 0xff;  ///< beyond all parameters
-
-Node::Saved::Saved(std::shared_ptr<Packed> note) : what{BoundSave::Argument, kNoteIndex}, key_(0) {
-  put(std::move(note), Held::Packed);
-}
-
-Packed* Node::Saved::note() const {
-  return what.index == kNoteIndex ? as<std::shared_ptr<Packed>>().get() : nullptr;
-}
-
-Packed* Node::note() { return n_saved > 0 ? saved()[n_saved - 1].note() : nullptr; }
 
 void Node::Saved::used() const {
   if (held_ == Held::Packed) as<std::shared_ptr<Packed>>()->used();
@@ -389,9 +277,7 @@ bool needs_fix(const Frame& f, const Tensor& x, const Tensor& result) {
   if (x.dtype() != result.dtype()) return true;
   return f.op->shape == ShapeClass::Broadcast && !x.impl()->has_shape_of(*result.impl());
 }
-}  // namespace
 
-namespace {
 /// What the formulas of these inputs need, and which inputs have to be fitted to.
 struct Needs {
   SavePlan plan;
@@ -432,13 +318,6 @@ struct Needs {
 };
 }  // namespace
 
-/// What is asked of a node beside its rule.
-[[gnu::noinline]] static void note_specially(Node& node, const Frame& f, int key) {
-  node.packed = packer != nullptr;
-  if (std::shared_ptr<Packed> note = watch ? watch->note(f, key) : nullptr)
-    new (node.saved() + node.n_saved++) Node::Saved(std::move(note));
-}
-
 /// Edges name outputs in 16 bits.
 static size_t outputs_of_list(const Frame& f) {
   const size_t n = f.list->size();
@@ -450,7 +329,7 @@ static size_t outputs_of_list(const Frame& f) {
 NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   const Op& op = *f.op;
   const Needs needs(f, inputs);
-  const int room = int(needs.saves.size()) + special_nodes;  // a note's, too
+  const int room = int(needs.saves.size()) + asked_of_tapes.special_nodes;  // a note's, too
   NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), room));
   Node* const node = owner.get();
   node->op = &op;
@@ -471,7 +350,7 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
     new (saved + node->n_saved) Node::Saved(f, what, key, inputs);
     ++node->n_saved;
   }
-  if (special_nodes) [[unlikely]]
+  if (asked_of_tapes.special_nodes) [[unlikely]]
     note_specially(*node, f, key);
   return owner;
 }

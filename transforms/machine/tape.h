@@ -1,11 +1,7 @@
 // The tape: counted records of operator calls, and running them backwards. Levels and base autograd share it.
 #pragma once
 
-#include <any>
-#include <functional>
-#include <memory>
-
-#include "lamella/dispatch/call.h"
+#include "lamella/transforms/tapes/packer.h"
 
 LAMELLA_API_BEGIN
 namespace lamella {
@@ -14,6 +10,7 @@ inline constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
 
 struct Node;
 struct TapeInput;
+class TapeHooks;  ///< tapes/hooks.h
 using NodeRef = Ref<Node>;
 
 /// What a node was computed from: result `output` of `node`, given as parameter `input` (entry `element` of a
@@ -30,71 +27,6 @@ struct Edge {
 struct NodeExtra {
   virtual ~NodeExtra() = default;
 };
-
-/// A saved tensor in another form. NOTE: [packed values]
-class Packed {
- public:
-  virtual ~Packed() = default;
-  virtual Tensor unpack() = 0;
-  /// The node that saved it has run.
-  virtual void used() {}
-};
-
-/// NOTE: [packed values] While a Packer is in force on this thread, tensors that tapes save are offered to
-/// it, and what it gives is kept in their stead: nothing of the tensor but what that holds. Backward unpacks
-/// when a formula asks. Versions are the packer's to watch.
-class Packer {
- public:
-  virtual ~Packer() = default;
-  /// `value` as it would be kept, by the level with this key (0: base autograd) for `saver`, an operator.
-  /// Null: keep it.
-  virtual std::shared_ptr<Packed> pack(std::string_view saver, const Tensor& value, int key) = 0;
-  /// Whether a checkpointed function inside offers its arguments, which have histories.
-  virtual bool takes_arguments() const { return false; }
-};
-
-/// Puts one in force for a scope; null: none.
-class ScopedPacker {
- public:
-  explicit ScopedPacker(Packer* packer);
-  ~ScopedPacker();
-  ScopedPacker(const ScopedPacker&) = delete;
-
- private:
-  Packer* saved_;
-};
-Packer* packer_in_force();
-
-/// What anomaly mode adds to the tapes of its thread: notes on nodes, and a look at what formulas give.
-class TapeWatch {
- public:
-  virtual ~TapeWatch() = default;
-  /// Kept with the node that the call `values`, as given to record(), makes for level `key`; null: nothing.
-  virtual std::shared_ptr<Packed> note(const Frame& values, int key) = 0;
-  /// All cotangents of a node, or leaf, have come.
-  virtual void arrived(Node& node, TensorSpan cotangents) = 0;
-  /// Its formulas begin to run, and have run (not for leaves).
-  virtual void begin(Node& node) = 0;
-  virtual void end() = 0;
-  /// What they gave along an edge; what this raises leaves backward.
-  virtual void gave(Node& node, const Edge& edge, const Tensor& cotangent) = 0;
-  /// They raised: raises it again, with what is known of the node.
-  [[noreturn]] virtual void failed(Node& node, const Error& e) = 0;
-  /// For the version error: what made the first write to t's memory after `version` others; "" unless known.
-  virtual std::string writer_of(const Tensor& t, uint32_t version) = 0;
-};
-
-/// Puts one in force for a scope.
-class ScopedWatch {
- public:
-  explicit ScopedWatch(TapeWatch* watch);
-  ~ScopedWatch();
-  ScopedWatch(const ScopedWatch&) = delete;
-
- private:
-  TapeWatch* saved_;
-};
-TapeWatch* watch_in_force();
 
 /// NOTE: [nodes] One operator call: the row it used (pinned: rows are never freed), edges to what carries
 /// derivatives, and only what the needed formulas declare. `order` exceeds that of every node it depends on,
@@ -135,7 +67,10 @@ struct Node : RefCounted {
     void keep_more_ints(Ints ints);
     void drop();
     template <class T> const T& as() const { return *reinterpret_cast<const T*>(bytes_); }
-    template <class T> void put(T v, Held held);
+    template <class T> void put(T v, Held held) {
+      new (bytes_) T(std::move(v));
+      held_ = held;
+    }
     Held held_ = Held::None;
     uint8_t key_;  ///< of the level that saved it
     union {
@@ -187,39 +122,6 @@ NodeRef record(const Frame& values, std::span<const TapeInput> inputs, int key =
 /// was its last level. Error value when it was written since.
 const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version);
 
-/// While alive on this thread, what is recorded keeps copies of values that lie in `memory`, which is about
-/// to be written.
-class KeepingCopies {
- public:
-  explicit KeepingCopies(const Storage* memory);
-  ~KeepingCopies();
-  KeepingCopies(const KeepingCopies&) = delete;
-
- private:
-  const Storage* saved_;
-};
-
-/// What base autograd adds to a run of the tape.
-class TapeHooks {
- public:
-  /// Before a node with extra runs: it may replace the cotangents of its outputs, which are complete now.
-  virtual void before(Node& node, std::span<Tensor> cotangents) = 0;
-  /// Whether after() is to be called for this node, which has extra.
-  virtual bool watches(Node& node) = 0;
-  /// Before what a watched node gives reaches its inputs: one cotangent an edge (undefined: none), which it
-  /// may replace.
-  virtual void after(Node& node, Tensors& to_inputs, TensorSpan cotangents) = 0;
-  /// A leaf that received a cotangent.
-  virtual void on_leaf(Node& leaf, const Tensor& cotangent) = 0;
-  /// A saved value with the history it had: that of result `output` of `from`. Asked only when
-  /// `keeps_history`.
-  virtual Tensor with_history(const Tensor& value, Node& from, uint32_t output) = 0;
-  bool keeps_history = false;  ///< derivatives of the gradients will be asked for
-
- protected:
-  ~TapeHooks() = default;
-};
-
 /// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules
 /// as ordinary calls; without hooks, only nodes that may lead to a target.
 Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
@@ -228,9 +130,6 @@ Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangent
 /// freed as soon as it has run, so that memory falls on the way.
 Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents,
                           std::span<const NodeOutput> targets, TapeHooks* hooks = nullptr);
-
-/// Derivative formulas applied outside the tape: J^T dy with respect to parameter 0 of a (view) operator.
-Tensor transpose_of(const Op& op, const Values& args, const Tensor& dy);
 
 /// Saved values as formulas receive them, straight from a frame.
 class FrameSaves {
@@ -249,14 +148,6 @@ class FrameSaves {
 /// `t` summed over dims the input was broadcast along and cast to the input's dtype (the real part for a real
 /// input).
 Tensor fit_cotangent(const Tensor& t, Ints sizes, DType dtype);
-
-/// Raises unless writes to `target` can be followed: it is no leaf or view of one, and its family, if it has
-/// derivatives, is of a tensor without gaps. Base autograd knows (history.cpp). `arg` of `op` in error texts,
-/// which is `seen`: it may be a lane of the target.
-void check_followed(const Op& op, std::string_view arg, const Tensor& target, const Tensor& seen);
-inline void check_followed(const Op& op, std::string_view arg, const Tensor& target) {
-  check_followed(op, arg, target, target);
-}
 
 }  // namespace lamella
 LAMELLA_API_END

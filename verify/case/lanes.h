@@ -2,6 +2,7 @@
 // arithmetic, never by operators.
 #pragma once
 
+#include "lamella/transforms/lanes.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/law.h"
 

@@ -1,5 +1,5 @@
 // Overlap of tensors as the program sees them, and of the lanes of vmap.
-#include "lamella/transforms/machine/overlap.h"
+#include "lamella/transforms/writes/overlap.h"
 
 #include <algorithm>
 
