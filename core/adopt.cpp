@@ -7,6 +7,11 @@
 
 namespace lamella {
 
+namespace {
+/// Stands for null, to which no offset may be added: views without elements have offsets, too.
+alignas(64) char no_bytes[64];
+}  // namespace
+
 Tensor adopt_memory(const ForeignMemory& memory, DType dtype, Ints sizes, Ints strides, int64_t offset) {
   LAMELLA_CHECK(memory.data || memory.nbytes == 0, Value,
                 "adopt_memory: data is null for nbytes = {}; expected memory", memory.nbytes);
@@ -22,7 +27,8 @@ Tensor adopt_memory(const ForeignMemory& memory, DType dtype, Ints sizes, Ints s
   impl->device = Device::CPU;
   impl->keys = uint64_t{1} << int(Device::CPU);
   impl->set_contiguous(Dims{int64_t(memory.nbytes) / itemsize(dtype)});
-  impl->storage = adopt_storage(memory.data, memory.nbytes, nullptr, nullptr).detach();
+  void* const data = memory.data ? memory.data : no_bytes;
+  impl->storage = adopt_storage(data, memory.nbytes, nullptr, nullptr).detach();
   impl->storage->disown();
   // An alias, for a view would join the family of `whole`, which nobody holds.
   const Tensor out = make_alias(make_view(whole, sizes, strides, offset));

@@ -24,8 +24,8 @@ Value first_dim(const Op& op) {
 Value all_dims(Draw& d, const Param& p, int rank) {
   const uint32_t w = d.word();
   if (p.kind != ParamKind::Ints || (p.optional && w % 3 == 0)) return {};
+  if (rank == 0 || (w % 3 == 1 && (p.optional || p.has_default))) return Value(std::in_place_type<Dims>);
   Dims out;
-  if (rank == 0 || (w % 3 == 1 && (p.optional || p.has_default))) return out;
   for (int k = 0; k < rank; ++k) {
     const int at = int((uint32_t(k) + w / 3) % uint32_t(rank));
     out.push_back(w >> (8 + at) & 1 ? at - rank : at);
