@@ -1,6 +1,7 @@
 // Partial results of tiles, folded in pairs.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -33,7 +34,7 @@ class Cascade {
   }
   int depth() const { return depth_; }
   char* slot(int i) {
-    if (i >= room_) grow(i + 1);
+    if (i >= room_) grow(std::max(i + 1, 2 * room_ + 2));
     return slots_ + i * slot_bytes_;
   }
   void reset(int64_t count) { pushed_ = 0, depth_ = 0, count_ = count; }

@@ -1,5 +1,6 @@
 // Folds: along the reduced dims when those are the close ones, tile by tile across them otherwise.
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <memory>
 #include <vector>
@@ -235,13 +236,18 @@ void reduce_across(const Reduction& r, const IterPlan& kept) {
   });
 }
 
+/// A power of two: each tile keeps as many results as there are outputs, so more than sixteen cost more than
+/// they are worth.
+int64_t sixteenth(int64_t terms) { return int64_t(std::bit_floor(uint64_t(terms / 16))); }
+
 // Likewise with tiles of terms, whole rows of them, where there are few blocks of outputs. REQUIRES: the
 // terms are folded in groups.
 void reduce_terms(const Reduction& r, BlockShape shape) {
   Buffers b(r);
   const int64_t terms = r.reduced.numel, s0 = r.kept.stride(0, 0), s1 = r.kept.stride(0, 1);
   const int64_t term = cost::of(shape.n0 * shape.n1, kCosts.folded);
-  const int64_t tile = steps_of_tile(terms, term, 8 * thresholds().terms_in_a_row);
+  const int64_t unit = std::max(8 * thresholds().terms_in_a_row, sixteenth(terms));
+  const int64_t tile = steps_of_tile(terms, term, unit);
   for_each_block(r.kept, shape, [&](char* const* at, int64_t n0, int64_t n1) {
     const int64_t n = n0 * n1;
     const auto all = fold_tiles(r, tiles_of(terms, tile), n, [&](char* partial, int64_t t) {
@@ -283,7 +289,8 @@ void run_along(const Reduction& r) {
 }
 
 /// Few blocks of outputs are cut along their terms, if each of them is worth it alone, others shared out
-/// whole: so one thread reads rows in the pieces in which it reads them where nothing is cut.
+/// whole: so each thread reads rows in the pieces in which it reads them where nothing is cut. One thread
+/// cuts nothing: see NOTE: [pairs of tiles] for why the bits are the same.
 void run_across(const Reduction& r) {
   const int64_t column = cost::of(r.reduced.numel, kCosts.folded);
   if (!cost::in_parts(r.kept.numel, column)) [[likely]]
@@ -291,7 +298,7 @@ void run_across(const Reduction& r) {
   const BlockShape shape = across_block(r, r.kept);
   const int64_t block = shape.n0 * shape.n1;
   const bool few = r.kept.numel < thresholds().few_results * block;
-  if (few && r.in_groups && cost::in_parts(block, column)) return reduce_terms(r, shape);
+  if (few && r.in_groups && threads() > 1 && cost::in_parts(block, column)) return reduce_terms(r, shape);
   for_each_part(r.kept, column, {shape.n0, shape.n1}, [&r](const IterPlan& kept) { reduce_across(r, kept); });
 }
 
