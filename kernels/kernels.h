@@ -56,8 +56,9 @@ using LineFn = void (*)(void* out, const void* const* ins, int64_t n);
 /// By dtype; null where the body has no such form.
 using Lines = std::array<LineFn, kDTypeCount>;
 
-/// n >= 1 contiguous elements folded into the state *out.
-using FoldFn = void (*)(void* out, const void* in, int64_t n);
+/// n >= 1 contiguous elements folded into the state *out. `ahead`: how many bytes before they are read memory
+/// is asked for them; 0 where they lie in a near cache.
+using FoldFn = void (*)(void* out, const void* in, int64_t n, int64_t ahead);
 /// Rows that FoldLines::rows takes at once.
 inline constexpr int kRowsAtOnce = 8;
 /// A fold over one dtype, whose state has `state_size` bytes: see bodies/folds.h.

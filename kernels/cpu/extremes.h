@@ -22,17 +22,31 @@ template <class T> struct Extreme {
 /// Elements that one step takes.
 inline constexpr int64_t kExtremeWidth = kHere.fold_many / 2;
 
+/// At a[i] of every kilobyte, asks memory for the one that is `ahead` bytes away (0: not at all): the
+/// processor asks ahead by itself, but no further than to the end of a page. More lines at once would wait
+/// for each other.
+template <class T> [[gnu::always_inline]] inline void ask_ahead(const T* a, int64_t i, int64_t ahead) {
+  constexpr int64_t kAtOnce = 2 * kHere.fold_block;  // bytes
+  if (ahead == 0 || i % (kAtOnce / int64_t(sizeof(T))) != 0) [[likely]]
+    return;
+  const char* const from = reinterpret_cast<const char*>(a + i) + ahead;
+#pragma GCC unroll 16
+  for (int64_t line = 0; line < kAtOnce; line += 64) __builtin_prefetch(from + line);
+}
+
 // A NaN is a number apart: comparing every element with itself costs less than a body that keeps the first
 // NaN. The last step takes elements a second time rather than fewer: the greatest stays what it was.
 /// REQUIRES: n >= kExtremeWidth.
-template <class F, class T> Extreme<T> extreme_of(const T* a, int64_t n) {
+template <class F, class T> Extreme<T> extreme_of(const T* a, int64_t n, int64_t ahead = 0) {
   using Wide = SideBySide<T, kExtremeWidth>;
   using V = typename Wide::Register;
   return [&]<size_t... k>(std::index_sequence<k...>) {
+    ask_ahead(a, 0, ahead);
     V most[] = {loaded<V>(a + int64_t(k) * Wide::kLanes)...};
     auto nans = most[0] != most[0];
     ((nans |= most[k] != most[k]), ...);
     for (int64_t i = kExtremeWidth; i < n; i += kExtremeWidth) {
+      ask_ahead(a, i, ahead);
       const T* at = a + (i + kExtremeWidth <= n ? i : n - kExtremeWidth);
       const V x[] = {loaded<V>(at + int64_t(k) * Wide::kLanes)...};
       ((most[k] = further<F>(most[k], x[k])), ...);

@@ -49,8 +49,8 @@ template <class Run, size_t kRow, class T> constexpr FoldLines fold_lines_of() {
     using F = FoldOf<kRow>;
     using State = decltype(F::first(T{}));
     static_assert(sizeof(State) <= kMaxFoldState);
-    const FoldFn fold = [](void* out, const void* in, int64_t n) {
-      *static_cast<State*>(out) = Run::template fold<F, kFold.order>(static_cast<const T*>(in), n);
+    const FoldFn fold = [](void* out, const void* in, int64_t n, int64_t ahead) {
+      *static_cast<State*>(out) = Run::template fold<F, kFold.order>(static_cast<const T*>(in), n, ahead);
     };
     constexpr LineFn kMerge = line_of_two<Merge<F>, State>;
     if constexpr (F::kPlain)

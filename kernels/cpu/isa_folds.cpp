@@ -40,15 +40,18 @@ template <class T> struct SquaredDistance {
 
 /// Accumulator j takes a[j], a[j + kWidth], ... of all whole rows of kWidth elements, the first n % kWidth
 /// one more each.
-template <int64_t kWidth, class F, class A> auto fold_rows(const A& a, int64_t n) {
+template <int64_t kWidth, class F, class A> auto fold_rows(const A& a, int64_t n, int64_t ahead) {
   using T = typename A::Element;
   using Wide = SideBySide<T, kWidth>;
   using V = typename Wide::Register;
   return [&]<size_t... k>(std::index_sequence<k...>) {
+    ask_ahead(a.a, 0, ahead);
     V kept[] = {a.template row<V>(int64_t(k) * Wide::kLanes)...};
     int64_t i = kWidth;
-    for (; i + kWidth <= n; i += kWidth)
+    for (; i + kWidth <= n; i += kWidth) {
+      ask_ahead(a.a, i, ahead);
       ((kept[k] = F::step(kept[k], a.template row<V>(i + int64_t(k) * Wide::kLanes))), ...);
+    }
     if (i == n) return merged_registers<T>(kept, [](auto x, auto y) { return F::merge(x, y); });
     alignas(kRegisterBytes) T acc[kWidth];
     (stored(acc + int64_t(k) * Wide::kLanes, kept[k]), ...);
@@ -61,8 +64,8 @@ template <int64_t kWidth, class F, class A> auto fold_rows(const A& a, int64_t n
 
 // kWidth accumulators side by side, whatever the registers' width: every instruction set adds in the same
 // order.
-template <int64_t kWidth, class F, class A> auto fold_side_by_side(const A& a, int64_t n) {
-  if constexpr (kInRegisters<F, typename A::Element, kWidth>) return fold_rows<kWidth, F>(a, n);
+template <int64_t kWidth, class F, class A> auto fold_side_by_side(const A& a, int64_t n, int64_t ahead = 0) {
+  if constexpr (kInRegisters<F, typename A::Element, kWidth>) return fold_rows<kWidth, F>(a, n, ahead);
   else {
     alignas(kRegisterBytes) decltype(F::first(a[0])) acc[kWidth];
     int64_t i = kWidth;
@@ -77,8 +80,8 @@ template <int64_t kWidth, class F, class A> auto fold_side_by_side(const A& a, i
 }
 
 // Few terms in a row even in short runs: many equal terms round the same way, half a roundoff a term.
-template <class F, class A> auto fold_block(const A& a, int64_t n) {
-  if (n >= kHere.fold_many) return fold_side_by_side<kHere.fold_many / 2, F>(a, n);
+template <class F, class A> auto fold_block(const A& a, int64_t n, int64_t ahead = 0) {
+  if (n >= kHere.fold_many) return fold_side_by_side<kHere.fold_many / 2, F>(a, n, ahead);
   if (n >= kHere.fold_some) return fold_side_by_side<kHere.fold_some / 2, F>(a, n);
   auto state = F::first(a[0]);
   for (int64_t i = 1; i < n; ++i) state = F::step(state, a[i]);
@@ -86,10 +89,10 @@ template <class F, class A> auto fold_block(const A& a, int64_t n) {
 }
 
 // So many whole blocks, a power of two of them, pairwise.
-template <int64_t kCount, class F, class A> auto fold_blocks(const A& a) {
+template <int64_t kCount, class F, class A> auto fold_blocks(const A& a, int64_t ahead) {
   constexpr int64_t kBlock = kHere.fold_block;
   decltype(F::first(a[0])) of[kCount];
-  for (int64_t k = 0; k < kCount; ++k) of[k] = fold_block<F>(a.from(k * kBlock), kBlock);
+  for (int64_t k = 0; k < kCount; ++k) of[k] = fold_block<F>(a.from(k * kBlock), kBlock, ahead);
   for (int64_t step = 1; step < kCount; step *= 2)
     for (int64_t k = 0; k < kCount; k += 2 * step) of[k] = F::merge(of[k], of[k + step]);
   return of[0];
@@ -98,27 +101,28 @@ template <int64_t kCount, class F, class A> auto fold_blocks(const A& a) {
 // tree splits at the greatest power of two of blocks that leaves something. It is not walked from its root,
 // whose branches no processor guesses, but from its leaves: there is a state for each binary digit of how
 // many blocks were folded so far.
-template <class F, class A> auto fold_pairwise(const A& a, int64_t n) -> decltype(F::first(a[0])) {
+template <class F, class A> auto fold_pairwise(const A& a, int64_t n, int64_t ahead = 0)
+    -> decltype(F::first(a[0])) {
   constexpr int64_t kBlock = kHere.fold_block, kEight = kHere.fold_block * 8;
   if (n <= kBlock) return fold_block<F>(a, n);
   decltype(F::first(a[0])) kept[64];
   int64_t i = 0, depth = 0;
   for (uint64_t count = 1; n - i >= kEight; ++count, i += kEight) {
-    kept[depth++] = fold_blocks<8, F>(a.from(i));
+    kept[depth++] = fold_blocks<8, F>(a.from(i), ahead);
     for (uint64_t digit = count; digit % 2 == 0; digit /= 2, --depth)
       kept[depth - 2] = F::merge(kept[depth - 2], kept[depth - 1]);
   }
-  if (n - i >= kEight / 2) kept[depth++] = fold_blocks<4, F>(a.from(i)), i += kEight / 2;
-  if (n - i >= 2 * kBlock) kept[depth++] = fold_blocks<2, F>(a.from(i)), i += 2 * kBlock;
-  if (n - i >= kBlock) kept[depth++] = fold_blocks<1, F>(a.from(i)), i += kBlock;
+  if (n - i >= kEight / 2) kept[depth++] = fold_blocks<4, F>(a.from(i), ahead), i += kEight / 2;
+  if (n - i >= 2 * kBlock) kept[depth++] = fold_blocks<2, F>(a.from(i), ahead), i += 2 * kBlock;
+  if (n - i >= kBlock) kept[depth++] = fold_blocks<1, F>(a.from(i), ahead), i += kBlock;
   if (i < n) kept[depth++] = fold_block<F>(a.from(i), n - i);
   for (; depth > 1; --depth) kept[depth - 2] = F::merge(kept[depth - 2], kept[depth - 1]);
   return kept[0];
 }
 // The greatest or least is the same in any order; where there is a NaN, the body decides which.
-template <class F, class T> T fold_extreme(const T* a, int64_t n) {
+template <class F, class T> T fold_extreme(const T* a, int64_t n, int64_t ahead = 0) {
   if (n >= kHere.fold_many) {
-    const Extreme<T> e = extreme_of<F>(a, n);
+    const Extreme<T> e = extreme_of<F>(a, n, ahead);
     if (!e.has_nan) [[likely]]
       return e.value;
   }
@@ -126,9 +130,9 @@ template <class F, class T> T fold_extreme(const T* a, int64_t n) {
 }
 
 struct SimdRun {
-  template <class F, Order, class T> static auto fold(const T* a, int64_t n) {
-    if constexpr (is_extreme<F>) return fold_extreme<F>(a, n);
-    else return fold_pairwise<F>(Plain<T>{a}, n);
+  template <class F, Order, class T> static auto fold(const T* a, int64_t n, int64_t ahead) {
+    if constexpr (is_extreme<F>) return fold_extreme<F>(a, n, ahead);
+    else return fold_pairwise<F>(Plain<T>{a}, n, ahead);
   }
 };
 

@@ -27,7 +27,7 @@ template <class F, class T> auto complex_fold(const T* a, int64_t n) -> decltype
 
 /// Integers and bool have no roundings to keep apart.
 struct PlainRun {
-  template <class F, Order kOrder, class T> static auto fold(const T* a, int64_t n) {
+  template <class F, Order kOrder, class T> static auto fold(const T* a, int64_t n, int64_t) {
     if constexpr (Complex<T> && kOrder == Order::Pairs) return complex_fold<F>(a, n);
     else return fold_in_a_row<F>(a, n);
   }

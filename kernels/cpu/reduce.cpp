@@ -8,6 +8,7 @@
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/cascade.h"
 #include "lamella/kernels/cpu/parts.h"
+#include "lamella/kernels/cpu/stream.h"
 
 namespace lamella::kernels {
 namespace {
@@ -86,21 +87,29 @@ bool lies_whole(const Reduction& r) {
   return r.reduced.rank <= 1 && r.in_dtype == r.exec && r.reduced.stride(0, 0) == itemsize(r.exec);
 }
 
+/// How many bytes ahead of the fold memory is asked for: two pages, where no row ends before the next begins.
+int64_t ahead_of(const Reduction& r, const IterPlan& kept) {
+  const int64_t row = r.reduced.numel * itemsize(r.exec), far = 16 * thresholds().fold_block;
+  const bool adjacent = kept.numel == 1 || kept.stride(1, 0) == row;
+  return (adjacent || row >= 8 * far) && shares_caches(row * r.kept.numel) ? far : 0;
+}
+
 // One output at a time, of elements that are folded where they lie.
 void reduce_whole(const Reduction& r, const IterPlan& kept) {
   const int64_t n = r.reduced.numel, item = itemsize(r.exec);
   const int64_t tile = steps_of_tile(n, kCosts.folded, thresholds().fold_block), tiles = tiles_of(n, tile);
+  const int64_t ahead = ahead_of(r, kept);
   if (tiles == 1 && !r.of.result && r.out_dtype == r.exec)  // the state is the result
-    return for_each_outer(kept, 0, [&](char* const* at) { r.of.fold(at[0], at[1], n); });
+    return for_each_outer(kept, 0, [&](char* const* at) { r.of.fold(at[0], at[1], n, ahead); });
   Buffers b(r);
   for_each_outer(kept, 0, [&](char* const* at) {
     alignas(16) char state[kMaxFoldState];
     if (tiles == 1) {
-      r.of.fold(state, at[1], n);
+      r.of.fold(state, at[1], n, ahead);
       return write_results(r, b, at[0], 0, 0, 1, 1, state);
     }
     const auto all = fold_tiles(r, tiles, 1, [&](char* partial, int64_t t) {
-      r.of.fold(partial, at[1] + t * tile * item, std::min(tile, n - t * tile));
+      r.of.fold(partial, at[1] + t * tile * item, std::min(tile, n - t * tile), ahead);
     });
     write_results(r, b, at[0], 0, 0, 1, 1, all->slot(0));
   });
@@ -113,7 +122,7 @@ void fold_along(const Reduction& r, TileReader& reader, Cascade& cascade, const 
   cascade.reset(1);
   for_each_block_of(r.reduced, blocks, first, last, [&](char* const* at, int64_t n0, int64_t n1) {
     const char* run = reader.read(from + (at[0] - r.reduced.data[0]), s0, s1, n0, n1);
-    r.of.fold(cascade.slot(cascade.depth()), run, n0 * n1);
+    r.of.fold(cascade.slot(cascade.depth()), run, n0 * n1, 0);
     cascade.push();
   });
   cascade.finish();

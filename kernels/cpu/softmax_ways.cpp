@@ -39,7 +39,7 @@ template <class T> struct Online : Ways<T> {
 
   void take(const T* in, int64_t n) {
     T here;
-    this->greatest(&here, in, n);
+    this->greatest(&here, in, n, 0);
     if (here > most || here != here) {
       total = most == kNothing ? T(0) : total * std::exp(most - here);
       most = here;
@@ -47,7 +47,7 @@ template <class T> struct Online : Ways<T> {
     if (most == kNothing) return;  // nothing but zeros so far
     this->exp_of_difference(this->work.data(), in, most, n);
     T more;
-    this->sum(&more, this->work.data(), n);
+    this->sum(&more, this->work.data(), n, 0);
     total += more;
   }
   void run(T* out, const T* in, int64_t n) {
@@ -64,12 +64,12 @@ template <class T> struct ThreePass : Ways<T> {
 
   void run(T* out, const T* in, int64_t n) {
     T most;
-    this->greatest(&most, in, n);
+    this->greatest(&most, in, n, 0);
     sums.reset(1);
     for (int64_t i = 0; i < n; i += this->chunk) {
       const int64_t some = std::min(this->chunk, n - i);
       this->exp_of_difference(out + i, in + i, most, some);
-      this->sum(sums.slot(sums.depth()), out + i, some);
+      this->sum(sums.slot(sums.depth()), out + i, some, 0);
       sums.push();
     }
     sums.finish();

@@ -25,13 +25,17 @@ int64_t cache_of_a_core() {
 }
 
 // The C library adds up all caches of a package on some processors: 384 MB where a core reaches 32.
-int64_t last_level_cache() {
+int64_t find_last_level_cache() {
   if (const int64_t bytes = cache_of_a_core(); bytes > 0) return bytes;
 #if defined(_SC_LEVEL3_CACHE_SIZE)
   const int64_t bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   if (bytes > 0) return bytes;
 #endif
   return int64_t{32} << 20;  // where nobody says
+}
+int64_t last_level_cache() {
+  static const int64_t bytes = find_last_level_cache();
+  return bytes;
 }
 
 #if defined(__SSE2__)
@@ -52,14 +56,16 @@ void stream_lines_128(char* to, const char* from, int64_t lines) {
 
 }  // namespace
 
+// Where there are stores that do.
 bool passes_caches(int64_t bytes) {
 #if defined(__SSE2__)
-  static const int64_t cache = last_level_cache();
-  return bytes >= cache || (bytes > 0 && thresholds().lowered);
+  return bytes >= last_level_cache() || (bytes > 0 && thresholds().lowered);
 #else
   return bytes < 0;
 #endif
 }
+
+bool shares_caches(int64_t bytes) { return bytes >= last_level_cache() / 4 || thresholds().lowered; }
 
 int64_t bytes_of_plan(const IterPlan& plan) {
   int64_t total = 0;

@@ -11,6 +11,9 @@ namespace lamella::kernels {
 /// Whether a call's operands, of so many bytes together, fill the last-level cache and so pass through no
 /// cache of this machine. Under lowered thresholds always, so that small cases go this way, too.
 bool passes_caches(int64_t bytes);
+/// Whether it is so much, a quarter of that cache, that what others do may have put it out: then it pays to
+/// ask for it ahead. Under lowered thresholds always.
+bool shares_caches(int64_t bytes);
 /// Bytes of the plan's operands, broadcast ones once; 0 where an input lies where the result does: its lines
 /// are fetched as it is.
 int64_t bytes_of_plan(const IterPlan& plan);

@@ -49,7 +49,7 @@ template <class T> class Row {
   }
   T sum(const T* a, int64_t n) const {
     T out;
-    sum_(&out, a, n);
+    sum_(&out, a, n, 0);
     return out;
   }
   T squares_of_block(const T* a, T mean, int64_t n) const {

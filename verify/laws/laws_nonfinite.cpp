@@ -89,17 +89,7 @@ Values converted_first(const Case& c) {
   const DType named = std::get<DType>(c.args[size_t(at)]);
   const Tensor given = c.at(c.tensors()[0]);
   if (!is_inexact(named) || is_bool(given.dtype())) return args;
-  Tensor wide = std::get<Tensor>(args[0]);
-  if (!is_inexact(given.dtype())) {
-    wide = make_tensor(given.sizes(), DType::F128, Device::Reference);
-    f128* v = static_cast<f128*>(wide.raw_data());
-    visit_dtype(given.dtype(), [&]<class Tag>(Tag) {
-      using T = typename Tag::type;
-      if constexpr (is_integer_type<T>)
-        each_element(given,
-                     [&](int64_t offset) { *v++ = f128(static_cast<const T*>(given.raw_data())[offset]); });
-    });
-  }
+  Tensor wide = is_inexact(given.dtype()) ? std::get<Tensor>(args[0]) : integers_as_numbers(given);
   f128* const v = static_cast<f128*>(wide.raw_data());
   for (size_t i = 0; i < part_count(wide); ++i) v[i] = rounded_to(v[i], to_real(named));
   args[0] = wide;

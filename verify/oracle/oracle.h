@@ -29,6 +29,8 @@ class WideDefault {
 
 /// `t` on the reference column: floating becomes f128, complex c256, the rest keeps its dtype.
 Tensor to_reference(const Tensor& t);
+/// Of integers, as f128 and not as what they are.
+Tensor integers_as_numbers(const Tensor& t);
 /// All arguments so; dtypes among them widen likewise.
 Values to_reference(const Values& args);
 Reals flatten(const Tensors& ts);
@@ -70,8 +72,8 @@ class Oracle {
   /// roundings; for sums in a row what their additions take, where that is more (see NOTE: [numerics]).
   Bounds tolerances(const Bounds& conditions, DType d) const;
 
-  /// The operator at |x|, at least 1, in each part: where it adds and multiplies, no partial result of any
-  /// order is larger than this one.
+  /// The operator at |x|, at least 1, in each part, and of integers that `dtype` makes numbers first: where
+  /// it adds and multiplies, no partial result of any order is larger than this one.
   Reals reach();
   /// NOTE: [underflow inside] What a value, or a derivative along these directions, may lose where partial
   /// results in `d` underflow: each loses less than the smallest number, and is multiplied by what comes
@@ -130,6 +132,8 @@ class Oracle {
   bool smooth_within(int step_exponent);
   Tensors forward() const;
   Reals evaluate(const Reals& x);
+  /// see NOTE: [dtype=]; nothing if its elements are numbers anyway.
+  Tensor converted_integers() const;
   Matrix jacobian_at(const Reals& x, int step_exponent);
   std::vector<Matrix> jacobians_nearby();
   /// Magnitude of what results are computed from: |y_i| + sum_j |J_ij x_j|.

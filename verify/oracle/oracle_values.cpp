@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <cmath>
 #include <quadmath.h>
+#include <span>
+#include <utility>
 
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/tolerances.h"
@@ -51,10 +53,36 @@ Bounds Oracle::tolerances(const Bounds& conditions, DType d) const {
   return out;
 }
 
+Tensor integers_as_numbers(const Tensor& t) {
+  Tensor out = make_tensor(t.sizes(), DType::F128, Device::Reference);
+  f128* to = static_cast<f128*>(out.raw_data());
+  visit_dtype(t.dtype(), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (is_integer_type<T>)
+      each_element(t, [&](int64_t offset) { *to++ = f128(static_cast<const T*>(t.raw_data())[offset]); });
+  });
+  return out;
+}
+
+Tensor Oracle::converted_integers() const {
+  const int at = op_.schema.find("dtype");
+  if (at < 0 || is_none(args_[size_t(at)]) || !is_inexact(std::get<DType>(args_[size_t(at)]))) return {};
+  const Tensor* const given = std::get_if<Tensor>(&args_[0]);
+  if (!given || is_inexact(given->dtype()) || is_bool(given->dtype())) return {};
+  return integers_as_numbers(*given);
+}
+
 Reals Oracle::reach() {
+  const auto raise = [](f128& v) { v = fmaxq(1, fabsq(v)); };
   Reals x = x_;
-  for (f128& v : x) v = fmaxq(1, fabsq(v));
-  return evaluate(x);
+  std::ranges::for_each(x, raise);
+  const Tensor integers = converted_integers();
+  if (!integers.defined()) return evaluate(x);
+  std::ranges::for_each(std::span(static_cast<f128*>(integers.raw_data()), part_count(integers)), raise);
+  const Value given = std::exchange(args_[0], integers);
+  Reals all = evaluate(x);
+  args_[0] = given;
+  return all;
 }
 
 /// see NOTE: [underflow inside]
