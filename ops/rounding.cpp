@@ -43,13 +43,14 @@ Values one(Draw& d, DTypeMask types) {
   return v;
 }
 
-/// Likewise of quotients: (n + 1/2) / m lies 1 / 2m off.
+/// Likewise of quotients: an odd number of sixteenths is no whole multiple of m, nor of m times 5/4, 3/4, 3/2
+/// or 7/8, as lanes are.
 Values two(Draw& d) {
   if (d.options().nonfinite) return binary(d, kRealTypes, Domain::Any, Domain::NonZero);
   const DType t = d.dtype(kRealTypes);  // an integer beside a number would be a whole multiple of it
   Values v =
       two_tensors(d, t, d.partner(t, is_floating(t) ? kFloating : kIntegers), Domain::Any, Domain::NonZero);
-  v[0] = each(std::get<Tensor>(v[0]), [](double x) { return std::floor(std::fmod(x, 8)) + 0.5; });
+  v[0] = each(std::get<Tensor>(v[0]), [](double x) { return std::floor(std::fmod(x, 8)) + 0.4375; });
   v[1] = each(std::get<Tensor>(v[1]),
               [](double x) { return std::copysign(1 + std::floor(std::fmod(std::fabs(x), 8)), x); });
   return v;

@@ -22,16 +22,16 @@ template <class T> struct Extreme {
 /// Elements that one step takes.
 inline constexpr int64_t kExtremeWidth = kHere.fold_many / 2;
 
-/// At a[i] of every kilobyte, asks memory for the one that is `ahead` bytes away (0: not at all): the
-/// processor asks ahead by itself, but no further than to the end of a page. More lines at once would wait
-/// for each other.
+/// At a[i] of every half kilobyte, asks the second-level cache for the one that is `ahead` bytes away (0: not
+/// at all): the processor asks ahead by itself, but no further than to the end of a page. More lines at once
+/// would wait for each other.
 template <class T> [[gnu::always_inline]] inline void ask_ahead(const T* a, int64_t i, int64_t ahead) {
-  constexpr int64_t kAtOnce = 2 * kHere.fold_block;  // bytes
+  constexpr int64_t kAtOnce = kHere.fold_block;  // bytes
   if (ahead == 0 || i % (kAtOnce / int64_t(sizeof(T))) != 0) [[likely]]
     return;
   const char* const from = reinterpret_cast<const char*>(a + i) + ahead;
-#pragma GCC unroll 16
-  for (int64_t line = 0; line < kAtOnce; line += 64) __builtin_prefetch(from + line);
+#pragma GCC unroll 8
+  for (int64_t line = 0; line < kAtOnce; line += 64) __builtin_prefetch(from + line, 0, 2);
 }
 
 // A NaN is a number apart: comparing every element with itself costs less than a body that keeps the first

@@ -204,6 +204,8 @@ Finding wrong_numbers(const EngineCase& s, const EngineRun& run, bool& smooth) {
     if (s.second && !s.levels && s.program.hooks_read_results()) continue;
     if (wrong.empty() && s.second && !d.quick_curve(run.curve, s.ss))
       wrong = beyond(run.curve, d.curve(s.ss), "second derivative" + lane, smooth);
+    if (!wrong.empty() && s.second && !std::isfinite(run.curve))
+      smooth &= s.program.has_second_derivatives(s.lanes[l]);
     if (wrong.empty() && !s.second && !s.summed && l < run.slopes.size() && !d.quick_slope(run.slopes[l]))
       wrong = beyond(run.slopes[l], d.slope(), "derivative" + lane, smooth);
   }

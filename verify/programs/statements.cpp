@@ -6,6 +6,7 @@
 #include <map>
 
 #include "lamella/verify/case/lanes.h"
+#include "lamella/verify/oracle/oracle.h"
 #include "lamella/verify/programs/census.h"
 #include "lamella/verify/programs/statements_draw.h"
 
@@ -91,6 +92,19 @@ struct Functional {
     return !has_zero() || settles(here);
   }
 
+  /// As `settles`, of second differences: those of a smooth function differ by 2^-24 of the fourth
+  /// derivative.
+  bool bends_settle() const {
+    constexpr double kLong = 0x1p-12, kShort = 0x1p-40, kDrift = 0x1p-16;
+    if (op->has(kLinear) || op->is_view() || !has_zero()) return true;
+    const WideDefault scope;
+    const Reals here = flatten(call_boxed(*op, to_reference(args))), wide = bends(here, kLong),
+                narrow = bends(here, kShort);
+    for (size_t i = 0; i < here.size(); ++i)
+      if (!(std::abs(double(wide[i] - narrow[i])) <= kDrift * (1 + std::abs(double(wide[i]))))) return false;
+    return true;
+  }
+
  private:
   bool has_zero() const {
     Values now = args;
@@ -121,6 +135,26 @@ struct Functional {
       }
     }
     return true;
+  }
+
+  /// Second differences in f128, of all operands along one direction.
+  Reals bends(const Reals& here, f128 step) const {
+    const auto moved = [&](f128 by) {
+      Values all = to_reference(args);
+      uint64_t state = 4711;
+      for (const Case::Slot& slot : slots) {
+        Tensor& t = entry(all, slot) = plain_copy(entry(all, slot));
+        each_part<f128>(t, [&](f128& part) {
+          state = state * 6364136223846793005u + 1442695040888963407u;
+          part += by * (double(state >> 40) * 0x1p-23 - 1);
+        });
+      }
+      return flatten(call_boxed(*op, all));
+    };
+    Reals out = moved(step);
+    const Reals down = moved(-step);
+    for (size_t i = 0; i < out.size(); ++i) out[i] = (out[i] + down[i] - 2 * here[i]) / (step * step);
+    return out;
   }
 
   bool smooth_along(uint64_t direction, const Tensors& here) const {
@@ -375,6 +409,20 @@ class Drawer {
 };
 
 Script::Script(Case& c, bool base) { Drawer(*this, c, base).draw(); }
+
+bool Script::has_second_derivatives(const Tensors& xs) const {
+  Tensors handles;
+  for (const Tensor& x : xs) handles.push_back(plain_copy(x));
+  for (const Tensor& c : fresh_captures()) handles.push_back(c);
+  for (size_t i = 0; i < statements_.size(); ++i) {
+    const Statement& s = statements_[i];
+    if (s.kind == StatementKind::Scope || s.kind == StatementKind::Hook) continue;
+    const bool computes = s.op && s.kind != StatementKind::View && s.kind != StatementKind::Custom;
+    if (computes && !Functional(s, handles).bends_settle()) return false;
+    execute(s, handles, false, i);
+  }
+  return true;
+}
 
 Tensors Script::more_directions() const {
   Tensors out;

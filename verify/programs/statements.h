@@ -133,6 +133,10 @@ class Script {
   /// Whether the derivative of a derivative passes a hook that a first one does not: where the formula of
   /// what is hooked reads its result. Differences know nothing of formulas.
   bool hooks_read_results() const;
+  /// Whether each operator has a second derivative at what it is given from these inputs on, as far as
+  /// operands that hold a 0 tell: pow(0, 1.99) has a first one and no second. What is 0 whatever the inputs
+  /// are (x - x) makes of it a constant to differences, and infinity times 0 to every chain rule.
+  bool has_second_derivatives(const Tensors& xs) const;
   /// NOTE: [constants that are written] Under levels a detached handle shows what its base is, as a constant.
   /// Where values with derivatives are written through it, docs/autograd.md promises values alone.
   bool writes_constants() const;

@@ -339,6 +339,10 @@ Expected Differences::curve(const Tensors& ss) const {
   Expected out = bounded(want, wider - want, [&](uint32_t j) { return curve(ss, kSecondStep, j); });
   out.bound += 0x1p-112 / (kSecondStep * kSecondStep) * std::fabs(double(at(0, {}, 0, 0)));
   out.smooth &= fabsq(wider - want) <= 0x1p-16 * (fabsq(wider) + fabsq(want) + p_.weight());
+  // A function like x^2.5 at 0: twice the last step bounds what is left where each is at most half of the one
+  // before.
+  if (out.smooth && fabsq(wider - want) > kRoundings * p_.weight())
+    out.smooth = 2 * fabsq(wider - want) <= fabsq(curve(ss, 4 * kSecondStep, 0) - wider);
   return out;
 }
 
