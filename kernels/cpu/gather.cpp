@@ -336,11 +336,15 @@ void index_select(const KernelCall& call) {
   const int64_t item = itemsize(x.dtype), n = slice.size(0);
   const bool streams = n > thresholds().tile && slice.packed(0) && slice.packed(1) &&
                        passes_caches(2 * out.numel() * item + count * int64_t(sizeof(int64_t)));
+  const auto source = [&](int64_t i) {
+    return slice.data[1] + index.as<int64_t>()[i * index_step] * from_step;
+  };
   for_each_range(count, cost::of(slice.numel, kCosts.line), [&](int64_t first, int64_t last) {
     IterPlan plan = slice;
     for (int64_t i = first; i < last; ++i) {
       plan.data[0] = slice.data[0] + i * to_step;
-      plan.data[1] = slice.data[1] + index.as<int64_t>()[i * index_step] * from_step;
+      plan.data[1] = source(i);
+      if (streams && i + 1 < last) ask_for(source(i + 1), n * item);
       for_each_outer(plan, 1, [&](char* const* at) {
         if (streams) return stream(at[0], at[1], n * item);
         move_block(copy, at[0], plan.stride(0, 0), 0, at[1], plan.stride(1, 0), 0, n, 1);

@@ -21,18 +21,40 @@ void bf16_to_f32(void* to, const void* from, int64_t n) {
   for (int64_t i = 0; i < n; ++i) o[i] = uint32_t(a[i]) << 16;
 }
 
-void f32_to_bf16(void* to, const void* from, int64_t n) {
-  uint16_t* o = static_cast<uint16_t*>(to);
-  const uint32_t* a = static_cast<const uint32_t*>(from);
-  for (int64_t i = 0; i < n; ++i) {
-    const uint32_t u = a[i];
-    const uint32_t quiet_nan = (u >> 16) | 0x40u, rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
-    o[i] = uint16_t((u & 0x7fffffffu) > 0x7f800000u ? quiet_nan : rounded);
-  }
+uint16_t bf16_bits(uint32_t u) {
+  const uint32_t quiet_nan = (u >> 16) | 0x40u, rounded = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+  return uint16_t((u & 0x7fffffffu) > 0x7f800000u ? quiet_nan : rounded);
 }
 
 #if defined(__AVX2__)
 static_assert(kUsualThresholds.convert_width == 8);
+
+/// As bf16_bits, each in the lower half of its word.
+__m256i bf16_words(__m256i u) {
+  const __m256i upper = _mm256_srli_epi32(u, 16), odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+  const __m256i half = _mm256_add_epi32(_mm256_set1_epi32(0x7fff), odd);
+  const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(u, half), 16);
+  const __m256i size = _mm256_and_si256(u, _mm256_set1_epi32(0x7fffffff));
+  const __m256i is_nan = _mm256_cmpgt_epi32(size, _mm256_set1_epi32(0x7f800000));
+  return _mm256_blendv_epi8(rounded, _mm256_or_si256(upper, _mm256_set1_epi32(0x40)), is_nan);
+}
+#endif
+
+void f32_to_bf16(void* to, const void* from, int64_t n) {
+  uint16_t* o = static_cast<uint16_t*>(to);
+  const uint32_t* a = static_cast<const uint32_t*>(from);
+  int64_t i = 0;
+#if defined(__AVX2__)
+  for (; i + 8 <= n; i += 8) {
+    const __m256i words = bf16_words(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(a + i)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(o + i),
+                     _mm_packus_epi32(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+  }
+#endif
+  for (; i < n; ++i) o[i] = bf16_bits(a[i]);
+}
+
+#if defined(__AVX2__)
 
 void f16_to_f32(void* to, const void* from, int64_t n) {
   float* o = static_cast<float*>(to);
