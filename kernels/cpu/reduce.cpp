@@ -90,8 +90,10 @@ bool lies_whole(const Reduction& r) {
 /// How many bytes ahead of the fold memory is asked for: two pages, where no row ends before the next begins.
 int64_t ahead_of(const Reduction& r, const IterPlan& kept) {
   const int64_t row = r.reduced.numel * itemsize(r.exec), far = 16 * thresholds().fold_block;
+  const int64_t bytes = row * r.kept.numel;
+  if (bytes <= far) return 0;  // before the caches' size is asked, which reads a file the first time
   const bool adjacent = kept.numel == 1 || kept.stride(1, 0) == row;
-  return (adjacent || row >= 8 * far) && shares_caches(row * r.kept.numel) ? far : 0;
+  return (adjacent || row >= 8 * far) && shares_caches(bytes) ? far : 0;
 }
 
 // One output at a time, of elements that are folded where they lie.
