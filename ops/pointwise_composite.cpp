@@ -62,10 +62,11 @@ Tensor soft_ramp(const Tensor& x, const Scalar& beta, const Scalar& threshold) {
   const Tensor scaled = x * beta;
   return where(gt(scaled, threshold), x, logaddexp(scaled, zeros_like(scaled)) / beta);
 }
-/// The same of one element, by its definition.
+/// The same of one element, by its definition: log(1 + e^s), which is s + log(1 + e^-s) where e^s overflows.
 f128 soft_ramp_of(f128 x, f128 beta, f128 threshold) {
-  const f128 scaled = x * beta;
-  return scaled > threshold ? x : math::log1p(math::exp(scaled)) / beta;
+  const f128 s = x * beta;
+  if (s > threshold) return x;
+  return (s > 0 ? s + math::log1p(math::exp(-s)) : math::log1p(math::exp(s))) / beta;
 }
 
 /// One of them has the full shape.
