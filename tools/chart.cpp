@@ -148,7 +148,7 @@ void write_chart(Markup& out, const Chart& c) {
 
 void write_bars(Markup& out, const std::string& title, const std::vector<Bar>& bars) {
   if (bars.empty()) return;
-  constexpr double kRow = 18, kNames = 360, kNumbers = 60;
+  constexpr double kRow = 18, kNames = 400, kNumbers = 60;
   std::vector<double> values{0.5, 2};
   for (const Bar& b : bars) values.push_back(b.ratio);
   const Scale x = scale_of(values, true, kNames, kWidth - kNumbers);
