@@ -104,8 +104,10 @@ std::string output_of(const std::vector<std::string>& command) {
 /// The frames of these offsets in one file; empty when no tool knows.
 std::vector<std::vector<CallFrame>> frames_in(const std::string& file,
                                               const std::vector<uintptr_t>& offsets) {
+  // A build may have replaced the program that runs; what runs is still to be had.
+  const std::string here = file.ends_with(" (deleted)") ? format("/proc/{}/exe", getpid()) : file;
   for (const char* tool : {"addr2line", "llvm-addr2line"}) {
-    std::vector<std::string> command{tool, "-a", "-f", "-C", "-i", "-e", file};
+    std::vector<std::string> command{tool, "-a", "-f", "-C", "-i", "-e", here};
     for (const uintptr_t offset : offsets) command.push_back(hex(offset));
     auto frames = parse_frames(output_of(command));
     if (frames.size() == offsets.size()) return frames;
