@@ -55,7 +55,7 @@ OWN_SIZES = {
     ("kernels/cpu/gather.cpp", "kAhead"): "how early an address is asked for: nothing is read or left out",
     ("kernels/cpu/stream.cpp", "kAhead"): "likewise",
     ("kernels/cpu/across.cpp", "kLine"): "what is asked for beyond a row is not read",
-    ("kernels/cpu/isa_streams.cpp", "kLine"): "what memory takes as one; the ends are stored plainly",
+    ("kernels/cpu/past_lines.h", "kMemoryLine"): "what memory takes as one; the ends are stored plainly",
     ("kernels/cpu/isa_gemm.cpp", "kBytes"): "the width of a vector register: what is left over is asked",
     ("kernels/cpu/registers.h", "kRegisterBytes"): "likewise: sums are made in one order whatever it is",
     ("kernels/cpu/registers.h", "kFits"): "the width of the smallest register",

@@ -16,10 +16,17 @@ using CastLineFn = void (*)(void* to, const void* from, int64_t n);
 using SoftmaxRowFn = void (*)(void* out, const void* in, int64_t n, bool log);
 /// Where the first greatest of n >= 1 contiguous elements lies, or the first NaN.
 using ArgmaxRowFn = int64_t (*)(const void* in, int64_t n);
-/// (x - mean) / sqrt(variance + eps) * weight + bias of one contiguous row of n >= 1 elements; weight and
+/// (in - mean) / sqrt(variance + eps) * weight + bias of one contiguous row of n >= 1 elements; weight and
 /// bias of as many, or null.
-using LayerNormRowFn = void (*)(void* out, const void* in, const void* weight, const void* bias, double eps,
-                                int64_t n);
+struct LayerNormRow {
+  void* out;
+  const void *in, *weight, *bias;
+  double eps;
+  int64_t n;
+  bool past;      ///< out passes the caches, and overlaps nothing: see stream.h
+  int64_t ahead;  ///< bytes from `in` to what is asked for meanwhile; 0: nothing is
+};
+using LayerNormRowFn = void (*)(const LayerNormRow& row);
 /// C = A B for one matrix; strides count elements; B's and C's columns are contiguous.
 struct GemmCall {
   int64_t n, k, m;

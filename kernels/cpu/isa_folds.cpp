@@ -4,6 +4,7 @@
 
 #include "lamella/kernels/cpu/extremes.h"
 #include "lamella/kernels/cpu/fold_lines.h"
+#include "lamella/kernels/cpu/past_lines.h"
 #include "lamella/kernels/cpu/scratch.h"
 #include "lamella/kernels/cpu/vector_math.h"
 
@@ -48,6 +49,7 @@ template <int64_t kWidth, class F, class A> auto fold_rows(const A& a, int64_t n
     ask_ahead(a.a, 0, ahead);
     V kept[] = {a.template row<V>(int64_t(k) * Wide::kLanes)...};
     int64_t i = kWidth;
+#pragma GCC unroll 2  // all of a block: the compiler would first load it, and have no registers for it
     for (; i + kWidth <= n; i += kWidth) {
       ask_ahead(a.a, i, ahead);
       ((kept[k] = F::step(kept[k], a.template row<V>(i + int64_t(k) * Wide::kLanes))), ...);
@@ -162,15 +164,17 @@ template <class T> void exp_of_difference(T* out, const T* in, T most, int64_t n
 /// NOTE: [layer_norm in one pass] The composite's operations on a row that stays in the caches, in its order
 /// and each rounded as there: its bits, whatever the row holds. So plain calls may take this text while
 /// levels and base autograd take the composite apart.
-template <class T>
-void layer_norm_row(void* out, const void* in, const void* weight, const void* bias, double eps, int64_t n) {
-  T* o = static_cast<T*>(out);
-  const T* a = static_cast<const T*>(in);
-  const T* w = static_cast<const T*>(weight);
-  const T* b = static_cast<const T*>(bias);
-  const T mean = fold_pairwise<Of<Add>>(Plain<T>{a}, n) / T(n);
-  const T scale = T(1) / std::sqrt(fold_pairwise<Of<Add>>(SquaredDistance<T>{a, mean}, n) / T(n) + T(eps));
-  const auto end = [o, n](auto&& of) {
+template <class T> void layer_norm_row(const LayerNormRow& row) {
+  T* o = static_cast<T*>(row.out);
+  const T* a = static_cast<const T*>(row.in);
+  const T* w = static_cast<const T*>(row.weight);
+  const T* b = static_cast<const T*>(row.bias);
+  const int64_t n = row.n;
+  const T mean = fold_pairwise<Of<Add>>(Plain<T>{a}, n, row.ahead) / T(n);
+  const T scale =
+      T(1) / std::sqrt(fold_pairwise<Of<Add>>(SquaredDistance<T>{a, mean}, n) / T(n) + T(row.eps));
+  const auto end = [o, n, past = row.past](auto&& of) {
+    if (past) return stream_line(o, n, of);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) o[i] = of(i);
   };

@@ -2,48 +2,10 @@
 // LAMELLA_BACKEND.
 #include "lamella/kernels/cpu/isa_streams.h"
 
-#include "lamella/kernels/cpu/lines.h"
-
-#if defined(__SSE2__)
-#include <immintrin.h>
-#endif
+#include "lamella/kernels/cpu/past_lines.h"
 
 namespace lamella::kernels::LAMELLA_BACKEND {
 namespace {
-
-constexpr int64_t kLine = 64;  // bytes that are sent to memory as one
-
-/// A line of 64 bytes, in as few stores as there are registers for it.
-[[gnu::always_inline]] inline void store_past(void* to, const void* from) {
-#if defined(__AVX512F__)
-  _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_load_si512(from));
-#elif defined(__AVX2__)
-  for (int k = 0; k < 2; ++k)
-    _mm256_stream_si256(static_cast<__m256i*>(to) + k,
-                        _mm256_load_si256(static_cast<const __m256i*>(from) + k));
-#elif defined(__SSE2__)
-  for (int k = 0; k < 4; ++k)
-    _mm_stream_si128(static_cast<__m128i*>(to) + k, _mm_load_si128(static_cast<const __m128i*>(from) + k));
-#else
-  __builtin_memcpy(to, from, kLine);
-#endif
-}
-
-/// o[i] = f(i). What is computed goes straight to memory, `kLines` lines at a time: through a longer buffer
-/// what is read would wait while it is stored (docs/performance.md).
-template <class T, int64_t kLines = 1, class F>
-[[gnu::always_inline]] inline void stream_line(T* o, int64_t n, F f) {
-  constexpr int64_t kCount = kLines * kLine / int64_t(sizeof(T));
-  int64_t i = 0;
-  for (; i < n && reinterpret_cast<uintptr_t>(o + i) % kLine != 0; ++i) o[i] = f(i);
-  for (; i + kCount <= n; i += kCount) {
-    alignas(kLine) T line[kCount];
-#pragma GCC unroll 1  // else the compiler gathers unrolled elements one by one
-    for (int64_t k = 0; k < kCount; ++k) line[k] = f(i + k);
-    for (int64_t k = 0; k < kLines; ++k) store_past(o + i + k * kCount / kLines, line + k * kCount / kLines);
-  }
-  for (; i < n; ++i) o[i] = f(i);
-}
 
 template <class B, class T> void stream_one(void* out, const void* const* ins, int64_t n) {
   const T* a = static_cast<const T*>(ins[0]);

@@ -1,6 +1,4 @@
 // layer_norm of gapless rows: the row text of the instruction set.
-#include <vector>
-
 #include "lamella/kernels/cpu/along_dim.h"
 #include "lamella/kernels/cpu/parts.h"
 #include "lamella/kernels/cpu/stream.h"
@@ -22,14 +20,9 @@ void layer_norm(const KernelCall& call) {
   const int64_t bytes = n * itemsize(x.dtype);
   const bool past = n > thresholds().tile && passes_caches(2 * rows * bytes);
   for_each_range(rows, cost::of(n, kCosts.softmax), [&](int64_t first, int64_t last) {
-    std::vector<char> kept(past ? size_t(bytes) : 0);  // a row, until it passes the caches
     for (int64_t i = first; i < last; ++i) {
-      char* const to = out.as<char>() + i * bytes;
-      const char* const from = x.as<char>() + i * bytes;
-      row(past ? kept.data() : to, from, weight, bias, eps, n);
-      if (!past) continue;
-      if (i + 1 < last) ask_for(from + bytes, bytes);
-      stream(to, kept.data(), bytes);
+      const int64_t ahead = past && i + 1 < last ? bytes : 0;  // the next row
+      row({out.as<char>() + i * bytes, x.as<char>() + i * bytes, weight, bias, eps, n, past, ahead});
     }
     if (past) end_streams();  // of this thread
   });

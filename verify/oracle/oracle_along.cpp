@@ -93,19 +93,22 @@ std::optional<Oracle::Along> Oracle::along(const Reals& t, const Reals& u) {
 
 /// NOTE: [one direction] Sums of magnitudes, sum |u_i J_ij t_j| and the like, are estimated: the largest of
 /// eight sums with signs is hardly ever less than a third of the root of the sum of squares, and that is no
-/// less than the sum of magnitudes by the root of their number.
+/// less than the sum of magnitudes by the root of their number. What moves when x does is such a sum over t
+/// as well: where t itself changes nothing (var along equal numbers), its parts with other signs do.
 f128 Oracle::along_bound(const Reals& t, const Reals& u) {
   const f128 h = ldexpq(1, kAlongStep) / greatest_part(t);
   const Reals here = slope(x_, t, h);
+  const auto apart = [&](Reals d, const Reals& from) {
+    for (size_t i = 0; i < d.size(); ++i) d[i] -= from[i];
+    return ldexpq(size_along(d, u), 26);
+  };
   f128 terms = 0, moves = 0;
   for (size_t p = 0; p < kPatterns; ++p) {
-    terms = fmaxq(terms, size_along(slope(x_, turned(t, p), h), u));
-    Reals x = x_;
-    const Reals signs = turned(x_, p, ldexpq(1, -26));
-    for (size_t j = 0; j < x.size(); ++j) x[j] += signs[j];
-    Reals d = slope(x, t, h);
-    for (size_t i = 0; i < d.size(); ++i) d[i] -= here[i];
-    moves = fmaxq(moves, ldexpq(size_along(d, u), 26));
+    const Reals with_signs = turned(t, p), there = slope(x_, with_signs, h);
+    terms = fmaxq(terms, size_along(there, u));
+    const Reals x = shifted(x_, turned(x_, p), ldexpq(1, -26));
+    moves = fmaxq(moves, apart(slope(x, t, h), here));
+    if (p > 0) moves = fmaxq(moves, apart(slope(x, with_signs, h), there));
   }
   return 3 * (terms + moves) * sqrtq(f128(x_.size()));
 }
