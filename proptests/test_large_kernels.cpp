@@ -1,4 +1,4 @@
-// Ways of large operands: products whose right operand is packed, transposes that pass the caches.
+// Ways of large operands: products whose right operand is packed, transposes and rows that pass the caches.
 #include <gtest/gtest.h>
 
 #include "lamella/core/thresholds.h"
@@ -65,5 +65,35 @@ TEST(LargeTransposes, AreThoseOfTheirElements) {
       EXPECT_EQ(verify::differs(sum, add(y, here)), "");
       EXPECT_EQ(verify::differs(twice, add(here, here)), "");
     }
+}
+
+/// By the instruction set that is used: 67 MB and more pass most last-level caches; a few rows stay inside.
+/// Of an odd number of elements, so that rows begin anywhere in a line.
+TEST(LargeRows, AreThoseOfAFewAtATime) {
+  constexpr int64_t kSize = 2051, kRows = 4097;
+  const Tensor x = rand({kRows, kSize}, full({}, Scalar(5), DType::U64)), y = add(x, 1);
+  const Tensor row = numbers({kSize}, DType::F32, 6);
+  const Tensor turned = remainder(mul(arange(0, kRows), 7), kRows);  // each row once
+  const std::vector<Tensor> whole = {add(x, y),
+                                     neg(x),
+                                     clone(x),
+                                     where(lt(x, 0.5), x, y),
+                                     layer_norm(x, {kSize}, row, row),
+                                     layer_norm(x, {kSize}),
+                                     index_select(x, 0, turned)};
+  for (int64_t from = 0; from < kRows; from += 200) {
+    const int64_t to = std::min(kRows, from + 200);
+    const auto part = [&](const Tensor& t) { return slice(t, 0, from, to); };
+    const Tensor a = part(x), b = part(y);
+    const std::vector<Tensor> few = {add(a, b),
+                                     neg(a),
+                                     clone(a),
+                                     where(lt(a, 0.5), a, b),
+                                     layer_norm(a, {kSize}, row, row),
+                                     layer_norm(a, {kSize}),
+                                     index_select(x, 0, part(turned))};
+    for (size_t i = 0; i < few.size(); ++i)
+      ASSERT_EQ(verify::differs(part(whole[i]), few[i]), "") << "result " << i << ", row " << from;
+  }
 }
 }  // namespace
