@@ -74,24 +74,19 @@ TEST(LargeRows, AreThoseOfAFewAtATime) {
   const Tensor x = rand({kRows, kSize}, full({}, Scalar(5), DType::U64)), y = add(x, 1);
   const Tensor row = numbers({kSize}, DType::F32, 6);
   const Tensor turned = remainder(mul(arange(0, kRows), 7), kRows);  // each row once
-  const std::vector<Tensor> whole = {add(x, y),
-                                     neg(x),
-                                     clone(x),
-                                     where(lt(x, 0.5), x, y),
-                                     layer_norm(x, {kSize}, row, row),
-                                     layer_norm(x, {kSize}),
-                                     index_select(x, 0, turned)};
+  const auto results = [&](const Tensor& a, const Tensor& b, const Tensor& at) {
+    return std::vector<Tensor>{add(a, b),
+                               neg(a),
+                               clone(a),
+                               where(lt(a, 0.5), a, b),
+                               layer_norm(a, {kSize}, row, row),
+                               layer_norm(a, {kSize}),
+                               index_select(x, 0, at)};
+  };
+  const std::vector<Tensor> whole = results(x, y, turned);
   for (int64_t from = 0; from < kRows; from += 200) {
-    const int64_t to = std::min(kRows, from + 200);
-    const auto part = [&](const Tensor& t) { return slice(t, 0, from, to); };
-    const Tensor a = part(x), b = part(y);
-    const std::vector<Tensor> few = {add(a, b),
-                                     neg(a),
-                                     clone(a),
-                                     where(lt(a, 0.5), a, b),
-                                     layer_norm(a, {kSize}, row, row),
-                                     layer_norm(a, {kSize}),
-                                     index_select(x, 0, part(turned))};
+    const auto part = [&](const Tensor& t) { return slice(t, 0, from, std::min(kRows, from + 200)); };
+    const std::vector<Tensor> few = results(part(x), part(y), part(turned));
     for (size_t i = 0; i < few.size(); ++i)
       ASSERT_EQ(verify::differs(part(whole[i]), few[i]), "") << "result " << i << ", row " << from;
   }

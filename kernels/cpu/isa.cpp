@@ -6,14 +6,16 @@
 #include <string_view>
 
 #include "lamella/core/thresholds.h"
+#include "lamella/kernels/cpu/isa_streams.h"
 
 namespace lamella::kernels {
 namespace {
 
-#define LAMELLA_ISA_TABLE(isa, set)                                                                 \
-  {                                                                                                 \
-#isa, InstructionSet::set, isa::simd_lines, isa::simd_folds, isa::find_cast, isa::find_softmax, \
-        isa::find_argmax, isa::find_layer_norm, isa::find_uniform, isa::find_normal, isa::find_gemm \
+#define LAMELLA_ISA_TABLE(isa, set)                                                                  \
+  {                                                                                                  \
+#isa, InstructionSet::set, isa::simd_lines, isa::simd_folds, isa::find_cast, isa::find_softmax,  \
+        isa::find_argmax, isa::find_layer_norm, isa::find_uniform, isa::find_normal, isa::find_gemm, \
+        isa::copy_past                                                                               \
   }
 constexpr Isa kTables[] = {LAMELLA_ISA_TABLE(scalar, Scalar), LAMELLA_ISA_TABLE(avx2, Avx2),
                            LAMELLA_ISA_TABLE(avx512, Avx512)};
@@ -51,7 +53,8 @@ const Isa& tiny_isa() {
                           tiny::find_layer_norm,
                           tiny::find_uniform,
                           tiny::find_normal,
-                          chosen().gemm};
+                          chosen().gemm,
+                          chosen().copy_past};
   return isa;
 }
 

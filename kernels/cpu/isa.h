@@ -41,6 +41,8 @@ using GemmFn = void (*)(const GemmCall&);
 
 /// Samples first, first + 1, ... first + n - 1 of a key's stream.
 using SampleRunFn = void (*)(void* out, uint64_t key, uint64_t first, int64_t n);
+/// Lines of 64 bytes past the caches, to where one begins: see stream.h.
+using CopyPastFn = void (*)(char* to, const char* from, int64_t lines);
 
 struct Isa {
   const char* name;
@@ -54,6 +56,7 @@ struct Isa {
   SampleRunFn (*uniform)(DType dtype);        ///< f32; null otherwise
   SampleRunFn (*normal)(DType dtype);         ///< likewise
   GemmFn (*gemm)(DType dtype);                ///< f32, f64
+  CopyPastFn copy_past;
 };
 
 #define LAMELLA_DECLARE_ISA(isa)               \

@@ -58,4 +58,8 @@ StreamLines find_stream_lines(size_t row, DType dtype) {
   }
 }
 
+void copy_past(char* to, const char* from, int64_t lines) {
+  for (; lines > 0; --lines, to += kMemoryLine, from += kMemoryLine) store_past(to, from);
+}
+
 }  // namespace lamella::kernels::LAMELLA_BACKEND

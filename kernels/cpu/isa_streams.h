@@ -13,9 +13,10 @@ struct StreamLines {
   ConstantLines beside = {};
 };
 
-#define LAMELLA_DECLARE_STREAM_LINES(isa)                 \
-  namespace isa {                                         \
-  StreamLines find_stream_lines(size_t row, DType dtype); \
+#define LAMELLA_DECLARE_STREAM_LINES(isa)                    \
+  namespace isa {                                            \
+  StreamLines find_stream_lines(size_t row, DType dtype);    \
+  void copy_past(char* to, const char* from, int64_t lines); \
   }
 LAMELLA_DECLARE_STREAM_LINES(scalar)
 LAMELLA_DECLARE_STREAM_LINES(avx2)

@@ -11,17 +11,18 @@ namespace lamella::kernels::LAMELLA_BACKEND {
 
 inline constexpr int64_t kMemoryLine = 64;  ///< bytes that are sent to memory as one
 
-/// A line of 64 bytes, in as few stores as there are registers for it.
+/// A line of 64 bytes, in as few stores as there are registers for it: each takes its own step on the way to
+/// memory, four of them longer than the memory itself.
 [[gnu::always_inline]] inline void store_past(void* to, const void* from) {
 #if defined(__AVX512F__)
-  _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_load_si512(from));
+  _mm512_stream_si512(static_cast<__m512i*>(to), _mm512_loadu_si512(from));
 #elif defined(__AVX2__)
   for (int k = 0; k < 2; ++k)
     _mm256_stream_si256(static_cast<__m256i*>(to) + k,
-                        _mm256_load_si256(static_cast<const __m256i*>(from) + k));
+                        _mm256_loadu_si256(static_cast<const __m256i*>(from) + k));
 #elif defined(__SSE2__)
   for (int k = 0; k < 4; ++k)
-    _mm_stream_si128(static_cast<__m128i*>(to) + k, _mm_load_si128(static_cast<const __m128i*>(from) + k));
+    _mm_stream_si128(static_cast<__m128i*>(to) + k, _mm_loadu_si128(static_cast<const __m128i*>(from) + k));
 #else
   __builtin_memcpy(to, from, kMemoryLine);
 #endif

@@ -38,38 +38,6 @@ int64_t last_level_cache() {
   return bytes;
 }
 
-#if defined(__SSE2__)
-// `to` begins at a line of 64 bytes. A line in as few stores as there are: each takes its own step on the way
-// to memory, four of them longer than the memory itself.
-[[gnu::target("avx512f")]] void stream_lines_512(char* to, const char* from, int64_t lines) {
-  for (; lines > 0; --lines, to += 64, from += 64)
-    _mm512_stream_si512(reinterpret_cast<__m512i*>(to), _mm512_loadu_si512(from));
-}
-[[gnu::target("avx2")]] void stream_lines_256(char* to, const char* from, int64_t lines) {
-  for (; lines > 0; --lines, to += 64, from += 64) {
-    const __m256i low = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
-    const __m256i high = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from) + 1);
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to), low);
-    _mm256_stream_si256(reinterpret_cast<__m256i*>(to) + 1, high);
-  }
-}
-void stream_lines_128(char* to, const char* from, int64_t lines) {
-  for (; lines > 0; --lines, to += 64, from += 64) {
-    __m128i part[4];
-    std::memcpy(part, from, sizeof part);
-    for (int k = 0; k < 4; ++k) _mm_stream_si128(reinterpret_cast<__m128i*>(to) + k, part[k]);
-  }
-}
-
-auto lines_of_this_set() {
-  switch (isa().set) {
-    case InstructionSet::Avx512: return stream_lines_512;
-    case InstructionSet::Avx2: return stream_lines_256;
-    default: return stream_lines_128;
-  }
-}
-#endif
-
 }  // namespace
 
 // Where there are stores that do.
@@ -101,7 +69,7 @@ void stream(char* to, const char* from, int64_t bytes) {
   std::memcpy(to, from, size_t(head));
   to += head, from += head, bytes -= head;
   const int64_t lines = bytes / 64;
-  lines_of_this_set()(to, from, lines);
+  isa().copy_past(to, from, lines);
   to += lines * 64, from += lines * 64, bytes -= lines * 64;
 #endif
   std::memcpy(to, from, size_t(bytes));
