@@ -1,7 +1,7 @@
 """The files of mutants/real: what they say, and putting a bug into the text of a source file.
 
-A file holds `key: value` lines (id, room, issue, breaks; `note:` where it was aimed anew, `dropped:` with the
-reason where what it broke is no more) and then one change or several:
+A file holds `key: value` lines (id, room, class, issue, breaks; `note:` where it was aimed anew, `dropped:`
+with the reason where what it broke is no more) and then one change or several:
 
     file: transforms/machine/tape.cpp
     old:
@@ -13,7 +13,9 @@ reason where what it broke is no more) and then one change or several:
 import os
 import re
 
-NEEDED = ("id", "room", "issue", "breaks")
+NEEDED = ("id", "room", "class", "issue", "breaks")
+CLASSES = ("acceptance", "dims", "dtypes", "files", "formulas", "harness", "layouts", "memory", "programs",
+           "promises", "sizes", "threads", "values")  # what shows it: docs/mutants.md
 KEYS = NEEDED + ("note", "dropped")
 CHANGE = re.compile(r"file: (\S+)\nold:\n(.*?)\nnew:\n(.*?)\nend:\n", re.S)
 
@@ -36,6 +38,8 @@ class Mutant:
             raise Misfit(f"{name}: no {', '.join(missing)}")
         self.id, self.room, self.breaks = (self.keys[k] for k in ("id", "room", "breaks"))
         self.dropped = self.keys.get("dropped")
+        if self.keys["class"] not in CLASSES:
+            raise Misfit(f"{name}: its class is {self.keys['class']}, expected one of {', '.join(CLASSES)}")
         if self.id != name:
             raise Misfit(f"{name}: its id is {self.id}")
         self.changes = CHANGE.findall(mark + body)

@@ -8,7 +8,7 @@ import unittest
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from mutant_text import Misfit, Mutant, load  # noqa: E402
 
-HEAD = "id: one\nroom: core\nissue: kind: a sign\nbreaks: the sum has the wrong sign\n"
+HEAD = "id: one\nroom: core\nclass: values\nissue: kind: a sign\nbreaks: the sum has the wrong sign\n"
 SOURCE = "int a = 1;\n\nint f() {\n  return a + b;\n}\nint g() {\n  return a;\n}\n"
 
 
@@ -67,6 +67,7 @@ class MutantText(unittest.TestCase):
         self.refuses(HEAD.rpartition("breaks")[0] + change("a + b", "b"), "no breaks")
         self.refuses(HEAD + "room: ops\n" + change("a + b", "b"), "each once")
         self.refuses(HEAD + "why: so\n" + change("a + b", "b"), "is not one of")
+        self.refuses(HEAD.replace("values", "odd") + change("a + b", "b"), "its class is odd")
         self.refuses(HEAD.replace("one", "two") + change("a + b", "b"), "its id is two")
         self.refuses(HEAD + change("a + b", "b") + "more\n", "nothing between")
         self.refuses(HEAD, "changes nothing")

@@ -203,22 +203,28 @@ def run_all(todo, results, options, say):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def table(mutants, results):
-    lines = [f"{'room':26} {'planted':>7} {'verify':>7} {'gate':>7} {'survive':>7} {'rate':>6}"]
-    rooms = sorted({m.room for m in mutants})
+def tally(mutants, results, key):
+    """A line for each room or class, and one for all; the counts of all."""
+    lines = [f"{key:26} {'planted':>7} {'verify':>7} {'gate':>7} {'survive':>7} {'rate':>6}"]
     counts = {}
-    for room in rooms + ["together"]:
-        got = [r["verdict"] for m in mutants if room in (m.room, "together") and (r := results.of(m))]
+    for part in sorted({m.keys[key] for m in mutants}) + ["together"]:
+        got = [r["verdict"] for m in mutants if part in (m.keys[key], "together") and (r := results.of(m))]
         counts = {v: got.count(v) for v in ("verify", "gate", "survives", "broken")}
         rate = 100 * counts["verify"] / len(got) if got else 0
-        lines.append(f"{room:26} {len(got):7} {counts['verify']:7} {counts['gate']:7} {counts['survives']:7} "
+        lines.append(f"{part:26} {len(got):7} {counts['verify']:7} {counts['gate']:7} {counts['survives']:7} "
                      f"{rate:5.1f}%" + (f"  {counts['broken']} do not compile" if counts["broken"] else ""))
+    return lines, counts
+
+
+def table(mutants, results):
+    lines, counts = tally(mutants, results, "room")
+    lines += [""] + tally(mutants, results, "class")[0][:-1]
     for m in mutants:
         result = results.of(m)
         if result and result["verdict"] in ("survives", "gate", "broken"):
             how = {"gate": f" (noticed by {', '.join(result.get('tests', []))})",
                    "broken": f" DOES NOT COMPILE: {result.get('said')}"}.get(result["verdict"], "")
-            lines.append(f"{m.id} ({m.room}, {m.keys['issue']}): {m.breaks}{how}")
+            lines.append(f"{m.id} ({m.room}, {m.keys['class']}, {m.keys['issue']}): {m.breaks}{how}")
     to_kill = sorted(r["checks"] for m in mutants if (r := results.of(m)) and r.get("checks"))
     if to_kill:
         half, most = to_kill[len(to_kill) // 2], to_kill[len(to_kill) * 19 // 20]
@@ -234,7 +240,7 @@ def page(mutants, results, options):
     lines = PAGE.split("\n")
     laws = "".join(f" --law {law}" for law in options.law)
     lines += ["", f"`lamella verify --time {options.time:g}{laws}`:", "", "```text"]
-    lines += table(mutants, results)[0].split("\n")[:len({m.room for m in mutants}) + 2] + ["```"]
+    lines += tally(mutants, results, "room")[0] + [""] + tally(mutants, results, "class")[0][:-1] + ["```"]
     for room in sorted({m.room for m in mutants}):
         lines += ["", f"## {room}", "", "| id | modelled on | what breaks | noticed by | s |",
                   "| --- | --- | --- | --- | --- |"]
