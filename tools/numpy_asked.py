@@ -14,6 +14,7 @@ mean different things by one call, the difference stands here as a translation, 
 
 What stays unasked, because the two differ by design, is named at its function as "none is drawn".
 """
+import math
 import warnings
 
 import numpy as np
@@ -65,6 +66,46 @@ def function(f):
 
 def pair(f):
     return lambda a, b: f(*common(a, b))
+
+
+def float_pair(f):
+    return lambda a, b: f(*map(inexact, common(a, b)))
+
+
+def by_element(f):
+    """A function of Python's math that NumPy lacks: in f64, rounded to the dtype of x."""
+    return function(lambda x: np.vectorize(f, otypes=[F64])(x).astype(x.dtype))
+
+
+def modulo(f):
+    """PyTorch refuses whole numbers by 0, for which NumPy warns: the warning counts as a refusal."""
+
+    def asked(a, b):
+        a, b = common(a, b)
+        with np.errstate(divide="raise" if a.dtype.kind in "iu" else "ignore"):
+            return f(a, b)
+
+    return asked
+
+
+def x_log_y(x, y):
+    """x log(y), and 0 where x is 0: NumPy has no function of it. NaN stays NaN: none is drawn."""
+    return np.where(x == 0, x.dtype.type(0), x * np.log(np.where(x == 0, y.dtype.type(1), y)))
+
+
+def addcmul(x, tensor1, tensor2, value=1):
+    x, tensor1, tensor2 = common(x, tensor1, tensor2)
+    return x + x.dtype.type(value) * tensor1 * tensor2
+
+
+def lerp(start, end, weight):
+    start, end, weight = common(start, end, weight)
+    return start + weight * (end - start)
+
+
+def softplus(x, beta=1, threshold=20):
+    scaled = x * x.dtype.type(beta)
+    return np.where(scaled > threshold, x, np.log1p(np.exp(scaled)) / x.dtype.type(beta))
 
 
 def add(a, b, alpha=1):
@@ -133,6 +174,19 @@ def var(x, dim=None, correction=1, keepdim=False):
     return np.asarray(np.var(x, axis=axes(dim), ddof=correction, keepdims=keepdim))
 
 
+@with_dims
+def logsumexp(x, dim, keepdim=False):
+    return np.log(np.asarray(np.sum(np.exp(inexact(x)), axis=axes(dim), keepdims=keepdim)))
+
+
+@with_dims
+def cummax(x, dim):
+    """NumPy has the values alone; of equal ones PyTorch names the last."""
+    greatest = np.maximum.accumulate(x, axis=dim)
+    at = np.indices(x.shape)[dim]
+    return [greatest, np.maximum.accumulate(np.where(x == greatest, at, 0), axis=dim).astype(I64)]
+
+
 def choice(f):
     return with_dims(lambda x, dim=[], keepdim=False: np.asarray(f(x, axis=axes(dim), keepdims=keepdim)))
 
@@ -181,6 +235,24 @@ def mm(a, b):
 def mv(a, v):
     np.einsum("ij,j->i", a, v)
     return np.matmul(a, v)
+
+
+def outer(a, b):
+    """np.outer makes vectors of anything, PyTorch asks for them."""
+    return np.einsum("i,j->ij", *common(a, b))
+
+
+def dot(a, b):
+    """einsum broadcasts sizes of 1, PyTorch does not: np.stack asks for equal ones."""
+    np.stack([np.zeros(a.shape), np.zeros(b.shape)])
+    return np.asarray(np.einsum("i,i->", a, b))
+
+
+@with_dims
+def roll(x, shifts, dims):
+    """A shift a dim, where NumPy would repeat a single one."""
+    np.stack([np.zeros(len(shifts)), np.zeros(len(dims))])
+    return np.roll(x, shifts, axis=tuple(dims))
 
 
 def bmm(a, b):
@@ -361,9 +433,21 @@ def copy(self, src):
 ASKED = {
     "exp": function(np.exp), "log": function(np.log), "sin": function(np.sin), "cos": function(np.cos),
     "tanh": function(np.tanh), "sqrt": function(np.sqrt), "reciprocal": lambda x: 1 / inexact(x),
+    "expm1": function(np.expm1), "exp2": function(np.exp2), "log1p": function(np.log1p),
+    "log2": function(np.log2), "rsqrt": function(lambda x: 1 / np.sqrt(x)), "atan": function(np.arctan),
+    "sinh": function(np.sinh), "cosh": function(np.cosh), "asinh": function(np.arcsinh),
+    "sech_squared": function(lambda x: 1 / np.cosh(x) ** 2), "erf": by_element(math.erf),
+    "erfc": by_element(math.erfc), "sigmoid": function(lambda x: 1 / (1 + np.exp(-x))),
+    "square": unary(np.square), "relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "floor": unary(np.floor), "ceil": unary(np.ceil), "round": unary(np.round), "trunc": unary(np.trunc),
+    "frac": lambda x: x - np.trunc(x), "fmod": modulo(np.fmod), "remainder": modulo(np.remainder),
+    "atan2": float_pair(np.arctan2), "hypot": float_pair(np.hypot), "logaddexp": float_pair(np.logaddexp),
+    "xlogy": float_pair(x_log_y), "addcmul": addcmul, "lerp": lerp, "softplus": softplus,
+    "std": lambda x, **named: np.sqrt(var(x, **named)), "logsumexp": logsumexp, "cummax": cummax,
+    "outer": outer, "dot": dot, "roll": roll, "detach": unary(np.copy), "contiguous": unary(np.copy),
     "neg": unary(np.negative), "abs": unary(np.abs), "sign": unary(np.sign), "isnan": unary(np.isnan),
     "logical_not": unary(np.logical_not), "conj": unary(np.conj), "conj_physical": unary(np.conj),
-    "real": unary(np.real), "imag": unary(np.imag), "clone": unary(np.copy),
+    "real": unary(np.real), "real_part": unary(np.real), "imag": unary(np.imag), "clone": unary(np.copy),
     "add": add, "sub": sub, "mul": pair(np.multiply), "div": div, "pow": power,
     "maximum": pair(np.maximum), "minimum": pair(np.minimum), "eq": pair(np.equal), "ne": pair(np.not_equal),
     "lt": pair(np.less), "le": pair(np.less_equal), "gt": pair(np.greater), "ge": pair(np.greater_equal),

@@ -153,6 +153,26 @@ def clamped(d):
     return [x], {k: v for k, v in (("min", low), ("max", high)) if k != ("max", "min", "")[which]}
 
 
+def remainder(d):
+    if d.spoil == "by 0":
+        a, b = d.operands(2, ("i8",), apart_from_0=True)
+        return [a.reshape(-1)[:1], np.append(b.reshape(-1)[:2], 0)], {}
+    return d.operands(2, REALS, apart_from_0=True), {}
+
+
+def accumulated(d):
+    return d.operands(3, d.one((FLOATS, COMPLEXES))), {"value": d.below(4)} if d.often() else {}
+
+
+def interpolated(d):
+    return d.operands(3, FLOATS, special=False), {}
+
+
+def softened(d):
+    x = d.array(d.shape(), d.one(FLOATS), True)
+    return [x], {"beta": d.one((1, 2, 4)), "threshold": d.one((1, 20))} if d.often() else {}
+
+
 def complex_of(d):
     a, b = d.operands(2, (d.one(FLOATS),), special=False)
     return [a, b], {}
@@ -216,6 +236,18 @@ def along(options, special=False):
         return [x, d.dim(x.ndim)], {}
 
     return draw
+
+
+def summed_exponentials(d):
+    (x,), named = reduced(FLOATS)(d)
+    return [x, named.pop("dim", [])], named
+
+
+def rolled(d):
+    x = d.array(d.shape(1, 3), d.one(ALL), True)
+    dims = d.dims(x.ndim, least=1)
+    shifts = [d.random.randint(-4, 4) for _ in dims]
+    return [x, shifts[1:] if d.spoil == "a shift too few" else shifts, dims], {}
 
 
 def sorted_(d):
