@@ -235,7 +235,7 @@ void add_conversion_laws(std::vector<Law>& laws) {
        "derivative",
        "Where promotion or a dtype= argument makes an operator convert operands, its derivatives are "
        "those of operands converted before, to a rounding of the dtype it computes in.",
-       {.dtypes = kWideTypes | kHalfTypes, .tame = true, .max_numel = 6},
+       {.dtypes = kWideTypes | kHalfTypes, .tame = true, .max_numel = 6, .one_large = true},
        false,
        converts,
        operands_convert_first});

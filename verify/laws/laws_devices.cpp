@@ -192,7 +192,11 @@ void add_device_laws(std::vector<Law>& laws) {
        "devices",
        "A way to another device and back, around arguments and results, changes no value, no "
        "derivative of first or second order and no lane; cotangents come back to the primal's device.",
-       {.dtypes = kFloating, .exact = true, .tame = true, .max_numel = 8},  // for sums in another order
+       {.dtypes = kFloating,
+        .exact = true,
+        .tame = true,
+        .max_numel = 8,
+        .one_large = true},  // for sums in another order
        false,
        [](const Op& op) { return has_jvp(op) && has_vjp(op); },
        moves_are_identity});

@@ -297,7 +297,12 @@ void add_edge_laws(std::vector<Law>& laws) {
        "derivative",
        "At zeros, ones, large numbers and infinities a pointwise operator's derivatives are those of "
        "a formula by name, infinities and zeros included.",
-       {.dtypes = kFloat32And64, .layouts = false, .tame = true, .max_numel = 6, .mixed = false},
+       {.dtypes = kFloat32And64,
+        .layouts = false,
+        .tame = true,
+        .max_numel = 6,
+        .mixed = false,
+        .one_large = true},
        false,
        has_formulas,
        slopes_as_listed});

@@ -320,7 +320,7 @@ void add_map_form_laws(std::vector<Law>& laws) {
        "vmap",
        "One mapping gives the same bits, sizes, dtypes and strides however it is written: dims for "
        "all or each, from either end, captures, nested, as a function of one tensor; and in chunks.",
-       {.exact = true, .max_numel = 8},
+       {.exact = true, .max_numel = 8, .one_large = true},
        false,
        may_be_mapped,
        vmap_forms_agree});
@@ -330,7 +330,7 @@ void add_map_form_laws(std::vector<Law>& laws) {
        "vmap",
        "In a lane a result has, size by size, the strides that it has in a call of that lane alone, "
        "also where sizes or the number of lanes are 0 or 1.",
-       {.exact = true, .max_numel = 8},
+       {.exact = true, .max_numel = 8, .one_large = true},
        false,
        may_be_mapped,
        strides_of_lanes});

@@ -456,7 +456,7 @@ void add_number_laws(std::vector<Law>& laws) {
        "vmap",
        "An operator with a number for an operand or an argument gives in a lane of vmap what it gives "
        "outside, in all dtypes.",
-       {.max_numel = 12},
+       {.max_numel = 12, .one_large = true},
        false,
        meets_numbers,
        numbers_in_lanes,
