@@ -44,6 +44,9 @@ Tensor quotient_or_zero(const Tensor& x, const Tensor& y) {
   return in_float(x, y) / where(none, ones_like(base), base);
 }
 
+/// As f32 rounds it, which of all dtypes has the greatest: 3.14159274, where f64 has 3.14159265.
+constexpr double kPi = float(3.14159265358979323846);
+
 struct Binary {
   std::string_view schema;
   ShapeClass shape;  ///< said in each row: the typed API is written from what rows say
@@ -76,13 +79,14 @@ void define_pointwise_math() {
        .kernel = "atan2",
        .first = derivative("y", saves("y", "x"), [](Tensor y, Tensor x) { return over_modulus(x, y, x); }),
        .second = derivative("x", saves("y", "x"), [](Tensor y, Tensor x) { return -over_modulus(y, y, x); }),
+       .promises = {.range = {-kPi, kPi}},
        .numerics =
            {.floor = 8,
             .reason =
                 "second derivatives (x^2 - y^2) / r^4 cancel where |x| = |y|; r is at least 1/8 as drawn"},
        .samples = [](Draw& d) { return binary(d, kFloating, Domain::NonZero, Domain::NonZero); },
-       .doc = "The angle of the point (x, y) in radians, in [-pi, pi]. The derivative at (0, 0) is 0. Error "
-              "dtype for complex numbers. At most 4 ULP (f32, f64)."});
+       .doc = "The angle of the point (x, y) in radians, in [-pi, pi], pi as the dtype rounds it. The "
+              "derivative at (0, 0) is 0. Error dtype for complex numbers. At most 4 ULP (f32, f64)."});
   define(
       {.schema = "hypot(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,
