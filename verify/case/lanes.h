@@ -66,6 +66,9 @@ Roundings of_sums(const Tensors& xs);
 double coarsest(const Tensors& ts);
 /// The largest finite real or imaginary part of any element.
 double largest_part(const Tensors& ts);
+/// Roundings of the largest number that a call within `computation` gives, of which the results may be what
+/// is left when it cancels: 1/x - x/x^2, the derivative of x/x; tangents of equal factors that add up to 0.
+Roundings on_the_way(const std::function<void()>& computation);
 /// Empty when `got` agrees with `want`; else the first difference.
 Finding disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});
 Finding disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r = {});

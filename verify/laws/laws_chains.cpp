@@ -82,24 +82,6 @@ bool loop_of(const Function& f, const Batch& b, std::vector<Tensors>& lanes) {
   return true;
 }
 
-/// Keeps the largest number that a call gives.
-class SeesLargest final : public SeesResults {
- public:
-  double largest = 0;
-
- private:
-  void sees(const Tensor& t) override { largest = std::max(largest, largest_part({plain_copy(t)})); }
-};
-
-/// Roundings are of the largest number on the way of a lane, of which the results may be what is left when it
-/// cancels: 1/x - x/x^2, the derivative of x/x.
-Roundings on_the_way(const Function& f, const Tensors& xs) {
-  SeesLargest seen;
-  const ScopedObserver scope(&seen);
-  f(xs);
-  return {.least = seen.largest};
-}
-
 Finding lanes_unlike(const Tensors& got, const std::vector<Tensors>& lanes, const Function& f,
                      const Batch& b) {
   if (got.size() != lanes[0].size()) return other_number(got, lanes[0]);
@@ -108,7 +90,8 @@ Finding lanes_unlike(const Tensors& got, const std::vector<Tensors>& lanes, cons
       // Not by bits: zeros may have either sign where absent derivatives are zeros.
       const Tensor mine = lane(got[k], 0, int64_t(i));
       if (disagrees(mine, lanes[i][k], Agreement::Rounding).empty()) continue;
-      const Finding d = disagrees(mine, lanes[i][k], Agreement::Rounding, on_the_way(f, lane(b, int64_t(i))));
+      const Finding d =
+          disagrees(mine, lanes[i][k], Agreement::Rounding, on_the_way([&] { f(lane(b, int64_t(i))); }));
       if (!d.empty()) return format("result {}, lane {}: ", k, i) + d;
     }
   return "";
