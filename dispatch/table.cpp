@@ -135,6 +135,7 @@ const OpTable& first_table() {
   if (const OpTable* t = published_table.load(std::memory_order_acquire)) return *t;
   LAMELLA_ASSERT(register_builtin);
   if (under_construction) return *under_construction;
+  const ScopedOrigin as_library("");  // also where a plug-in is the first to ask
   under_construction = new OpTable;
   try {
     register_builtin();

@@ -124,7 +124,8 @@ class Plugins(unittest.TestCase):
         self.assertIn("half_square states its own k: its slope cancels", done.stdout, done.stderr)
         for name, wrong, says in [("k1", ("half_square", "128", ""), "has no reason"),
                                   ("k2", ("half_square", "1e9", "big"), "got k = "),
-                                  ("k3", ("tanh", "128", "mine"), "tanh is the library's, and measured")]:
+                                  ("k3", ("tanh", "128", "mine"), "tanh is the library's; expected"),
+                                  ("k4", ("sigmoid", "128", "mine"), "sigmoid is the library's; expected")]:
             self.refused([says], self.compiled(name, text % wrong, *headers()))
         again = shutil.copy(good, os.path.join(self.folder.name, "k_again.so"))
         self.refused(["has stated its k already", "its slope cancels"], good, again)
