@@ -190,6 +190,7 @@ Values solve_samples(Draw& d) {
 
 struct Triangle {
   std::string_view schema;
+  InferFn infer;  ///< said in each row, for its docs
   std::string_view kernel;
   std::vector<Formula> vjp;
   std::string_view doc;
@@ -198,7 +199,7 @@ struct Triangle {
 void define_triangle(const Triangle& t) {
   OpTable::add({.schema = t.schema,
                 .shape = ShapeClass::Linalg,
-                .infer = infer_triangle,
+                .infer = t.infer,
                 .kernel = kernel(t.kernel),
                 .jvp = linear_in({"x"}),
                 .vjp = t.vjp,
@@ -211,12 +212,14 @@ void define_triangle(const Triangle& t) {
 void define_triangles() {
   define_triangle(
       {.schema = "tril(Tensor x, int diagonal=0) -> Tensor",
+       .infer = infer_triangle,
        .kernel = "tril",
        .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return tril(dy, diagonal); })},
        .doc = "Elements [.., i, j] of x with j - i <= diagonal, zero elsewhere. Error shape below two dims. "
               "Exact."});
   define_triangle(
       {.schema = "triu(Tensor x, int diagonal=0) -> Tensor",
+       .infer = infer_triangle,
        .kernel = "triu",
        .vjp = {wrt("x", saves("diagonal"), [](Tensor dy, int64_t diagonal) { return triu(dy, diagonal); })},
        .doc = "Elements [.., i, j] of x with j - i >= diagonal, zero elsewhere. Error shape below two dims. "

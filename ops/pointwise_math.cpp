@@ -50,6 +50,7 @@ constexpr double kPi = float(3.14159265358979323846);
 struct Binary {
   std::string_view schema;
   ShapeClass shape;  ///< said in each row: the typed API is written from what rows say
+  InferFn infer;     ///< likewise
   std::string_view kernel;
   Derivative first, second;
   Promises promises = {};
@@ -61,7 +62,7 @@ struct Binary {
 void define(const Binary& b) {
   OpTable::add({.schema = b.schema,
                 .shape = b.shape,
-                .infer = infer_real_float,
+                .infer = b.infer,
                 .kernel = kernel(b.kernel, kFloating),
                 .jvp = std::vector<Formula>{b.first.jvp[0], b.second.jvp[0]},
                 .vjp = std::vector<Formula>{b.first.vjp[0], b.second.vjp[0]},
@@ -76,6 +77,7 @@ void define_pointwise_math() {
   define(
       {.schema = "atan2(Tensor y, Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_float,
        .kernel = "atan2",
        .first = derivative("y", saves("y", "x"), [](Tensor y, Tensor x) { return over_modulus(x, y, x); }),
        .second = derivative("x", saves("y", "x"), [](Tensor y, Tensor x) { return -over_modulus(y, y, x); }),
@@ -90,6 +92,7 @@ void define_pointwise_math() {
   define(
       {.schema = "hypot(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_float,
        .kernel = "hypot",
        .first = derivative("a", saves("a", "result"), [](Tensor a, Tensor y) { return a / one_for_zero(y); }),
        .second =
@@ -104,6 +107,7 @@ void define_pointwise_math() {
   define(
       {.schema = "logaddexp(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_float,
        .kernel = "logaddexp",
        .first =
            derivative("a", saves("a", "b"), [](Tensor a, Tensor b) { return sigmoid(difference(a, b)); }),
@@ -117,6 +121,7 @@ void define_pointwise_math() {
   define(
       {.schema = "xlogy(Tensor x, Tensor y) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_float,
        .kernel = "xlogy",
        .first = derivative("x", saves("x", "y"), [](Tensor x, Tensor y) { return log_or_zero(x, y); }),
        .second = derivative("y", saves("x", "y"), [](Tensor x, Tensor y) { return quotient_or_zero(x, y); }),

@@ -17,7 +17,7 @@ void infer_pow(const Frame& f, Inferred& out) {
                 f.tensor(0), f.tensor(1));
 }
 
-void infer_order(const Frame& f, Inferred& out) {
+void infer_ordered(const Frame& f, Inferred& out) {
   infer_broadcast(f, out);
   LAMELLA_CHECK(!is_complex(out.compute), DType,
                 "{}: a: {}, b: {}: complex numbers have no order; expected real numbers", op_name(f),
@@ -179,7 +179,7 @@ Values clamp_samples(Draw& d) {
 void define_extrema() {
   OpTable::add({.schema = "maximum(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
-                .infer = infer_order,
+                .infer = infer_ordered,
                 .kernel = kernel("maximum", kRealTypes | kBoolType),
                 .jvp = extremum_rules(true),
                 .vjp = extremum_rules(true),
@@ -192,7 +192,7 @@ void define_extrema() {
                        "dtype for complex numbers."});
   OpTable::add({.schema = "minimum(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Broadcast,
-                .infer = infer_order,
+                .infer = infer_ordered,
                 .kernel = kernel("minimum", kRealTypes | kBoolType),
                 .jvp = extremum_rules(false),
                 .vjp = extremum_rules(false),

@@ -80,10 +80,10 @@ Values kinked_at_zero(Draw& d, DTypeMask types) {
 struct Smooth {
   std::string_view schema;
   ShapeClass shape;
+  InferFn infer;  ///< said in each row, for its docs
   std::string_view kernel;
   Derivative derivative;
   SampleFn samples;
-  InferFn infer = infer_float;
   Promises promises = {};
   Inside overflows_in = {};
   Numerics numerics = {};
@@ -108,6 +108,7 @@ void define_powers_and_logarithms() {
   define_smooth(
       {.schema = "exp(Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_float,
        .kernel = "exp",
        .derivative = derivative("x", saves("result"), [](Tensor y) { return y; }),
        .samples = any_samples,
@@ -115,6 +116,7 @@ void define_powers_and_logarithms() {
        .doc = "e^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "expm1(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "expm1",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(x); }),
                  .samples = any_samples,
@@ -123,6 +125,7 @@ void define_powers_and_logarithms() {
   define_smooth(
       {.schema = "exp2(Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_float,
        .kernel = "exp2",
        .derivative = derivative("x", saves("result"), [](Tensor y) { return y * kLog2; }),
        .samples = any_samples,
@@ -131,12 +134,14 @@ void define_powers_and_logarithms() {
        .doc = "2^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "log",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x); }),
                  .samples = positive_samples,
                  .doc = "Natural logarithm; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log1p(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "log1p",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x + 1); }),
                  .samples = positive_samples,
@@ -144,6 +149,7 @@ void define_powers_and_logarithms() {
                         "most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log2(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "log2",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * kLog2); }),
                  .samples = positive_samples,
@@ -153,6 +159,7 @@ void define_powers_and_logarithms() {
 void define_roots() {
   define_smooth({.schema = "sqrt(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "sqrt",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return reciprocal(2 * y); }),
                  .samples = positive_samples,
@@ -160,12 +167,14 @@ void define_roots() {
                  .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
   define_smooth({.schema = "rsqrt(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "rsqrt",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return y * y * y * -0.5; }),
                  .samples = positive_samples,
                  .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
   define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "reciprocal",
                  .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
                  .samples = positive_samples,
@@ -176,6 +185,7 @@ void define_roots() {
 void define_angles() {
   define_smooth({.schema = "sin(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "sin",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cos(x); }),
                  .samples = any_samples,
@@ -183,6 +193,7 @@ void define_angles() {
                  .doc = "Sine of x in radians, in [-1, 1] and odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "cos(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "cos",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return -sin(x); }),
                  .samples = any_samples,
@@ -190,6 +201,7 @@ void define_angles() {
                  .doc = "Cosine of x in radians, in [-1, 1] and even bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "atan(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "atan",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * x + 1); }),
                  .samples = cut_samples,
@@ -201,6 +213,7 @@ void define_angles() {
 void define_hyperbolic() {
   define_smooth({.schema = "sinh(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "sinh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return cosh(x); }),
                  .samples = any_samples,
@@ -208,6 +221,7 @@ void define_hyperbolic() {
                  .doc = "Hyperbolic sine, odd bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "cosh(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "cosh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return sinh(x); }),
                  .samples = any_samples,
@@ -215,6 +229,7 @@ void define_hyperbolic() {
                  .doc = "Hyperbolic cosine, at least 1 and even bit by bit. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "tanh(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "tanh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return sech_squared(x); }),
                  .samples = any_samples,
@@ -223,6 +238,7 @@ void define_hyperbolic() {
   define_smooth(
       {.schema = "sech_squared(Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_float,
        .kernel = "sech_squared",
        .derivative =
            derivative("x", saves("x", "result"), [](Tensor x, Tensor y) { return -2 * y * tanh(x); }),
@@ -232,6 +248,7 @@ void define_hyperbolic() {
               "few right digits where it is small. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "asinh(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
+                 .infer = infer_float,
                  .kernel = "asinh",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return asinh_derivative(x); }),
                  .samples = cut_samples,
@@ -244,6 +261,7 @@ void define_probabilities() {
   define_smooth(
       {.schema = "sigmoid(Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_float,
        .kernel = "sigmoid",
        .derivative = derivative("x", saves("x"), [](Tensor x) { return sech_squared(x * 0.5) * 0.25; }),
        .samples = any_samples,
@@ -253,20 +271,20 @@ void define_probabilities() {
   define_smooth(
       {.schema = "erf(Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_float,
        .kernel = "erf",
        .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * kTwoOverRootPi; }),
        .samples = real_samples,
-       .infer = infer_real_float,
        .promises = {.range = {-1, 1}, .odd = true},
        .doc = "Error function 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x, in [-1, 1] and odd "
               "bit by bit. Error dtype for complex x. At most 4 ULP (f32, f64)."});
   define_smooth(
       {.schema = "erfc(Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_float,
        .kernel = "erfc",
        .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * -kTwoOverRootPi; }),
        .samples = real_samples,
-       .infer = infer_real_float,
        .promises = {.range = {0, 2}},
        .doc =
            "1 - erf(x) without cancelling, in [0, 2]. Error dtype for complex x. At most 6 ULP (f32, f64)."});

@@ -18,6 +18,8 @@ void check_key(const Frame& f, const Tensor& key) {
   LAMELLA_CHECK(key.dtype() == DType::U64, DType, "{}: key is {}, expected u64", op_name(f), key);
 }
 
+void infer_key(const Frame&, Inferred& out) { out.outs.push_back({{}, DType::U64}); }
+
 /// key.sizes ++ size.
 void infer_draw(const Frame& f, Inferred& out) {
   out.compute = f.arg_or<DType>(2, dispatch_state().default_dtype);
@@ -120,10 +122,7 @@ void define_keys() {
 void define_random() {
   OpTable::add({.schema = "next_key(*, Device? device=None) -> Tensor",
                 .shape = ShapeClass::Random,
-                .infer =
-                    [](const Frame&, Inferred& out) {
-                      out.outs.push_back({{}, DType::U64});
-                    },
+                .infer = infer_key,
                 .launch =
                     [](const Launch& l) {
                       const uint64_t key = generator_of(l.device).next();

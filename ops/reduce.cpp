@@ -342,6 +342,7 @@ void define_means() {
 
 struct Extreme {
   std::string_view schema;
+  InferFn infer;  ///< said in each row, for its docs
   std::string_view kernel;
   uint32_t properties;
   std::string_view doc;
@@ -350,7 +351,7 @@ struct Extreme {
 void define_extreme(const Extreme& e) {
   OpTable::add({.schema = e.schema,
                 .shape = ShapeClass::Reduce,
-                .infer = infer_extreme,
+                .infer = e.infer,
                 .kernel = kernel(e.kernel),
                 .jvp = {wrt("x", saves("x", "result", "dim", "keepdim"),
                             [](Tensor t, Tensor x, Tensor y, Ints dim, bool keepdim) {
@@ -373,11 +374,13 @@ void define_reduce() {
   define_means();
   define_extreme(
       {.schema = "amax(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
+       .infer = infer_extreme,
        .kernel = "amax",
        .properties = kKinks | kNoInPlace | kExactOut,
        .doc = "Greatest element over dims `dim` (all when empty); NaN wins. Ties share the cotangent evenly. "
               "Errors: dtype for complex x, shape for a reduced dim of size 0. Exact."});
   define_extreme({.schema = "amin(Tensor x, Dim[] dim=[], bool keepdim=False) -> Tensor",
+                  .infer = infer_extreme,
                   .kernel = "amin",
                   .properties = kKinks | kNoInPlace | kExactOut,
                   .doc = "Least element over dims `dim` (all when empty); NaN wins. Ties share the cotangent "

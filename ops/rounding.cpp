@@ -59,6 +59,7 @@ Values two(Draw& d) {
 struct Rounding {
   std::string_view schema;
   ShapeClass shape;
+  InferFn infer;  ///< said in each row, for its docs
   std::string_view kernel;
   Promises promises;
   std::string_view doc;
@@ -68,7 +69,7 @@ void define(const Rounding& r) {
   const auto zero = [](Tensor t) { return zeros_like(t); };
   OpTable::add({.schema = r.schema,
                 .shape = r.shape,
-                .infer = infer_real_numbers,
+                .infer = r.infer,
                 .kernel = kernel(r.kernel, kRealTypes),
                 .jvp = {wrt("x", zero)},
                 .vjp = {wrt("x", zero)},
@@ -80,6 +81,7 @@ void define(const Rounding& r) {
 struct Rest {
   std::string_view schema;
   ShapeClass shape;
+  InferFn infer;  ///< likewise
   std::string_view kernel;
   std::string_view doc;
 };
@@ -89,7 +91,7 @@ template <Tensor (*kRound)(const Tensor&)> void define_rest(const Rest& r) {
   OpTable::add(
       {.schema = r.schema,
        .shape = r.shape,
-       .infer = infer_real_numbers,
+       .infer = r.infer,
        .kernel = kernel(r.kernel, kRealTypes),
        .jvp = {wrt("a", [](Tensor t) { return t; }),
                wrt("b", saves("a", "b"), [](Tensor t, Tensor a, Tensor b) { return -(t * kRound(a / b)); })},
@@ -105,24 +107,28 @@ template <Tensor (*kRound)(const Tensor&)> void define_rest(const Rest& r) {
 void define_rounding() {
   define({.schema = "floor(Tensor x) -> Tensor",
           .shape = ShapeClass::Broadcast,
+          .infer = infer_real_numbers,
           .kernel = "floor",
           .promises = {.whole = "always", .once = true, .rising = true},
           .doc = "The greatest whole number not above x; integers stay as they are. The derivative is 0. "
                  "Exact. Error dtype for complex numbers and bool."});
   define({.schema = "ceil(Tensor x) -> Tensor",
           .shape = ShapeClass::Broadcast,
+          .infer = infer_real_numbers,
           .kernel = "ceil",
           .promises = {.whole = "always", .once = true, .rising = true},
           .doc = "The least whole number not below x; integers stay as they are. The derivative is 0. Exact. "
                  "Error dtype for complex numbers and bool."});
   define({.schema = "round(Tensor x) -> Tensor",
           .shape = ShapeClass::Broadcast,
+          .infer = infer_real_numbers,
           .kernel = "round",
           .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
           .doc = "The nearest whole number, the even one of two; integers stay as they are. The derivative "
                  "is 0. Exact. Error dtype for complex numbers and bool."});
   define({.schema = "trunc(Tensor x) -> Tensor",
           .shape = ShapeClass::Broadcast,
+          .infer = infer_real_numbers,
           .kernel = "trunc",
           .promises = {.whole = "always", .once = true, .odd = true, .rising = true},
           .doc = "x without its fraction; integers stay as they are. The derivative is 0. Exact. Error dtype "
@@ -142,6 +148,7 @@ void define_rounding() {
   define_rest<trunc>(
       {.schema = "fmod(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_numbers,
        .kernel = "fmod",
        .doc = "a - b * trunc(a / b): what is left of a by whole multiples of b, with the sign of a (C's "
               "fmod). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
@@ -149,6 +156,7 @@ void define_rounding() {
   define_rest<floor>(
       {.schema = "remainder(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,
+       .infer = infer_real_numbers,
        .kernel = "remainder",
        .doc = "a - b * floor(a / b): what is left of a by whole multiples of b, with the sign of b (Python's "
               "%). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "

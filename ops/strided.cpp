@@ -42,7 +42,7 @@ Geometry part_to_replace(const Frame& f, const Tensor& x) {
   return part_of(f, x, src.dtype(), src.sizes(), f.ints(2), f.arg<int64_t>(3));
 }
 
-void infer_part(const Frame& f, Inferred& out) {
+void infer_strided_part(const Frame& f, Inferred& out) {
   const Geometry part = part_to_copy(f, f.tensor(0));
   out.compute = *part.dtype;
   out.outs.push_back({part.sizes, out.compute});
@@ -92,7 +92,7 @@ void define_strided() {
       {.schema =
            "strided_copy(Tensor x, int[] size, int[] stride, int offset, *, DType? dtype=None) -> Tensor",
        .shape = ShapeClass::Other,
-       .infer = infer_part,
+       .infer = infer_strided_part,
        .kernel = kernel("copy"),
        .launch = launch_part,
        .jvp = linear_in({"x"}),

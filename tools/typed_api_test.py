@@ -5,6 +5,7 @@ usage: typed_api_test.py LAMELLA WRITER BUILD_FOLDER
 """
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -100,6 +101,21 @@ class Writer(unittest.TestCase):
         self.assertIn("no row with a schema", self.written('# 1 "ops/f.cpp"\nint x;', fails=True))
         bad = ROW.replace("float by", "real by")
         self.assertIn('a type, not "real"', self.written(f'# 1 "ops/f.cpp"\nadd({bad});', fails=True))
+
+    def test_docs_say_shapes_and_dtypes(self):
+        """Of each operator, and nothing that only its parts would say."""
+        found = 0
+        for path in glob.glob(os.path.join(BUILD, "include/ops/lamella/ops/functions/*.h")):
+            with open(path, encoding="utf-8") as stream:
+                docs = re.findall(r"((?:^///.*\n)+)", stream.read(), re.M)
+            for doc in docs:
+                if "which it returns" in doc or "Errors besides" not in doc and "Shapes" not in doc:
+                    continue  # of a form, or of the file
+                found += 1
+                self.assertIn("/// Shapes: ", doc, path)
+                self.assertIn("/// Dtypes: ", doc, path)
+                self.assertNotIn("as the operators that it is composed of", doc, path)
+        self.assertGreater(found, 100)
 
     def test_functions_have_docs_and_short_lines(self):
         for path in glob.glob(os.path.join(BUILD, "include/ops/lamella/ops/functions/*.h")):

@@ -4,38 +4,13 @@
 #include <algorithm>
 #include <sstream>
 
+#include "sentences.h"
+
 namespace lamella::api {
 
 namespace {
 /// Text behind "/// ".
 constexpr size_t kColumns = 105;
-
-struct Said {
-  std::string_view word, sentence;
-};
-constexpr Said kShapes[] = {
-    {"Reduce", "those of x without the dims of `dim`."},
-    {"AlongDim", "lines along `dim` are one computation each; the other dims stay."},
-    {"Contract", "a dim that the arguments share is summed over."},
-    {"View", "a view: shares the memory of the first argument."},
-    {"Index", "elements by indices along a dim."},
-    {"Linalg", "matrices in the last two dims; those before are a batch."},
-    {"Factory", "a new tensor, of the sizes that the arguments say."},
-    {"Random", "a new tensor, of the sizes that the arguments say."},
-    {"Dynamic", "sizes depend on the elements."},
-    {"Composite", "as the operators that it is composed of have them."},
-};
-constexpr Said kDTypes[] = {
-    {"infer_compare", "compared after promotion; the result is bool."},
-    {"infer_order", "compared after promotion; the result is bool."},
-    {"infer_float", "that of x; integers and bool compute in the default dtype."},
-    {"infer_true_div", "promoted; integers and bool divide in the default dtype."},
-    {"infer_same", "that of x."},
-    {"infer_no_bool", "that of x; not bool."},
-    {"infer_like", "that of x where `dtype` is None."},
-    {"infer_softmax", "that of x where `dtype` is None; integers and bool compute in the default dtype."},
-    {"infer_logsumexp", "that of x; integers and bool compute in the default dtype."},
-};
 
 template <size_t N> std::string said_by(const Row& row, const std::string& field, const Said (&all)[N]) {
   for (const Said& s : all)
@@ -52,6 +27,7 @@ std::string shapes(const Row& row) {
   if (row.says("shape", "Broadcast"))
     return tensors_of(row.schema) < 2 ? "that of x."
                                       : "the tensors broadcast against each other; one result per element.";
+  if (const std::string own = said_by(row, "infer", kShapesOf); !own.empty()) return own;
   std::string out = said_by(row, "shape", kShapes);
   if (row.says("shape", "Reduce") && row.schema.find("keepdim") >= 0)
     out.insert(out.size() - 1, ", or of size 1 there with `keepdim`");
@@ -59,9 +35,10 @@ std::string shapes(const Row& row) {
 }
 
 std::string dtypes(const Row& row) {
+  const std::string usual = tensors_of(row.schema) < 2 ? "that of x" : "promoted to a common one";
   std::string out = said_by(row, "infer", kDTypes);
-  if (out.empty() && row.says("shape", "Broadcast") && !row.fields.contains("infer"))
-    out = tensors_of(row.schema) < 2 ? "that of x." : "promoted to a common one.";
+  if (out.starts_with('@')) out.replace(0, 1, usual);
+  if (out.empty() && row.says("shape", "Broadcast") && !row.fields.contains("infer")) out = usual + ".";
   if (out.empty() && row.says("shape", "View") && !row.says("properties", "kAnyDevice")) out = "that of x.";
   return out;
 }
