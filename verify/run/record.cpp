@@ -26,14 +26,21 @@ std::string base64(const std::string& bytes) {
   return out;
 }
 
+/// All bytes of the character of UTF-8 that begins at `i`.
+std::string character_at(std::string_view text, size_t i) {
+  size_t end = i + 1;
+  while (end < text.size() && (uint8_t(text[end]) & 0xC0) == 0x80) ++end;
+  return std::string(text.substr(i, end - i));
+}
+
 std::string from_base64(std::string_view text) {
   std::string out;
   uint32_t buffer = 0;
   int bits = 0;
-  for (const char c : text) {
-    const size_t digit = kDigits.find(c);
+  for (size_t i = 0; i < text.size(); ++i) {
+    const size_t digit = kDigits.find(text[i]);
     LAMELLA_CHECK(digit != std::string_view::npos, Value, "replay: '{}' is no digit of a blob",
-                  std::string(1, c));
+                  character_at(text, i));
     buffer = buffer << 6 | uint32_t(digit);
     bits += 6;
     if (bits < 8) continue;
@@ -114,6 +121,8 @@ Record from_blob(std::string_view blob) {
   constexpr size_t kBehind = 4;
   LAMELLA_CHECK(bytes.size() >= kBehind && bytes.ends_with(checksum({bytes.data(), bytes.size() - kBehind})),
                 Value, "replay: the blob is damaged");
+  // One blob, one text: neither bits of the last digit that belong to no byte nor letters in the number.
+  LAMELLA_CHECK(blob == format("LD{}.", kDecoder) + base64(bytes), Value, "replay: the blob is damaged");
   bytes.resize(bytes.size() - kBehind);
   Record r;
   size_t at = 0;
