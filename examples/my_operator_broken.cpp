@@ -22,7 +22,7 @@ void half_square_kernel(const KernelCall& call) {
     if constexpr (is_floating_type<T>)
       for_each_outer(plan, 0, [](char* const* at) {
         const T x = *reinterpret_cast<const T*>(at[1]);
-        *reinterpret_cast<T*>(at[0]) = T(x * x / 2);
+        *reinterpret_cast<T*>(at[0]) = T(x / 2 * x);
       });
   });
 }

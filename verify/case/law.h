@@ -47,8 +47,8 @@ struct Law {
   size_t (*numbered)() = nullptr;
 };
 
-/// All laws, by number. Each file of verify/laws_*.cpp contributes its list (laws_list.h), rooms and plug-ins
-/// above add theirs (add_law).
+/// All laws, by number. Each file of verify/laws/laws_*.cpp contributes its list (laws_list.h), rooms and
+/// plug-ins above add theirs (add_law).
 const std::vector<Law>& laws();
 const Law* find_law(std::string_view id_or_number);
 /// Adds the law of a plug-in (examples/my_law.cpp) or of a room above (mutate/laws_harness.cpp); its texts
