@@ -83,7 +83,9 @@ void state_tolerance(std::string_view op, const Tolerance& k, std::string_view r
     LAMELLA_CHECK(part >= 0 && part <= kMostStated, Usage, "state_tolerance: {} got k = {}; expected 0 to {}",
                   op, part, kMostStated);
   const Op* const row = OpTable::current().find(op);
-  LAMELLA_CHECK(row ? !row->origin.empty() : measured_errors(op).op.empty(), Usage,
+  const bool measured =
+      !measured_errors(op).op.empty() || floors().contains(op);  // also where it is replaced
+  LAMELLA_CHECK(!measured && !(row && row->origin.empty()), Usage,
                 "state_tolerance: {} is the library's; expected an operator of one's own", op);
   LAMELLA_CHECK(stated().try_emplace(std::string(op), Stated{k, std::string(reason)}).second, Usage,
                 "state_tolerance: {} has stated its k already (\"{}\")", op, stated_reason(op));
