@@ -223,6 +223,7 @@ ToleranceUse tolerance_use(const Op& op, const Law& law, const SensitivityOption
   each_passing(op, law, options, [&](uint64_t i, const Choices&, const std::vector<Comparison>& made) {
     for (const Comparison& c : made)
       if (c.largest > out.largest) out.largest = c.largest, out.at = i;
+    ++out.passed;
     out.cases += !made.empty();
     return !made.empty();
   });

@@ -27,6 +27,7 @@ struct Sensitivity {
   int relative = 0;  ///< fail with that entry off by factor x k roundings of its own size
   int unbounded =
       0;  ///< passed without: kinks, exact results, no elements, nothing finite, absent derivatives
+  int passed() const { return cases + unbounded; }  ///< 0: nothing was asked, and nothing is known
   uint64_t missed = 0;  ///< index of a case whose error was not seen, for choices_of
 };
 
@@ -36,7 +37,8 @@ Sensitivity sensitivity(const Op& op, const Law& law, const SensitivityOptions& 
 
 /// How much of the bound was used: the largest |error| / bound over the cases that pass.
 struct ToleranceUse {
-  int cases = 0;
+  int passed = 0;  ///< cases; 0: nothing was asked, and nothing is known
+  int cases = 0;   ///< of these, those that compared numbers
   double largest = 0;
   uint64_t at = 0;  ///< index of that case
 };

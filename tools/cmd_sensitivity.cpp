@@ -57,7 +57,15 @@ std::string cell(const Sensitivity& s) {
   char text[64];
   std::snprintf(text, sizeof text, "%.1f / %.1f (%d)", percent(s.caught, s.cases),
                 percent(s.relative, s.sized), s.cases);
-  return s.cases ? text : s.unbounded ? "exact" : "-";
+  return s.cases ? text : s.unbounded ? "exact" : "no case passed";
+}
+
+/// Where no case passed nothing was measured, which is no good figure but none. Whether there is such a pair.
+bool tell_silent(int pairs) {
+  if (pairs)
+    std::printf("\nnothing was measured of %d pairs of operator and law: none of their cases passed "
+                "(lamella verify says why)\n", pairs);
+  return pairs > 0;
 }
 
 /// What tolerance() has for the four measured laws, in their order.
@@ -197,7 +205,7 @@ int main_sensitivity(int argc, char** argv) {
   app.add_option("--target", o.target, "percent that must be seen, per operator")
       ->check(tools::number_in(0, 100));
   app.read(argc, argv);
-  int below = 0, cases = 0, caught = 0;
+  int below = 0, cases = 0, caught = 0, silent = 0;
   std::printf("%-24s %-24s %-24s %-24s\n", "percent seen (cases)", "values", "jvp", "vjp");
   const std::vector<const Op*> ops = chosen(o);
   tools::Countdown progress(ops.size());
@@ -207,10 +215,12 @@ int main_sensitivity(int argc, char** argv) {
     for (const std::string_view id : bounded_laws()) {
       const Law& law = *find_law(id);
       Sensitivity s{op->name, id};
-      if (law.applies(*op)) s = sensitivity(*op, law, o.run);
+      const bool applies = law.applies(*op);
+      if (applies) s = sensitivity(*op, law, o.run);
       char column[64];
-      std::snprintf(column, sizeof column, " %-24s", cell(s).c_str());
+      std::snprintf(column, sizeof column, " %-24s", applies ? cell(s).c_str() : "-");
       line += column;
+      silent += applies && s.passed() == 0;
       op_cases += s.cases, op_caught += s.caught;
       if (s.caught < s.cases) missed += format(" {} case {}", id, s.missed);
     }
@@ -224,7 +234,7 @@ int main_sensitivity(int argc, char** argv) {
   }
   std::printf("%d of %d errors of %g bounds seen (%.2f %%); %d operators below %g %%\n", caught, cases,
               o.run.factor, percent(caught, cases), below, o.target);
-  return below ? 1 : 0;
+  return tell_silent(silent) || below ? 1 : 0;
 }
 
 int main_tolerances(int argc, char** argv) {
@@ -249,9 +259,12 @@ int main_tolerances(int argc, char** argv) {
   if (keep) keep_measured(ops, all);
   if (!file.empty()) tools::write_whole_file(file, measured_text(ops, all));
   const int loose = print_measured(ops, all);
+  int silent = 0;
+  for (const Measurement& m : all)
+    for (int i = 0; i < 4; ++i) silent += m.applies[i] && m.use[i].passed == 0;
   for (const Op* op : ops)
     if (const std::string_view why = stated_reason(op->name); !why.empty())
       std::printf("\n%s states its own k: %s\n", op->name.c_str(), std::string(why).c_str());
   std::printf("\n%d of %zu operators have a k above 4 times the largest error seen.\n", loose, ops.size());
-  return 0;
+  return tell_silent(silent) ? 1 : 0;
 }

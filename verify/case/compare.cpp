@@ -181,6 +181,7 @@ thread_local Recording* recording = nullptr;
 }
 Recording::Recording() : saved_(recording) { recording = this; }
 Recording::~Recording() { recording = saved_; }
+bool Recording::alive() { return recording != nullptr; }
 
 Finding outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
   const bool sizes = std::ranges::equal(got.sizes(), want.sizes());

@@ -45,12 +45,14 @@ struct Comparison {
   double largest = 0;
 };
 /// While alive on this thread, keeps what outside() compares: how tight are the bounds, how sensitive the
-/// laws?
+/// laws? What it keeps outlives the case, so that nobody asks then whether the case leaks.
 class Recording {
  public:
   Recording();
   ~Recording();
   Recording(const Recording&) = delete;
+  /// Whether one is alive on this thread.
+  static bool alive();
   std::vector<Comparison> made;
 
  private:
