@@ -87,6 +87,21 @@ class Run(unittest.TestCase):
             status, _ = self.run_with("fuzz", "", "1")
             self.assertEqual(status, 1 if failing else 0, f"{failing} fails: {self.said}")
 
+    def test_a_log_tells_how_far_a_build_is(self):
+        """It was silent for minutes. What compilers say is there as a whole, and the status is ninja's."""
+        for steps, status in ((340, 0), (340, 1), (3, 0)):
+            lines = [f"echo '[{k}/{steps}] CXX file {k}'" for k in range(1, steps + 1)]
+            lines[2:2] = ["echo '  a  warning: *'"]
+            lines = ["#!/bin/sh", "echo 'ninja: Entering directory build'", *lines, f"exit {status}"]
+            self.script("stubs/ninja", "\n".join(lines))
+            self.assertEqual(self.run_with("build")[0], status, self.said)
+            told = [line for line in self.said.splitlines() if line.startswith("run: built ")]
+            self.assertEqual(len(told), 10 if steps > 20 else 0, self.said)
+            self.assertTrue(steps < 20 or told[0].startswith("run: built 34 of 340, after "), told)
+            self.assertIn("  a  warning: *\n", self.said)
+            self.assertNotIn("CXX", self.said)
+            self.assertNotIn("Entering", self.said)
+
     def test_presets_that_change_are_configured(self):
         self.assertNotIn("cmake", self.run_with("build")[1])
         self.age("build/release/build.ninja", 100)
