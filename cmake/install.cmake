@@ -71,7 +71,7 @@ configure_package_config_file(cmake/config.cmake.in ${PROJECT_BINARY_DIR}/packag
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/package/lamellaConfigVersion.cmake
   COMPATIBILITY ExactVersion)
 install(FILES ${PROJECT_BINARY_DIR}/package/lamellaConfig.cmake
-  ${PROJECT_BINARY_DIR}/package/lamellaConfigVersion.cmake cmake/plugin.cmake
+  ${PROJECT_BINARY_DIR}/package/lamellaConfigVersion.cmake cmake/plugin.cmake cmake/openblas.cmake
   DESTINATION ${package} COMPONENT core)
 
 # Archives in the order of a linker that reads them once: who uses before who is used.

@@ -2,11 +2,8 @@
 
 set(LAMELLA_HAVE_BLAS 0)
 if(LAMELLA_BLAS)
-  find_package(PkgConfig QUIET)
-  if(PkgConfig_FOUND)
-    pkg_check_modules(OPENBLAS QUIET IMPORTED_TARGET openblas)
-  endif()
-  if(OPENBLAS_FOUND)
+  include(${PROJECT_SOURCE_DIR}/cmake/openblas.cmake)
+  if(TARGET PkgConfig::LAMELLA_OPENBLAS)
     set(LAMELLA_HAVE_BLAS 1)
   endif()
 endif()
