@@ -209,6 +209,18 @@ class Reports(unittest.TestCase):
         merged = self.merge("part0.json", "part1.json", "part2.json", status=1)
         self.assertEqual([f["message"] for f in merged["failures"]], ["c", "b", "a"])
 
+    def test_failures_alike_are_ordered_by_law(self):
+        """By law, operator and case, whatever part they are of and whatever shrinking took."""
+        ops, laws = sorted({op for op, _ in pairs(self.whole)}), sorted({law for _, law in pairs(self.whole)})
+        wanted = [(law, op, case) for law in laws[:2] for op in ops[:2] for case in (9, 10)]
+        failures = [{"operator": op, "law": law, "message": "m", "program": "p", "depth": 0, "case": case,
+                     "checks": 100 - place} for place, (law, op, case) in enumerate(wanted)]
+        for turn in (failures, failures[::-1], failures[3:] + failures[:3]):
+            for k in range(3):
+                save(f"part{k}.json", {**self.shards[k], "failures": turn[k::3]})
+            merged = self.merge("part0.json", "part1.json", "part2.json", status=1)
+            self.assertEqual([(f["law"], f["operator"], f["case"]) for f in merged["failures"]], wanted)
+
     def test_merge_adds_coverage(self):
         """What none misses for want of cases, the sum may; what one misses, the sum may have."""
         for cases, hits, before, missed in ((150, 0, [], ["ties"]), (1000, 200, ["ties"], [])):

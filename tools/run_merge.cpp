@@ -104,7 +104,9 @@ void settle(json& run) {
           [](const json& l) { return std::pair(l["number"].get<int>(), l["id"].get<std::string>()); });
   // As `verify` prints them: the simplest first, which is nearest to the cause.
   sort_by(run["failures"], [](const json& f) {
-    return std::tuple(f.value("depth", 0), f.value("program", "").size(), f["operator"], f["law"], f.dump());
+    return std::tuple(f.value("depth", 0), f.value("program", "").size(), f["law"].get<std::string>(),
+                      f["operator"].get<std::string>(), f.value("kind", ""), f.value("case", uint64_t(0)),
+                      f.value("process", 0), f.value("replay", ""), f.dump());
   });
   json& parts = run["shard"]["parts"];
   std::sort(parts.begin(), parts.end());

@@ -86,8 +86,12 @@ class Processes {
     all.merge(crashes_);
     all.seconds = elapsed();
     if (options_.settle) settle_all(all);
-    std::stable_sort(all.failures.begin(), all.failures.end(), [](const Failure& a, const Failure& b) {
-      return std::pair(a.depth, a.program.size()) < std::pair(b.depth, b.program.size());
+    std::ranges::sort(all.failures, [](const Failure& a, const Failure& b) {
+      const auto place = [](const Failure& f) {  // the simplest first, which is nearest to the cause
+        return std::tuple(f.depth, f.program.size(), std::string_view(f.law), std::string_view(f.op),
+                          str(f.kind), f.index, f.process, std::string_view(f.blob));
+      };
+      return place(a) < place(b);
     });
     return all;
   }
