@@ -57,6 +57,7 @@ int run(const Command& c, int argc, char** argv) {
 
 int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grew too large is an error to report, not the end
+  lamella::tools::hold_closed_files();
   if (argc < 2) {
     usage(stderr);
     return 2;

@@ -260,6 +260,18 @@ class WholeOutput(unittest.TestCase):
                 done = run(*arguments, capture_output=False, stdout=full, stderr=subprocess.PIPE)
             self.assertEqual((done.returncode, "cannot write" in done.stderr), (2, True), arguments)
 
+    def test_says_when_standard_output_is_closed(self):
+        """Data for `-` went to stderr with status 0."""
+        one = ["verify", "--op", "tanh", "--law", "1", "--cases", "3", "--seed", "1"]
+        for arguments in ([*one, "--json", "-"], [*one, "--junit", "-"], one, ["ops"], ["ops", "--json", "-"],
+                          ["--version"], [*EXHIBIT, "--json", "-"], ["report", self.report, "-o", "-"],
+                          ["mutate", "--op", "tanh", "--sample", "1", "--json", "-"],
+                          ["bench", "tanh", "--sizes", "8", "--laws", "0", "--rounds", "1", "--json", "-"]):
+            done = run(*arguments, capture_output=False, stderr=subprocess.PIPE,
+                       preexec_fn=lambda: os.close(1))
+            self.assertEqual((done.returncode, "cannot write" in done.stderr), (2, True), arguments)
+            self.assertNotIn('"checks"', done.stderr)
+
     def test_corpus(self):
         broken = ["verify", "--load", os.path.join(PLUGINS, "my_operator_broken.so"), "--cases", "20",
                   "--seed", "1", "--corpus", self.path("corpus")]

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -84,10 +85,17 @@ bool output_arrived(const char* who) {
   return false;
 }
 
+void hold_closed_files() {
+  // Each gets the lowest number that is free: its own. Reading alone, so that to write to it fails.
+  for (int file = STDIN_FILENO; file <= STDERR_FILENO; ++file)
+    if (::fcntl(file, F_GETFD) < 0) (void)::open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+}
+
 TextAside::TextAside(bool aside) {
   if (!aside) return;
   std::fflush(stdout);
   real_stdout = ::dup(STDOUT_FILENO);
+  LAMELLA_CHECK(real_stdout >= 0, Usage, "cannot write to standard output");
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
 }
 

@@ -17,6 +17,10 @@ void write_output(const std::string& path, std::string_view bytes);
 /// Whether everything that was printed has arrived; says so on stderr, as `who`, if not.
 bool output_arrived(const char* who);
 
+/// First of all: where a standard file is closed (`>&-`) something is opened that fails when it is written
+/// to, or the next file that is opened would be standard output.
+void hold_closed_files();
+
 /// While one lives, what is printed goes to stderr: `-` was given as the file of the data, which
 /// write_output() still sends to standard output.
 class TextAside {
