@@ -1,4 +1,5 @@
 // Questions about options: which texts are numbers, which status a command has, what a shard is.
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <optional>
@@ -84,15 +85,22 @@ const std::vector<std::string>& number_texts() {
                                                  "18446744073709551616",
                                                  "-18446744073709551615",
                                                  "9223372036854775808",
-                                                 "-9223372036854775809"};
+                                                 "-9223372036854775809",
+                                                 " 7",
+                                                 "7 ",
+                                                 "+7",
+                                                 "0x1",
+                                                 "1e"};
   return texts;
 }
 
 /// The number that a text is as a whole.
 std::optional<double> plain_number(const std::string& text) {
   char* end = nullptr;
+  errno = 0;
   const double v = std::strtod(text.c_str(), &end);
-  if (text.empty() || *end != '\0') return std::nullopt;
+  if (text.empty() || *end != '\0' || (errno == ERANGE && v == 0)) return std::nullopt;  // 1e-400 is lost
+  if (text.find_first_of(" +x") != std::string::npos) return std::nullopt;
   return v;
 }
 

@@ -402,8 +402,8 @@ int main_verify(int argc, char** argv) {
       "run the case of this blob or of this file again, and nothing else; of several blobs, separated by "
       "commas or in the lines of @FILE, those before the last one run first in the same process");
   app.add_option("--explain-law", o.explained, "what a law says, to whom it applies and how cases are drawn");
-  app.add_option("--compile", o.compile,
-                 "so many counterexamples are compiled and run before they are shown");
+  app.add_option("--compile", o.compile, "so many counterexamples are compiled and run before they are shown")
+      ->check(CLI::Range(0, 1000));
   app.read(argc, argv);
   return verify_all(o);
 }

@@ -3,6 +3,7 @@
 
 #include <charconv>
 #include <limits>
+#include <optional>
 
 #include "lamella/core/check.h"
 
@@ -13,30 +14,36 @@ CommandLine::CommandLine(std::string what, std::string name) : CLI::App(std::mov
 }
 
 namespace {
-/// CLI11 reads "-1" as 2^64 - 1 where no sign is meant.
-void refuse_signs(const CLI::Option& option) {
-  if (!option.get_type_name().starts_with("UINT")) return;
-  for (const std::string& given : option.results())
-    if (given.starts_with('-')) throw CLI::ValidationError(option.get_name(), given + " is negative");
+/// The number that a text is as a whole: "", " 7", "+7", "0x7" and "7x" are none, nor is what T does not
+/// hold. CLI11 reads "" as 0, "-1" as 2^64 - 1 where no sign is meant, and what is too large as the largest.
+template <typename T> std::optional<T> number_of(const std::string& text) {
+  T v{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), v);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return v;
 }
 
-/// CLI11 reads what is too large as the largest.
-void refuse_too_large(const CLI::Option& option) {
-  if (!option.get_type_name().starts_with("UINT")) return;
-  uint64_t v = 0;
-  for (const std::string& given : option.results())
-    if (std::from_chars(given.data(), given.data() + given.size(), v).ec == std::errc::result_out_of_range)
-      throw CLI::ValidationError(option.get_name(), given + " is too large");
+/// What is wrong with the text of an option of this type; empty: nothing.
+std::string refusal(const std::string& text, const std::string& type) {
+  bool good = true;
+  std::string expected;
+  if (type.starts_with("UINT"))
+    good = number_of<uint64_t>(text).has_value(),
+    expected = format("a whole number from 0 to {}", std::numeric_limits<uint64_t>::max());
+  else if (type.starts_with("INT")) good = number_of<int64_t>(text).has_value(), expected = "a whole number";
+  else if (type.starts_with("FLOAT")) good = number_of<double>(text).has_value(), expected = "a number";
+  return good ? std::string() : format("got \"{}\", expected {}", text, expected);
 }
 }  // namespace
 
 void CommandLine::read(int argc, char** argv) {
   for (CLI::Option* option : get_options())
     if (option->get_default_str() == "[]") option->default_str("");  // lists begin empty: no news
+  for (CLI::Option* option : get_options())  // `transform` puts it before the option's other checks
+    option->transform(CLI::Validator(
+        [type = option->get_type_name()](std::string& text) { return refusal(text, type); }, ""));
   try {
     parse(argc, argv);
-    for (const CLI::Option* option : get_options()) refuse_signs(*option);
-    for (const CLI::Option* option : get_options()) refuse_too_large(*option);
   } catch (const CLI::ParseError& e) { throw Exit{exit(e) == 0 ? 0 : 2}; }
 }
 
@@ -44,18 +51,16 @@ CLI::Validator number_in(double least, double most) {
   const bool open = most == std::numeric_limits<double>::max();
   std::string range = open ? format("at least {}", least) : format("from {} to {}", least, most);
   const auto wrong = [=](std::string& text) {
-    double v = 0;
-    const bool read = CLI::detail::lexical_cast(text, v);
-    return read && v >= least && v <= most ? std::string() : "\"" + text + "\" is not a number " + range;
+    const double v = number_of<double>(text).value_or(std::numeric_limits<double>::quiet_NaN());
+    return v >= least && v <= most ? std::string() : "\"" + text + "\" is not a number " + range;
   };
   return {wrong, range};
 }
 
 CLI::Validator positive() {
   const auto wrong = [](std::string& text) {
-    double v = 0;
-    const bool read = CLI::detail::lexical_cast(text, v);
-    const bool good = read && v > 0 && v <= std::numeric_limits<double>::max();
+    const double v = number_of<double>(text).value_or(0);
+    const bool good = v > 0 && v <= std::numeric_limits<double>::max();
     return good ? std::string() : "\"" + text + "\" is not a number above 0";
   };
   return {wrong, "above 0"};

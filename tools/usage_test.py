@@ -25,7 +25,13 @@ REFUSED = {  # arguments: what stderr says
     "verify --time 0": "not a number above 0",
     "verify --cases 0": "not in range",
     "verify --cases 3 --time 2": "excludes",
-    "verify --seed -1": "negative",
+    "verify --seed -1": '--seed: got "-1", expected a whole number from 0 to 18446744073709551615',
+    "verify --seed 18446744073709551616": '--seed: got "18446744073709551616", expected a whole number',
+    "verify --seed 7x": '--seed: got "7x", expected a whole number',
+    "verify --seed +7": '--seed: got "+7", expected a whole number',
+    "verify --seed 0x7": '--seed: got "0x7", expected a whole number',
+    "verify --time 0x1": '--time: got "0x1", expected a number',
+    "verify --compile -1": "not in range",
     "verify --processes 0": "not in range",
     "verify --op nowhere": "no operator",
     "verify --op ex": 'no operator "ex"; the nearest are "exp", ',
@@ -48,7 +54,7 @@ REFUSED = {  # arguments: what stderr says
     "mutate --at-least 7": "from 0 to 1",
     "mutate --at-least nan": "from 0 to 1",
     "mutate --budget nan": "above 0",
-    "mutate --sample -1": "negative",
+    "mutate --sample -1": '--sample: got "-1", expected a whole number',
     "mutate --nonsense": "--nonsense",
     "tolerances --nonsense": "--nonsense",
     "tolerances --op add --write x": "excludes",
@@ -97,6 +103,15 @@ class Usage(unittest.TestCase):
             done = run(*arguments.split())
             self.assertEqual(done.returncode, 2, (arguments, done.stdout[:500], done.stderr))
             self.assertIn(says, done.stderr, arguments)
+
+    def test_what_is_no_number_is_refused(self):
+        """CLI11 read nothing as 0."""
+        for option in ("--seed", "--time", "--cases", "--depth", "--processes", "--compile"):
+            for given in ("", " 7", "7 ", "1 2"):
+                done = run("verify", "--list", option, given)
+                self.assertEqual(done.returncode, 2, (option, given, done.stdout[:500]))
+                self.assertIn(f'{option}: got "{given}", expected a', done.stderr)
+        self.assertEqual(run("verify", "--list", "--seed", "18446744073709551615").returncode, 0)
 
     def test_tells_version_and_defaults(self):
         self.assertRegex(run("--version").stdout, r"^lamella \d+\.\d+\.\d+\n$")
