@@ -43,8 +43,8 @@ std::string nearest_text(std::string_view name, const std::vector<std::string_vi
   return out;
 }
 
-std::string nearest_operators(std::string_view name) {
-  std::vector<std::string_view> names;
+std::string nearest_operators(std::string_view name, std::span<const std::string_view> others) {
+  std::vector<std::string_view> names(others.begin(), others.end());
   for (const Op* op : OpTable::current().rows())
     if (op->form == OpForm::Functional && !op->has(kTestOnly)) names.push_back(op->name);
   return nearest_text(name, names);

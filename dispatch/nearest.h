@@ -1,6 +1,7 @@
 // What somebody may have meant by a name that is none.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,8 +15,8 @@ namespace lamella {
 /// few letters from `name`, begin with it or contain it. Empty when none is near.
 std::string nearest_text(std::string_view name, const std::vector<std::string_view>& names);
 
-/// Likewise of the operators of the current table, without their forms.
-std::string nearest_operators(std::string_view name);
+/// Likewise of the operators of the current table, without their forms, and of `others`.
+std::string nearest_operators(std::string_view name, std::span<const std::string_view> others = {});
 
 }  // namespace lamella
 LAMELLA_API_END

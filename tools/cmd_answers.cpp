@@ -9,6 +9,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "law_option.h"
 #include "plugin.h"
 #include "progress.h"
 #include "whole_file.h"
@@ -25,12 +26,10 @@ struct Row {
 std::vector<Row> hear_all(const std::vector<std::string>& ids, bool verbose) {
   std::vector<Row> out;
   std::vector<const Law*> asked;
-  for (const Law& law : laws()) {
-    const bool named = std::ranges::find(ids, law.id) != ids.end() ||
-                       std::ranges::find(ids, std::to_string(law.number)) != ids.end();
-    if ((ids.empty() && law.group != "harness") || named) asked.push_back(&law);
-  }
-  LAMELLA_CHECK(!asked.empty(), Usage, "answers: there is no such law");
+  const std::vector<const Law*> named = tools::laws_named(ids);
+  for (const Law& law : laws())
+    if ((ids.empty() && law.group != "harness") || std::ranges::find(named, &law) != named.end())
+      asked.push_back(&law);
   tools::Countdown progress(asked.size());
   for (const Law* law : asked) {
     Row row{law, {}};
@@ -176,7 +175,7 @@ int main_answers(int argc, char** argv) {
   std::vector<std::string> ids, plugins;
   std::string write, write_seen, check;
   bool verbose = false;
-  app.add_option("--law", ids, "laws to ask, by id or number (default: all)")->delimiter(',');
+  app.add_option("--law", ids, "laws to ask, by id, number or group (default: all)")->delimiter(',');
   app.add_option("--write", write, "rewrite the table in FILE; reasons below it are written by hand");
   app.add_option("--write-seen", write_seen, "write what is refused to FILE, for law 130");
   app.add_option("--check", check, "check that the table in FILE is what the laws say")->excludes("--write");

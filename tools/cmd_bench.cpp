@@ -3,6 +3,7 @@
 #include <iostream>
 
 #include "lamella/core/limits.h"
+#include "lamella/dispatch/nearest.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/alternatives.h"
 
@@ -51,7 +52,8 @@ std::vector<std::string> kernels_asked(const BenchOptions& o, const std::string&
     std::string names;
     for (const std::string& k : all) names += (names.empty() ? "" : ", ") + k;
     LAMELLA_CHECK(std::ranges::find(all, name) != all.end(), Usage,
-                  "bench: --vs: {} has no kernel \"{}\"; expected one of {}", op, name, names);
+                  "bench: --vs: {} has no kernel \"{}\"{}; expected one of {}", op, name,
+                  nearest_text(name, {all.begin(), all.end()}), names);
     if (name != "built_in") out.push_back(name);
   }
   return out;
@@ -69,14 +71,15 @@ std::vector<std::pair<std::string, std::string>> attributes_in(const std::vector
 
 void add_operator(const BenchOptions& o, const std::string& op, std::vector<Item>& items) {
   LAMELLA_CHECK(OpTable::current().find(op), UnknownOperator,
-                "bench: there is no operator \"{}\"; expected one that `lamella ops` lists", op);
+                "bench: there is no operator \"{}\"{}; expected one that `lamella ops` lists", op,
+                nearest_operators(op));
   for (const std::string& text : o.layouts) {
     const std::optional<Layout> layout = layout_of(text);
     LAMELLA_CHECK(
         layout, Usage,
-        "bench: --layout: there is no \"{}\"; expected contiguous, transposed, stepped, broadcast or "
+        "bench: --layout: there is no \"{}\"{}; expected contiguous, transposed, stepped, broadcast or "
         "column",
-        text);
+        text, nearest_text(text, {"contiguous", "transposed", "stepped", "broadcast", "column"}));
     for (const std::string& size : o.sizes.empty() ? usual_sizes(op) : o.sizes) {
       Item item = item_of({.op = op,
                            .sizes = parse_sizes(size),

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "lamella/dispatch/nearest.h"
 #include "lamella/mutate/museum/museum.h"
 
 #include "command_line.h"
@@ -118,8 +119,11 @@ std::vector<const Exhibit*> chosen(const std::vector<std::string>& ids) {
   std::vector<const Exhibit*> out;
   for (const Exhibit& e : museum())
     if (ids.empty() || std::ranges::find(ids, e.id) != ids.end()) out.push_back(&e);
-  LAMELLA_CHECK(!out.empty() && (ids.empty() || out.size() == ids.size()), Usage,
-                "there is no exhibit of that id; docs/museum.md lists them");
+  std::vector<std::string_view> names;
+  for (const Exhibit& e : museum()) names.push_back(e.id);
+  for (const std::string& id : ids)
+    LAMELLA_CHECK(std::ranges::find(names, id) != names.end(), Usage,
+                  "there is no exhibit \"{}\"{}; docs/museum.md lists them", id, nearest_text(id, names));
   return out;
 }
 

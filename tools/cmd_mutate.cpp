@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "lamella/dispatch/nearest.h"
 #include "lamella/mutate/calibration.h"
 #include "lamella/mutate/mutant_table.h"
 
@@ -140,8 +141,30 @@ int check_laws(const Asked& o, const std::vector<Planted>& all) {
   return wrong ? 1 : 0;
 }
 
+void check_operators(const Asked& o) {
+  for (const std::string& name : o.ops)
+    LAMELLA_CHECK(lamella::OpTable::current().find(name), UnknownOperator, "there is no operator \"{}\"{}",
+                  name, lamella::nearest_operators(name));
+}
+
+/// Whoever misspells one of several would not learn that it was not planted.
+void check_names(const Asked& o, const std::vector<Planted>& all) {
+  std::vector<std::string_view> ids, groups(std::begin(kGroups), std::end(kGroups));
+  for (const Planted& p : all) {
+    ids.push_back(p.id);
+    if (std::ranges::find(groups, p.group) == groups.end()) groups.push_back(p.group);
+  }
+  for (const std::string& id : o.ids)
+    LAMELLA_CHECK(std::ranges::find(ids, id) != ids.end(), Usage, "there is no mutant \"{}\"{}{}", id,
+                  lamella::nearest_text(id, ids), "; see lamella mutate --list");
+  for (const std::string& group : o.groups)
+    LAMELLA_CHECK(std::ranges::find(groups, group) != groups.end(), Usage, "there is no group \"{}\"{}",
+                  group, lamella::nearest_text(group, groups));
+}
+
 std::vector<Planted> chosen(const Asked& o) {
   std::vector<Planted> all = all_planted(o.ops);
+  check_names(o, all);
   if (!o.ids.empty())
     std::erase_if(all, [&](const Planted& p) { return std::ranges::find(o.ids, p.id) == o.ids.end(); });
   if (!o.groups.empty())
@@ -197,6 +220,7 @@ int main_mutate(int argc, char** argv) {
   app.read(argc, argv);
   for (const std::string& file : o.plugins) lamella::tools::load_plugin(file);
   for (const Law* law : lamella::tools::laws_named(o.laws)) o.run.laws.emplace_back(law->id);
+  check_operators(o);
   const auto begin = std::chrono::steady_clock::now();
   if (!o.check_laws.empty()) return check_laws(o, all_planted(o.ops));
   const std::vector<Planted> planted = chosen(o);

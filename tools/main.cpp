@@ -6,6 +6,7 @@
 
 #include "lamella/core/check.h"
 #include "lamella/core/version.h"
+#include "lamella/dispatch/nearest.h"
 #include "lamella/mutate/laws_harness.h"
 
 #include "command_line.h"
@@ -75,7 +76,10 @@ int main(int argc, char** argv) {
     const int status = run(c, argc - 1, argv + 1);
     return lamella::tools::output_arrived(c.name) ? status : 2;
   }
-  std::fprintf(stderr, "lamella: there is no command \"%s\"\n\n", argv[1]);
+  std::vector<std::string_view> names;
+  for (const Command& c : kCommands) names.emplace_back(c.name);
+  std::fprintf(stderr, "lamella: there is no command \"%s\"%s\n\n", argv[1],
+               lamella::nearest_text(argv[1], names).c_str());
   usage(stderr);
   return 2;
 }
