@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import termios
+import time
 import unittest
 
 PROGRAM, PLUGINS = "", ""
@@ -38,6 +39,13 @@ REFUSED = {  # arguments: what stderr says
     "verify --op ex": 'no operator "ex"; the nearest are "exp", ',
     "verify --law vmap_equal_loop": 'no law or group "vmap_equal_loop"; the nearest is "vmap_equals_loop"',
     "explain sni(x) --shapes x=2": 'no operator "sni"; the nearest ',
+    "explain vmp(x) --shapes x=2": 'no operator "vmp"; the nearest is "vmap"',
+    "explain gard(sum(x)) --shapes x=2": 'no operator "gard"; the nearest are "grad", ',
+    "explain x+99999999999999999999999 --shapes x=2":
+        "got 99999999999999999999999 at position 2, expected a whole number of at most 18446744073709551615",
+    "explain x+18446744073709551616 --shapes x=2": "got 18446744073709551616 at position 2, expected a whole",
+    "explain x*-9223372036854775809 --shapes x=2":
+        "got -9223372036854775809 at position 2, expected a whole number of at least -9223372036854775808",
     "explain 1.5*2.25": "mul got numbers alone, expected a tensor among them",
     "ops tahn": 'no operator "tahn"; the nearest are "tanh", "atan"',
     "mutate --law nosuch": 'no law or group "nosuch"',
@@ -121,6 +129,18 @@ class Usage(unittest.TestCase):
                 self.assertEqual(done.returncode, 2, (option, given, done.stdout[:500]))
                 self.assertIn(f'{option}: got "{given}", expected a', done.stderr)
         self.assertEqual(run("verify", "--list", "--seed", "18446744073709551615").returncode, 0)
+
+    def test_long_sums(self):
+        """They took time by the square of their length, then the stack. Nesting has a limit and says so."""
+        begin = time.monotonic()
+        done = run("explain", "+".join(["x"] * 20000), "--shapes", "x=")
+        self.assertEqual(done.returncode, 0, done.stderr[-500:])
+        self.assertIn("19999 calls", done.stdout)
+        self.assertLess(time.monotonic() - begin, 20)
+        for open_, close in (("(", ")"), ("sin(", ")"), ("[", "]"), ("-", "")):
+            done = run("explain", open_ * 20000 + "x" + close * 20000, "--shapes", "x=")
+            self.assertEqual(done.returncode, 2, open_)
+            self.assertIn("expected at most 200 nested expressions", done.stderr)
 
     def test_tells_version_and_defaults(self):
         self.assertRegex(run("--version").stdout, r"^lamella \d+\.\d+\.\d+\n$")

@@ -18,16 +18,21 @@ namespace lamella::verify {
 namespace {
 
 struct Expr {
-  enum Kind { Number, Variable, Call, List, None } kind = None;
+  /// A chain is `a + b - c`: operators of `keys` from left to right, each with the next of `args`. A tree of
+  /// them would be as deep as a sum is long.
+  enum Kind { Number, Variable, Call, Chain, List, None } kind = None;
   std::string name;
   double number = 0;
   std::optional<uint64_t> whole;  ///< magnitude of a number that was written without point or exponent
   std::vector<Expr> args;
-  std::vector<std::string> keys;  ///< of named arguments, whose values are `named`
+  std::vector<std::string> keys;  ///< of named arguments, whose values are `named`; operators of a chain
   std::vector<Expr> named;
 };
 
 constexpr int kMaxNesting = 200;
+constexpr uint64_t kHalf = uint64_t{1} << 63;
+
+constexpr std::string_view kTransforms[] = {"vmap", "grad", "jvp", "jacrev", "jacfwd", "hessian"};
 
 class Parser {
  public:
@@ -53,19 +58,40 @@ class Parser {
     fail(ErrorCode::Schema, "expression: got \"{}\" at position {}, expected {}", text_.substr(at_, 12), at_,
          expected);
   }
-  static Expr call(std::string name, std::vector<Expr> args) {
+  /// A whole number that no dtype holds would become a double that says nothing of it.
+  [[noreturn]] void refuse_whole(size_t from, std::string_view limit) {
+    size_t end = from + 1;
+    while (end < text_.size() && (isdigit(uint8_t(text_[end])) || text_[end] == ' ')) ++end;
+    const std::string_view got = text_.substr(from, end - from);
+    fail(ErrorCode::Schema,
+         "expression: got {} at position {}, expected a whole number of at {} {}, or a double: with a point",
+         got.substr(0, got.find_last_not_of(' ') + 1), from, limit[0] == '-' ? "least" : "most", limit);
+  }
+  static Expr call(std::string name, Expr arg) {
     Expr e;
     e.kind = Expr::Call;
     e.name = std::move(name);
-    e.args = std::move(args);
+    e.args.push_back(std::move(arg));
     return e;
+  }
+  /// `left op right`. Whatever `left` is in brackets for, it comes first: a chain becomes longer.
+  static Expr chain(std::string op, Expr left, Expr right) {
+    if (left.kind != Expr::Chain) {
+      Expr e;
+      e.kind = Expr::Chain;
+      e.args.push_back(std::move(left));
+      left = std::move(e);
+    }
+    left.keys.push_back(std::move(op));
+    left.args.push_back(std::move(right));
+    return left;
   }
   Expr sum() {
     if (++depth_ > kMaxNesting) refuse("at most 200 nested expressions");
     Expr left = product();
     for (;;) {
-      if (take('+')) left = call("add", {left, product()});
-      else if (take('-')) left = call("sub", {left, product()});
+      if (take('+')) left = chain("add", std::move(left), product());
+      else if (take('-')) left = chain("sub", std::move(left), product());
       else break;
     }
     --depth_;
@@ -74,18 +100,20 @@ class Parser {
   Expr product() {
     Expr left = factor();
     for (;;) {
-      if (take('*')) left = call("mul", {left, factor()});
-      else if (take('/')) left = call("div", {left, factor()});
+      if (take('*')) left = chain("mul", std::move(left), factor());
+      else if (take('/')) left = chain("div", std::move(left), factor());
       else return left;
     }
   }
   Expr factor() {
     skip();
+    const size_t start = at_;
     if (take('-')) {
       if (++depth_ > kMaxNesting) refuse("at most 200 nested expressions");
       Expr e = factor();
       --depth_;
-      if (e.kind != Expr::Number) return call("neg", {e});
+      if (e.kind != Expr::Number) return call("neg", std::move(e));
+      if (e.number > 0 && e.whole && *e.whole > kHalf) refuse_whole(start, "-9223372036854775808");
       e.number = -e.number;  // the sign of a whole number too: whole numbers have no -0
       return e;
     }
@@ -106,7 +134,7 @@ class Parser {
       }
       out.args.push_back(sum());
     }
-    return comma || out.args.size() != 1 ? out : Expr(out.args[0]);
+    return comma || out.args.size() != 1 ? std::move(out) : Expr(std::move(out.args[0]));
   }
   Expr number() {
     Expr e;
@@ -117,6 +145,7 @@ class Parser {
     uint64_t whole;
     const auto [stop, beyond] = std::from_chars(digits.data(), digits.data() + digits.size(), whole);
     if (beyond == std::errc{} && stop == end) e.whole = whole;
+    if (beyond == std::errc::result_out_of_range && stop == end) refuse_whole(at_, "18446744073709551615");
     at_ += digits.size();
     return e;
   }
@@ -181,6 +210,7 @@ class Evaluator {
       case Expr::None: return {};
       case Expr::Variable: return variable(e.name);
       case Expr::List: return list(e);
+      case Expr::Chain: return chain(e);
       case Expr::Call: break;
     }
     if (e.name == "vmap") return apply_vmap(e);
@@ -191,8 +221,7 @@ class Evaluator {
   }
   /// Whole numbers exactly: i64, or u64 beyond it; else a double.
   static Value number(const Expr& e) {
-    constexpr uint64_t kHalf = uint64_t{1} << 63;
-    if (!e.whole || (e.number < 0 && *e.whole > kHalf)) return e.number;
+    if (!e.whole) return e.number;
     if (e.number < 0) return int64_t(0 - *e.whole);
     return *e.whole < kHalf ? Value(int64_t(*e.whole)) : Value(Scalar(*e.whole));
   }
@@ -217,23 +246,38 @@ class Evaluator {
     }
     return tensors.empty() ? Value(dims) : Value(tensors);
   }
+  Value chain(const Expr& e) {
+    Value left = value(e.args[0]);
+    for (size_t k = 0; k < e.keys.size(); ++k) {
+      Values both{std::move(left), value(e.args[k + 1])};
+      left = apply(*operator_of(e.keys[k]), std::move(both), {});
+    }
+    return left;
+  }
+  static const Op* operator_of(const std::string& name) {
+    const Op* const op = OpTable::current().find(name);
+    LAMELLA_CHECK(op, UnknownOperator, "expression: there is no operator \"{}\"{}", name,
+                  nearest_operators(name, kTransforms));
+    return op;
+  }
   Value apply_operator(const Expr& e) {
-    const Op* op = OpTable::current().find(e.name);
-    LAMELLA_CHECK(op, UnknownOperator, "expression: there is no operator \"{}\"{}", e.name,
-                  nearest_operators(e.name));
+    const Op* const op = operator_of(e.name);
     Values args;
     for (const Expr& a : e.args) args.push_back(value(a));
-    weaken_numbers(*op, args);
+    std::vector<std::pair<std::string, Value>> named;
+    for (size_t i = 0; i < e.named.size(); ++i) named.emplace_back(e.keys[i], value(e.named[i]));
+    return apply(*op, std::move(args), named);
+  }
+  static Value apply(const Op& op, Values args, const std::vector<std::pair<std::string, Value>>& named) {
+    weaken_numbers(op, args);
     const bool numbers = !args.empty() && std::ranges::all_of(args, [](const Value& v) {
       return std::holds_alternative<int64_t>(v) || std::holds_alternative<double>(v);
     });
-    LAMELLA_CHECK(!numbers || op->schema.params.empty() || op->schema.params[0].kind != ParamKind::Tensor,
+    LAMELLA_CHECK(!numbers || op.schema.params.empty() || op.schema.params[0].kind != ParamKind::Tensor,
                   Usage, "expression: {} got numbers alone, expected a tensor among them: --shapes x=2x3",
-                  e.name);
-    std::vector<std::pair<std::string, Value>> named;
-    for (size_t i = 0; i < e.named.size(); ++i) named.emplace_back(e.keys[i], value(e.named[i]));
-    const Tensors results = call(*op, args, named);
-    LAMELLA_CHECK(!results.empty(), Usage, "expression: {} has no result", e.name);
+                  op.name);
+    const Tensors results = call(op, args, named);
+    LAMELLA_CHECK(!results.empty(), Usage, "expression: {} has no result", op.name);
     return results[0];
   }
   /// sin(x) * 2: the number stands beside a tensor.
