@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <cstring>
 #include <iostream>
+#include <sys/resource.h>
 
 #include "lamella/core/check.h"
 #include "lamella/core/version.h"
@@ -45,8 +46,20 @@ void usage(std::FILE* out) {
              out);
 }
 
+/// Transforms nest some dozens deep, laws go deeper: with 256 KiB they crash, 512 KiB are enough. Whoever set
+/// a limit below twice that is told so, rather than that an operator crashes.
+void check_stack() {
+  constexpr rlim_t kLeast = rlim_t{1} << 20;
+  rlimit stack{};
+  if (::getrlimit(RLIMIT_STACK, &stack) != 0) return;
+  LAMELLA_CHECK(stack.rlim_cur == RLIM_INFINITY || stack.rlim_cur >= kLeast, Usage,
+                "the stack is limited to {} KiB, expected at least {}: ulimit -s {}", stack.rlim_cur / 1024,
+                kLeast / 1024, kLeast / 1024);
+}
+
 int run(const Command& c, int argc, char** argv) {
   try {
+    check_stack();
     lamella::verify::install_harness_laws();
     return c.run(argc, argv);
   } catch (const lamella::tools::Exit& e) { return e.status; } catch (const std::exception& e) {

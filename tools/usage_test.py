@@ -142,6 +142,18 @@ class Usage(unittest.TestCase):
             self.assertEqual(done.returncode, 2, open_)
             self.assertIn("expected at most 200 nested expressions", done.stderr)
 
+    def test_a_small_stack_is_told_of(self):
+        """It was a crash in whatever came first."""
+        def of(kilobytes):
+            limit = (kilobytes << 10, resource.getrlimit(resource.RLIMIT_STACK)[1])
+            return run("explain", "sin(" * 150 + "x" + ")" * 150, "--shapes", "x=",
+                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, limit))
+        for kilobytes in (64, 256):
+            done = of(kilobytes)
+            self.assertEqual(done.returncode, 2, done)
+            self.assertIn(f"limited to {kilobytes} KiB, expected at least 1024", done.stderr)
+        self.assertEqual(of(1024).returncode, 0)
+
     def test_tells_version_and_defaults(self):
         self.assertRegex(run("--version").stdout, r"^lamella \d+\.\d+\.\d+\n$")
         shown = run("mutate", "--help").stdout
