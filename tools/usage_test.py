@@ -9,6 +9,7 @@ import os
 import pty
 import re
 import resource
+import shutil
 import struct
 import subprocess
 import sys
@@ -92,6 +93,14 @@ REFUSED = {  # arguments: what stderr says
 EXHIBIT = ["museum", "--id", "lanes_squeezed", "--cases", "1"]
 
 
+def readable_by_all(path):
+    while path != "/":
+        if not os.stat(path).st_mode & 0o005 == 0o005:
+            return False
+        path = os.path.dirname(path)
+    return True
+
+
 def run(*arguments, **options):
     options = {"capture_output": True, "text": True, "check": False, **options}
     return subprocess.run([PROGRAM, *arguments], **options)
@@ -153,6 +162,18 @@ class Usage(unittest.TestCase):
             self.assertEqual(done.returncode, 2, done)
             self.assertIn(f"limited to {kilobytes} KiB, expected at least 1024", done.stderr)
         self.assertEqual(of(1024).returncode, 0)
+
+    def test_no_room_for_processes(self):
+        """Laws that start threads failed, as if operators were wrong."""
+        if os.getuid() or not shutil.which("setpriv") or not readable_by_all(PROGRAM):
+            self.skipTest("only root may become somebody whose processes are counted")
+        for most in (1, 2, 5):
+            done = subprocess.run(["setpriv", "--reuid", "65534", "--clear-groups", "prlimit",
+                                   f"--nproc={most}", "--", PROGRAM, "verify", "--op", "tanh", "--cases", "1",
+                                   "--seed", "1"], capture_output=True, text=True, check=False, cwd="/")
+            self.assertEqual(done.returncode, 2, (most, done.stdout[-500:], done.stderr))
+            self.assertRegex(done.stderr, r"^lamella verify: verify: \d+ threads or processes could be "
+                             r"started, expected 24 for 2 workers \(.*ulimit -u\)\n$")
 
     def test_tells_version_and_defaults(self):
         self.assertRegex(run("--version").stdout, r"^lamella \d+\.\d+\.\d+\n$")

@@ -5,11 +5,14 @@
 #include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <future>
 #include <new>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <system_error>
+#include <thread>
 #include <unistd.h>
 
 #include "lamella/core/guard.h"
@@ -47,6 +50,25 @@ void* shared_pages(size_t bytes) {
   LAMELLA_CHECK(shared != MAP_FAILED, OutOfMemory, "verify: no shared memory of {} bytes", bytes);
   return shared;
 }
+/// Checks start threads and processes of their own; one that cannot would be the failure of an operator.
+/// Error usage.
+void check_room_for_threads(size_t processes) {
+  constexpr size_t kEach = 12;  // of a worker: itself, a check apart, the kernels' threads and the law's
+  std::vector<std::thread> started;
+  std::string refused;
+  std::promise<void> all;
+  const std::shared_future<void> wait = all.get_future().share();
+  try {
+    while (started.size() < kEach * processes) started.emplace_back([wait] { wait.wait(); });
+  } catch (const std::system_error& e) { refused = e.what(); }
+  all.set_value();
+  for (std::thread& t : started) t.join();
+  LAMELLA_CHECK(
+      refused.empty(), Usage,
+      "verify: {} threads or processes could be started, expected {} for {} workers ({}; see ulimit -u)",
+      started.size(), kEach * processes, processes, refused);
+}
+
 constexpr size_t kBursts = size_t{1} << 20;  ///< kept of a process: those of a quarter of an hour or more
 
 class Processes {
@@ -68,6 +90,7 @@ class Processes {
   Processes(const Processes&) = delete;
 
   Report run() {
+    check_room_for_threads(children_.size());
     for (size_t i = 0; i < children_.size(); ++i) {
       children_[i].index = int(i);
       children_[i].position = positions_ + i;
