@@ -109,6 +109,12 @@ if(TARGET lamella_program)
     set_tests_properties(isa.scalar isa.avx2 isa.avx512 isa.bits PROPERTIES
       SKIP_RETURN_CODE 77 PROCESSORS 2 TIMEOUT 300)
   endif()
+  if(LAMELLA_HAVE_ZSTD AND Python3_FOUND AND NOT LAMELLA_SANITIZE)
+    add_test(NAME readme.lines
+      COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/readme_lines_test.py
+        $<TARGET_FILE:lamella_program> ${PROJECT_BINARY_DIR}/plugins)
+    set_tests_properties(readme.lines PROPERTIES PROCESSORS 2 TIMEOUT 300)
+  endif()
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
       COMMAND lamella_program reference ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
