@@ -117,8 +117,10 @@ struct Planted {
   std::function<void(Op& row)> plant;  ///< changes a copy of the row of that form, and sets live_bug
 };
 
-/// All of them, in a fixed order; of the operators named, if any are.
-std::vector<Planted> all_planted(const std::vector<std::string>& ops = {});
+/// All of them, in a fixed order; of the operators named, if any are. Those of fewer operators once `stop` is
+/// set.
+std::vector<Planted> all_planted(const std::vector<std::string>& ops = {},
+                                 const volatile std::sig_atomic_t* stop = nullptr);
 /// `n` of them, chosen by a hash of seed and id: the same on every machine. 0: all.
 std::vector<Planted> sample_of(std::vector<Planted> all, size_t n, uint64_t seed);
 /// A table of its own in which the bug lives; sets live_bug.

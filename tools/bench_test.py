@@ -216,7 +216,7 @@ class Times(WithFolder):
             time.sleep(3)
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=60)
-        self.assertEqual(process.returncode, 0, out + err)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, out + err)
         self.assertIn("Interrupted", out)
         with open(file, encoding="utf-8") as stream:
             self.assertTrue(json.load(stream)["lamella"]["interrupted"])

@@ -11,6 +11,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "plugin.h"
 #include "progress.h"
 #include "whole_file.h"
@@ -165,21 +166,29 @@ int main_museum(int argc, char** argv) {
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<const Exhibit*> exhibits = chosen(ids);
   std::vector<MuseumResult> results;
+  const volatile std::sig_atomic_t& stop_requested = tools::stop_on_signals();
+  options.stop = &stop_requested;
   tools::Countdown progress(exhibits.size());
   for (const Exhibit* e : exhibits) {
-    results.push_back(visit(*e, options));
+    if (stop_requested) break;
+    MuseumResult seen = visit(*e, options);
     progress.clear();
+    if (stop_requested) break;  // it was given up
+    results.push_back(std::move(seen));
     if (json_path != "-") print(results.back(), !ids.empty());
     progress.step(std::string(e->id));
   }
-  const nlohmann::ordered_json out = as_json(results);
+  nlohmann::ordered_json out = as_json(results);
+  out["interrupted"] = stop_requested != 0;
   const size_t shown = out["shown"];
   if (!json_path.empty()) tools::write_output(json_path, out.dump(1) + "\n");
-  if (!page.empty()) tools::write_whole_file(page, document(results));
+  if (!page.empty() && !stop_requested) tools::write_whole_file(page, document(results));
   if (json_path != "-") {
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
     std::printf("%zu of %zu exhibits red with the bug and green without, %.1f s\n", shown, results.size(),
                 seconds);
+    if (stop_requested)
+      std::printf("interrupted after %zu of %zu exhibits\n", results.size(), exhibits.size());
   }
   return shown == results.size() && (current.empty() || is_current(current)) ? 0 : 1;
 }

@@ -119,8 +119,9 @@ std::string read_text(const std::string& path) {
 /// Plants what the table names, law by law, and asks that law alone.
 int check_laws(const Asked& o, const std::vector<Planted>& all) {
   const auto column = read_column(read_text(o.check_laws));
-  int wrong = 0;
+  size_t asked = 0, wrong = 0;
   for (const Law& law : laws()) {
+    if (*o.run.stop) break;
     const auto named = column.find(std::string(law.id));
     std::vector<Planted> planted;
     if (named != column.end())
@@ -131,13 +132,16 @@ int check_laws(const Asked& o, const std::vector<Planted>& all) {
     options.equivalence_cases = 0;
     bool red = false;
     for (const MutantResult& r : run_mutants(planted, options)) red |= r.killed();
+    if (*o.run.stop) break;
+    ++asked;
     if (red) continue;
     ++wrong;
     std::printf("law %d (%s): none of the %zu mutants named in %s turns it red\n", law.number,
                 std::string(law.id).c_str(), planted.size(), o.check_laws.c_str());
   }
-  std::printf("%zu of %zu laws shown red by the mutants %s names\n", laws().size() - size_t(wrong),
-              laws().size(), o.check_laws.c_str());
+  std::printf("%zu of %zu laws shown red by the mutants %s names\n", asked - wrong, laws().size(),
+              o.check_laws.c_str());
+  if (*o.run.stop) std::printf("interrupted after %zu of %zu laws\n", asked, laws().size());
   return wrong ? 1 : 0;
 }
 
@@ -162,8 +166,10 @@ void check_names(const Asked& o, const std::vector<Planted>& all) {
                   group, lamella::nearest_text(group, groups));
 }
 
+/// None where it was asked to stop before all were made.
 std::vector<Planted> chosen(const Asked& o) {
-  std::vector<Planted> all = all_planted(o.ops);
+  std::vector<Planted> all = all_planted(o.ops, o.run.stop);
+  if (*o.run.stop) return {};
   check_names(o, all);
   if (!o.ids.empty())
     std::erase_if(all, [&](const Planted& p) { return std::ranges::find(o.ids, p.id) == o.ids.end(); });
@@ -186,6 +192,13 @@ std::vector<MutantResult> run_all(const Asked& o, const std::vector<Planted>& pl
       for (const Kill& k : r.kills) std::printf("    %s: %s\n", k.law.c_str(), k.message.c_str());
     progress.step(r.id, lamella::format("{} survive, ", survivors));
   });
+}
+
+int list(const std::vector<Planted>& planted) {
+  for (const Planted& p : planted)
+    std::printf("%-9s %-52s %s\n", p.group.c_str(), p.id.c_str(), p.what.c_str());
+  std::printf("%zu mutants\n", planted.size());
+  return 0;
 }
 
 void add_options(lamella::tools::CommandLine& app, Asked& o) {
@@ -222,25 +235,22 @@ int main_mutate(int argc, char** argv) {
   for (const Law* law : lamella::tools::laws_named(o.laws)) o.run.laws.emplace_back(law->id);
   check_operators(o);
   const auto begin = std::chrono::steady_clock::now();
-  if (!o.check_laws.empty()) return check_laws(o, all_planted(o.ops));
-  const std::vector<Planted> planted = chosen(o);
-  if (o.list) {
-    for (const Planted& p : planted)
-      std::printf("%-9s %-52s %s\n", p.group.c_str(), p.id.c_str(), p.what.c_str());
-    std::printf("%zu mutants\n", planted.size());
-    return 0;
-  }
   const volatile std::sig_atomic_t& stop_requested = lamella::tools::stop_on_signals();
   o.run.stop = &stop_requested;
+  if (!o.check_laws.empty()) return check_laws(o, all_planted(o.ops, &stop_requested));
+  const std::vector<Planted> planted = chosen(o);
+  if (o.list) return list(planted);
   const std::vector<MutantResult> results = run_all(o, planted);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   nlohmann::ordered_json out = as_json(results, seconds);
   out["interrupted"] = stop_requested != 0;
-  if (o.json != "-") print_summary(results, seconds);
-  if (stop_requested && o.json != "-")
+  if (o.json != "-" && !results.empty()) print_summary(results, seconds);
+  if (stop_requested && o.json != "-" && planted.empty())
+    std::printf("interrupted before the first mutant\n");
+  else if (stop_requested && o.json != "-")
     std::printf("interrupted after %zu of %zu mutants\n", results.size(), planted.size());
   if (!o.json.empty()) lamella::tools::write_output(o.json, out.dump(1) + "\n");
-  if (!o.write_laws.empty()) {
+  if (!o.write_laws.empty() && !stop_requested) {
     const std::string text = with_column(read_text(o.write_laws), witnesses(results));
     lamella::tools::write_whole_file(o.write_laws, text);
   }

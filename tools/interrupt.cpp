@@ -7,7 +7,7 @@ namespace lamella::tools {
 
 namespace {
 volatile std::sig_atomic_t asked_to_stop = 0;
-void on_signal(int) { asked_to_stop = 1; }
+void on_signal(int signal) { asked_to_stop = signal; }
 }  // namespace
 
 const volatile std::sig_atomic_t& stop_on_signals() {
@@ -21,5 +21,7 @@ const volatile std::sig_atomic_t& stop_on_signals() {
   }
   return asked_to_stop;
 }
+
+int status_of_stopped(int status) { return status == 0 && asked_to_stop ? 128 + asked_to_stop : status; }
 
 }  // namespace lamella::tools

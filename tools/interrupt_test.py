@@ -5,6 +5,7 @@ usage: interrupt_test.py PROGRAM [PACK]
 """
 import json
 import os
+import re
 import signal
 import struct
 import subprocess
@@ -29,10 +30,10 @@ def group_members(group):
     return found
 
 
-def interrupted(command, seconds, group=False, folder=None, sent=signal.SIGINT):
+def interrupted(command, seconds, group=False, folder=None, sent=signal.SIGINT, **variables):
     """Its exit status and output when a signal comes after so many seconds."""
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=folder,
-                               start_new_session=True)
+                               start_new_session=True, env={**os.environ, **variables})
     time.sleep(seconds)
     if process.poll() is None:
         (os.killpg if group else os.kill)(process.pid, sent)
@@ -51,7 +52,7 @@ def check_verify(program, folder):
         status, out, err = interrupted(
             [program, "verify", "--time", "60", "--op", "add,sin", "--seed", "1", "--json", path], 2, group,
             sent=sent)
-        assert status == 0, (sent, status, out, err)
+        assert status == 128 + sent, (sent, status, out, err)
         assert "interrupted: 0 failures" in out, out
         assert "state_restored" in out and "cases/s" in out, out
         with open(path, encoding="utf-8") as stream:
@@ -62,7 +63,7 @@ def check_verify(program, folder):
         assert merged.returncode == 1 and "was interrupted" in merged.stderr, merged.stderr
         os.remove(path)
     status, out, err = interrupted([program, "verify", "--time", "60", "--op", "add"], 0.01)
-    assert status in (0, -signal.SIGINT), (status, out, err)  # negative: it had not begun
+    assert status in (128 + signal.SIGINT, -signal.SIGINT), (status, out, err)  # negative: it had not begun
     assert "no law applies" not in err, err
 
 
@@ -84,16 +85,28 @@ def check_mutate(program, folder):
     path = os.path.join(folder, "mutate.json")
     for sent, group in ((signal.SIGINT, True), (signal.SIGTERM, False), (signal.SIGTERM, True)):
         status, out, _ = interrupted([program, "mutate", "--op", "add", "--json", path], 2, group, sent=sent)
-        assert status in (0, 1, -sent), (status, out)
+        assert status in (1, 128 + sent), (status, out)
         if os.path.exists(path):
             with open(path, encoding="utf-8") as stream:
                 assert json.load(stream)["interrupted"] is True
             os.remove(path)
 
 
+def check_first_moments(program, folder):
+    """They ended without a word while bugs were prepared, or between two of them."""
+    for command, what in (("mutate", r"mutants?"), ("museum", "exhibits")):
+        for sent, group, seconds in ((signal.SIGINT, True, 0.3), (signal.SIGTERM, False, 0.5),
+                                     (signal.SIGTERM, True, 1)):
+            status, out, err = interrupted([program, command], seconds, group, sent=sent, TMPDIR=folder)
+            assert status == 128 + sent, (command, sent, status, out, err)
+            last = out.splitlines()[-1]
+            assert re.fullmatch(rf"interrupted (before the first mutant|after \d+ of \d+ {what})", last), out
+            assert not os.listdir(folder), os.listdir(folder)
+
+
 def check_calibration(program):
     """What has no report ends at once, and its processes with it."""
-    for command in ("tolerances", "sensitivity", "museum"):
+    for command in ("tolerances", "sensitivity"):
         status, _, _ = interrupted([program, command], 0.7, sent=signal.SIGTERM)
         assert status == -signal.SIGTERM, (command, status)
 
@@ -130,6 +143,8 @@ def check_full_disk(program, folder):
 
 def main():
     program = os.path.abspath(sys.argv[1])
+    with tempfile.TemporaryDirectory() as empty:
+        check_first_moments(program, empty)
     with tempfile.TemporaryDirectory() as folder:
         check_verify(program, folder)
         check_orphans(program)

@@ -12,6 +12,7 @@
 
 #include "command_line.h"
 #include "commands.h"
+#include "interrupt.h"
 #include "whole_file.h"
 
 namespace {
@@ -86,7 +87,7 @@ int main(int argc, char** argv) {
   }
   for (const Command& c : kCommands) {
     if (std::strcmp(argv[1], c.name)) continue;
-    const int status = run(c, argc - 1, argv + 1);
+    const int status = lamella::tools::status_of_stopped(run(c, argc - 1, argv + 1));
     return lamella::tools::output_arrived(c.name) ? status : 2;
   }
   std::vector<std::string_view> names;

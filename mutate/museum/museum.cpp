@@ -2,7 +2,9 @@
 #include "lamella/mutate/museum/museum.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,11 +129,17 @@ class Visit {
   bool failed_ = false;
 };
 
-std::string read_all(int fd) {
+/// What a child says until it ends. It is ended where this process is asked to stop, which it would outlive.
+std::string read_all(int fd, pid_t child, const volatile std::sig_atomic_t* stop) {
   std::string out;
   char buffer[4096];
-  for (ssize_t n; (n = read(fd, buffer, sizeof buffer)) > 0;) out.append(buffer, size_t(n));
-  return out;
+  for (pollfd one{fd, POLLIN, 0};;) {
+    if (stop && *stop) ::kill(child, SIGKILL);
+    if (::poll(&one, 1, 200) <= 0) continue;  // in between the signal may come, and wake nobody
+    const ssize_t n = read(fd, buffer, sizeof buffer);
+    if (n == 0 || (n < 0 && errno != EINTR)) return out;
+    if (n > 0) out.append(buffer, size_t(n));
+  }
 }
 
 std::vector<std::string> split(std::string_view text, char at) {
@@ -169,7 +177,7 @@ MuseumResult visit(const Exhibit& exhibit, const MuseumOptions& options) {
     _exit(status);
   }
   close(ends[1]);
-  const std::string said = read_all(ends[0]);
+  const std::string said = read_all(ends[0], child, options.stop);
   close(ends[0]);
   int status = 0;
   waitpid(child, &status, 0);

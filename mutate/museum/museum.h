@@ -2,6 +2,8 @@
 // small its counterexample becomes.
 #pragma once
 
+#include <csignal>
+
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/case/law.h"
 
@@ -41,6 +43,7 @@ struct MuseumOptions {
   int cases = 4000, oracle_cases = 1000;  ///< of the exhibit's own law, at most; an eighth of others
   bool all_laws = false;                  ///< go on after the first law that notices
   int shrink_ms = 1000;
+  const volatile std::sig_atomic_t* stop = nullptr;  ///< once set, what runs is given up
 };
 
 /// A law that noticed.
