@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fcntl.h>
 #include <poll.h>
 #include <sstream>
@@ -43,16 +44,17 @@ struct Child {
 
 Child start(const Planted& p, size_t index, size_t slot, Board& board, const MutantOptions& options) {
   int ends[2];
-  LAMELLA_CHECK(pipe(ends) == 0, Usage, "mutate: no pipe");
+  LAMELLA_CHECK(pipe(ends) == 0, Usage, "mutate: no pipe: {}", std::strerror(errno));
   *board.slot(slot) = "start";
   const pid_t pid = fork();
-  LAMELLA_CHECK(pid >= 0, Usage, "mutate: no process");
+  if (pid < 0) close(ends[0]), close(ends[1]);
+  LAMELLA_CHECK(pid >= 0, Usage, "mutate: no process: {}", std::strerror(errno));
   if (pid != 0) {
     close(ends[1]);
     return {index, slot, pid, ends[0], {}};
   }
   close(ends[0]);
-  signal(SIGINT, SIG_IGN);  // the parent says when it is over
+  for (const int s : {SIGINT, SIGTERM, SIGHUP}) signal(s, SIG_IGN);  // the parent says when it is over
   const int nowhere = open("/dev/null", O_WRONLY);
   dup2(nowhere, 1), dup2(nowhere, 2);  // a broken heap has much to say
   const rlimit none{0, 0}, most{rlim_t{8} << 30, rlim_t{8} << 30};

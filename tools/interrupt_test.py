@@ -5,6 +5,7 @@ usage: interrupt_test.py PROGRAM [PACK]
 """
 import json
 import os
+import random
 import re
 import signal
 import struct
@@ -104,6 +105,25 @@ def check_first_moments(program, folder):
             assert not os.listdir(folder), os.listdir(folder)
 
 
+def check_background(program):
+    """A job of a shell without job control ignores SIGINT, by which workers were told: they ran on."""
+    begin = time.monotonic()
+    command = f"trap '' INT; exec '{program}' verify --time 60 --seed 1"
+    status, out, err = interrupted(["sh", "-c", command], 1, sent=signal.SIGTERM)
+    assert status == 128 + signal.SIGTERM, (status, out, err)
+    assert "interrupted: 0 failures" in out and time.monotonic() - begin < 9, out
+
+
+def check_moments(program):
+    """Whenever the signal comes, to the process or to its group, no law fails of it."""
+    drawn = random.Random(7)
+    for k in range(12):
+        law = ["--law", "harness"] if k % 2 else []
+        status, out, err = interrupted([program, "verify", "--time", "30", "--seed", str(k), *law],
+                                       drawn.uniform(0.1, 1.5), k % 4 < 2, sent=signal.SIGTERM)
+        assert status == 128 + signal.SIGTERM, (k, status, out, err)
+
+
 def check_calibration(program):
     """What has no report ends at once, and its processes with it."""
     for command in ("tolerances", "sensitivity"):
@@ -149,6 +169,8 @@ def main():
         check_verify(program, folder)
         check_orphans(program)
         check_mutate(program, folder)
+        check_background(program)
+        check_moments(program)
         check_calibration(program)
         check_full_disk(program, folder)
         if len(sys.argv) > 2:

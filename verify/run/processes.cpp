@@ -8,6 +8,7 @@
 #include <future>
 #include <new>
 #include <poll.h>
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -82,10 +83,12 @@ class Processes {
         children_(size_t(options.processes)) {
     positions_ = new (shared_pages(sizeof(Position) * children_.size())) Position[children_.size()];
     ran_ = static_cast<Burst*>(shared_pages(sizeof(Burst) * kBursts * children_.size()));
+    workers_stop_ = new (shared_pages(sizeof *workers_stop_)) std::sig_atomic_t(0);
   }
   ~Processes() {
     ::munmap(positions_, sizeof(Position) * children_.size());
     ::munmap(ran_, sizeof(Burst) * kBursts * children_.size());
+    ::munmap(const_cast<std::sig_atomic_t*>(workers_stop_), sizeof *workers_stop_);
   }
   Processes(const Processes&) = delete;
 
@@ -99,8 +102,8 @@ class Processes {
     LAMELLA_CHECK(alive(), Usage, "verify: no process: {}", std::strerror(refused_));
     while (alive()) {
       receive();
-      if (stop_ && !told_) tell_all(SIGINT);
-      if (stop_ && elapsed() > stopped_at_ + kGrace) tell_all(SIGKILL);
+      if (stop_ && !*workers_stop_) *workers_stop_ = 1, stopped_at_ = elapsed();
+      if (stop_ && elapsed() > stopped_at_ + kGrace) given_up_ = true, kill_all();
       end_stuck();
       if (progress_) progress_(now());
     }
@@ -159,6 +162,9 @@ class Processes {
   }
 
   [[noreturn]] void serve(const Child& c, int fd) {
+    // The parent says when it is over. A check that waits for a program of its own would be woken by a signal
+    // to the group, or the program ended, and count as failed.
+    for (const int s : {SIGINT, SIGTERM, SIGHUP}) ::signal(s, SIG_IGN);
     RunOptions mine = options_;
     mine.seconds = std::max(0.0, options_.seconds - elapsed());
     describe_faults(c.position->fault, sizeof c.position->fault);
@@ -171,7 +177,7 @@ class Processes {
       put(framed, text);
       write_all(fd, framed);
     };
-    worker.run(stop_, send);
+    worker.run(*workers_stop_, send);
     send();
     std::string nothing_more;
     put(nothing_more, "");
@@ -242,9 +248,10 @@ class Processes {
   /// before its first case would end again: error usage.
   void died(Child& c, int status) {
     const Position at = *c.position;
+    if (given_up_) return;
     if (at.op < 0) {
       if (stop_) return;
-      tell_all(SIGKILL);
+      kill_all();
       fail(ErrorCode::Usage, "verify: a process {} before its first case", str(end_of(status)));
     }
     const Op& op = *options_.ops[size_t(at.op)];
@@ -293,11 +300,9 @@ class Processes {
     }
   }
 
-  void tell_all(int signal) {
-    told_ = true;
-    stopped_at_ = elapsed();
+  void kill_all() {
     for (const Child& c : children_)
-      if (c.pid > 0) ::kill(c.pid, signal);
+      if (c.pid > 0) ::kill(c.pid, SIGKILL);
   }
 
   Progress now() const {
@@ -321,8 +326,10 @@ class Processes {
   std::map<std::string, std::vector<Burst>> ran_before_;  ///< by failure
   std::vector<std::pair<int, int>> skipped_;
   Report crashes_;
-  bool told_ = false;
-  int refused_ = 0;  ///< why a process could not be started, as errno says it
+  /// Shared with the workers: they do not hear the signals, nor would those of a shell's background job.
+  volatile std::sig_atomic_t* workers_stop_;
+  bool given_up_ = false;  ///< the workers did not stop in time; that they were killed says nothing of laws
+  int refused_ = 0;        ///< why a process could not be started, as errno says it
   double stopped_at_ = 0;
 };
 

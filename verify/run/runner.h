@@ -88,6 +88,7 @@ struct Progress {
 /// process, is reported as a failure, and the others go on without it. Then every failure is repeated in
 /// fresh processes, for a third of the time at most: those that end their process are shrunk, those that need
 /// cases before them name these. Error usage where threads and processes cannot be started, a dozen for each.
+/// Workers hear no signals: `stop` ends them.
 Report run(const RunOptions& options, const volatile std::sig_atomic_t& stop,
            const std::function<void(const Progress&)>& progress = {});
 
