@@ -276,6 +276,27 @@ TEST(BaseHooks, WhatRaisesChangesNothing) {
   EXPECT_EQ(grad_of(w).to_vector(), (Numbers{12, 16}));
 }
 
+TEST(BaseHooks, WriteToNoCotangent) {
+  const Tensor w = leaf({1, 2}), v = leaf({3, 4}), y = w + v;
+  const auto twice = [](const Tensor& t) { mul_(t, f64({}, {2})); };
+  const auto unchanged = [&](HookHandle hook) {
+    EXPECT_EQ(refused([&] { backward(y, f64({1, 1})); }), ErrorCode::Value);
+    EXPECT_FALSE(grad_of(w).defined() || grad_of(v).defined());
+    hook.remove();
+  };
+  unchanged(add_hook(w, [&](const Tensor& g) { return twice(g), Tensor(); }));
+  unchanged(add_node_hook(y, {.before = [&](const Tensors& g) { return twice(g[0]), Tensors{}; }}));
+  unchanged(
+      add_node_hook(y, {.after = [&](const Tensors& g, const Tensors&) { return twice(g[1]), Tensors{}; }}));
+  unchanged(add_node_hook(
+      y, {.after = [&](const Tensors&, const Tensors& from) { return twice(from[0]), Tensors{}; }}));
+  HookHandle given = add_hook(w, [](const Tensor&g) { return g * 2; }), moved = std::move(given);
+  given.remove();  // nothing: the handle was moved from
+  backward(y, f64({1, 1}));
+  EXPECT_EQ(grad_of(w).to_vector(), (Numbers{2, 2}));
+  EXPECT_EQ(grad_of(v).to_vector(), (Numbers{1, 1}));
+}
+
 TEST(BaseHooks, BackwardInsideAHook) {
   const Tensor w = leaf({2}), other = leaf({3}), y = w * w;
   add_hook(y, [&](const Tensor& g) {

@@ -256,6 +256,43 @@ TEST(CustomRule, SaysWhatIsWrongWithIt) {
   expect_equal(gradient(with([](const Tensors&, const Tensors&) { return Tensors{Tensor()}; })), x * 0);
 }
 
+TEST(CustomRule, WritesToNothingItIsGiven) {
+  const Tensor& x = point();
+  const Tensor u = ones_like(x);
+  const auto twice = [](const Tensor& t) { mul_(t, f64({}, {2})); };
+  const auto with = [](auto rule) {
+    return custom_vjp([](const Tensors& a) { return std::pair(Tensors{a[0] * a[0]}, Tensors{a[0]}); }, rule);
+  };
+  const Function to_residual = with([&](const Tensors& r, const Tensors& c) {
+    twice(r[0]);
+    return Tensors{r[0] * c[0]};
+  });
+  const Function to_cotangent = with([&](const Tensors& r, const Tensors& c) {
+    twice(c[0]);
+    return Tensors{r[0] * c[0]};
+  });
+  EXPECT_REFUSED(vjp(to_residual, {clone(x)}).pullback({u}), "custom_vjp: the rule wrote to its residual 0");
+  EXPECT_REFUSED(vjp(to_cotangent, {x}).pullback({clone(u)}),
+                 "custom_vjp: the rule wrote to its cotangent 0");
+  const auto lanes = [&](const Function& f) {  // one lane, so that memory is that of the lane alone
+    const Function g = [&](const Tensors& a) { return vjp(f, {a[0] * 1}).pullback({a[1] * 1}); };
+    return vmap(g)({unsqueeze(x, 0), unsqueeze(u, 0)});
+  };
+  EXPECT_REFUSED(lanes(to_residual), "custom_vjp: the rule wrote to its residual 0");
+  EXPECT_REFUSED(lanes(to_cotangent), "custom_vjp: the rule wrote to its cotangent 0");
+  const Function square = [](const Tensors& a) { return Tensors{a[0] * a[0]}; };
+  const auto forward = [&](int which) {
+    const ForwardRule rule = [=](const Tensors& xs, const Tensors& ys, const Tensors& ts) {
+      twice((which == 0 ? xs : which == 1 ? ys : ts)[0]);
+      return Tensors{xs[0] * ts[0] * 2};
+    };
+    return custom_jvp(square, rule);
+  };
+  EXPECT_REFUSED(jvp(forward(0), {clone(x)}, {u}), "custom_jvp: the rule wrote to its primal 0");
+  EXPECT_REFUSED(jvp(forward(1), {x}, {u}), "custom_jvp: the rule wrote to its value 0");
+  EXPECT_REFUSED(jvp(forward(2), {x}, {clone(u)}), "custom_jvp: the rule wrote to its tangent 0");
+}
+
 TEST(CustomRule, ThatThrowsLeavesNoTrace) {
   struct Mine {};
   const Tensor& x = point();

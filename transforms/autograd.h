@@ -69,7 +69,7 @@ class HookHandle {
  public:
   struct State;
   explicit HookHandle(std::shared_ptr<State> state) : state_(std::move(state)) {}
-  void remove();
+  void remove();  ///< of a handle that was moved from: nothing
 
  private:
   std::shared_ptr<State> state_;
@@ -78,7 +78,8 @@ class HookHandle {
 /// Called in backward when x's cotangent is complete; a defined result, of the same shape and dtype, takes
 /// its place. Belongs to what x is now: a later write to x gives x another history. Hooks run in the order in
 /// which they were added, before retained gradients are added up and before what x was computed from. They
-/// may call backward. Error not_differentiable when x does not require grad.
+/// may call backward. They may not write to what they are given, which other paths may show (error value of
+/// the backward). Error not_differentiable when x does not require grad.
 using TensorHook = std::function<Tensor(const Tensor& cotangent)>;
 HookHandle add_hook(const Tensor& x, TensorHook hook);
 
@@ -91,7 +92,8 @@ HookHandle add_accumulated_hook(const Tensor& leaf, AccumulatedHook hook);
 /// Around the rule of the operator x is a result of. `before` gets the cotangents of its results (undefined:
 /// none came), after the hooks of tensors; a list of the same length that it returns takes their place.
 /// `after` gets those it gives to its inputs, one for each input that carries derivatives, and the former;
-/// what it returns takes their place likewise. Error usage for leaves and tensors that do not require grad.
+/// what it returns takes their place likewise. Neither may write to what it is given (error value of the
+/// backward). Error usage for leaves, not_differentiable for tensors that do not require grad.
 struct NodeHook {
   std::function<Tensors(const Tensors& cotangents)> before = {};
   std::function<Tensors(const Tensors& to_inputs, const Tensors& cotangents)> after = {};

@@ -7,6 +7,7 @@
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/history.h"
 #include "lamella/transforms/tapes/hooks.h"
+#include "lamella/transforms/writes/content.h"
 
 namespace lamella {
 
@@ -29,6 +30,16 @@ Tensor replaced(const Tensor& given, const Tensor& ct, std::string_view who) {
   return given;
 }
 
+/// What `hook` gives for `cts`, which it may not write to: other paths may show the same memory.
+template <class F> auto without_writes(TensorSpan cts, std::string_view who, F&& hook) {
+  const WritesSeen before(cts);
+  auto out = hook();
+  if (const auto i = before.written(cts))
+    LAMELLA_CHECK(false, Value, "backward: {} wrote to a cotangent, {}; expected it to return a clone", who,
+                  cts[*i]);
+  return out;
+}
+
 /// The hooks of a run, and what it found. Gradients wait until all rules have run: what raises on the way
 /// changes none.
 class Run final : public TapeHooks {
@@ -40,14 +51,16 @@ class Run final : public TapeHooks {
     const auto hooks = hooks_of(state);
     for (const auto& hook : hooks)
       if (Tensor& ct = cts[hook->output]; hook->tensor && ct.defined())
-        ct = replaced(hook->tensor(ct), ct, "a hook of a tensor");
+        ct = replaced(without_writes({&ct, 1}, "a hook of a tensor", [&] { return hook->tensor(ct); }), ct,
+                      "a hook of a tensor");
     for (size_t k = 0; accumulates_ && k < cts.size(); ++k)
       if (state.retains(k) && cts[k].defined())
         found_.push_back({NodeRef::share(&node), uint32_t(k), cts[k], {}, {}});
     for (const auto& hook : hooks)
       if (hook->node.before) {
         const Tensors all(cts.begin(), cts.end());
-        put(hook->node.before(all), cts, "a hook before a node");
+        put(without_writes(all, "a hook before a node", [&] { return hook->node.before(all); }), cts,
+            "a hook before a node");
       }
   }
 
@@ -57,8 +70,14 @@ class Run final : public TapeHooks {
 
   void after(Node& node, Tensors& to_inputs, TensorSpan cts) override {
     for (const auto& hook : hooks_of(state_of(node)))
-      if (hook->node.after)
-        put(hook->node.after(to_inputs, Tensors(cts.begin(), cts.end())), to_inputs, "a hook after a node");
+      if (hook->node.after) {
+        const std::string_view who = "a hook after a node";
+        const Tensors from(cts.begin(), cts.end());
+        put(without_writes(
+                to_inputs, who,
+                [&] { return without_writes(from, who, [&] { return hook->node.after(to_inputs, from); }); }),
+            to_inputs, who);
+      }
   }
 
   void on_leaf(Node& leaf, const Tensor& ct) override {

@@ -9,6 +9,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/writes/content.h"
 
 namespace lamella {
 
@@ -89,15 +90,14 @@ class Custom {
   virtual size_t values_among(size_t n_results) const { return n_results; }
 
  protected:
-  /// What the user's function gave, as far as it needs no rule: defined, and its arguments as they were.
-  template <class F> auto watched(const Tensors& xs, F&& f) const {
-    std::vector<uint32_t> versions;
-    for (const Tensor& x : xs) versions.push_back(version_of(x));
+  /// What the user's function gave, or the user's rule: tensors that it was given are as they were.
+  template <class F>
+  auto watched(const Tensors& given, std::string_view who, std::string_view what, F&& f) const {
+    const WritesSeen before(given);
     auto out = f();
-    for (size_t i = 0; i < xs.size(); ++i)
-      LAMELLA_CHECK(version_of(xs[i]) == versions[i], Value,
-                    "{}: the function wrote to its argument {}, {}; expected it to write to a clone", name_,
-                    i, xs[i]);
+    if (const auto i = before.written(given))
+      LAMELLA_CHECK(false, Value, "{}: the {} wrote to its {} {}, {}; expected it to write to a clone", name_,
+                    who, what, *i, given[*i]);
     return out;
   }
   void check_defined(const Tensors& ts, std::string_view what) const {
@@ -128,7 +128,6 @@ class Custom {
   std::string_view name() const { return name_; }
 
  private:
-  static uint32_t version_of(const Tensor& t) { return t.defined() ? writes_seen(*t.impl()) : 0; }
   std::string_view name_;
   size_t n_xs_;
 };
@@ -142,7 +141,7 @@ class CustomVjp final : public Custom {
       : Custom("custom_vjp", xs), forward_(forward), rule_(rule) {}
 
   Tensors values_and_residuals(const Tensors& xs) override {
-    auto [values, residuals] = watched(xs, [&] { return forward_(xs); });
+    auto [values, residuals] = watched(xs, "function", "argument", [&] { return forward_(xs); });
     check_defined(values, "value");
     check_defined(residuals, "residual");
     Layout layout;
@@ -230,7 +229,9 @@ class CustomVjp final : public Custom {
     Tensors residuals;
     for (const Source& s : from_)
       residuals.push_back(s.where == Source::Argument ? xs[s.index] : ys[s.index]);
-    Tensors out = rule_(residuals, cotangents);
+    Tensors out = watched(residuals, "rule", "residual", [&] {
+      return watched(cotangents, "rule", "cotangent", [&] { return rule_(residuals, cotangents); });
+    });
     check_rule(out, xs, "cotangent", "argument");
     return out;
   }
@@ -258,12 +259,17 @@ class CustomJvp final : public Custom {
       : Custom("custom_jvp", xs), f_(f), rule_(rule) {}
 
   Tensors values_and_residuals(const Tensors& xs) override {
-    Tensors values = watched(xs, [&] { return f_(xs); });
+    Tensors values = watched(xs, "function", "argument", [&] { return f_(xs); });
     check_defined(values, "value");
     return values;
   }
   Tensors pushforward(const Tensors& xs, const Tensors& ys, Tensors tangents) override {
-    Tensors out = rule_(xs, ys, filled(std::move(tangents), xs));
+    tangents = filled(std::move(tangents), xs);
+    Tensors out = watched(xs, "rule", "primal", [&] {
+      return watched(ys, "rule", "value", [&] {
+        return watched(tangents, "rule", "tangent", [&] { return rule_(xs, ys, tangents); });
+      });
+    });
     check_rule(out, ys, "tangent", "value");
     return out;
   }

@@ -25,7 +25,9 @@ HookHandle added(Node& node, std::shared_ptr<HookHandle::State> hook) {
 
 }  // namespace
 
-void HookHandle::remove() { state_->removed.store(true, std::memory_order_release); }
+void HookHandle::remove() {
+  if (state_) state_->removed.store(true, std::memory_order_release);
+}
 
 HookHandle add_hook(const Tensor& x, TensorHook hook) {
   const NodeOutput from = history_for(x, "add_hook");

@@ -47,4 +47,14 @@ uint32_t writes_through(const TensorImpl* impl) {
   return impl->storage ? seen + writes_seen(*impl) : seen;
 }
 
+WritesSeen::WritesSeen(TensorSpan ts) {
+  for (const Tensor& t : ts) seen_.push_back(t.defined() ? writes_seen(*t.impl()) : 0);
+}
+
+std::optional<size_t> WritesSeen::written(TensorSpan ts) const {
+  for (size_t i = 0; i < seen_.size(); ++i)
+    if (ts[i].defined() && writes_seen(*ts[i].impl()) != seen_[i]) return i;
+  return std::nullopt;
+}
+
 }  // namespace lamella

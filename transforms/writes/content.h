@@ -41,6 +41,17 @@ uint32_t writes_through(const TensorImpl* impl);
 inline uint32_t writes_seen(const TensorImpl& impl) {
   return impl.storage ? impl.storage->version.load(std::memory_order_relaxed) : writes_through(&impl);
 }
+/// What tensors had seen before a function of the user got them that may not write to them. Some may be
+/// undefined.
+class WritesSeen {
+ public:
+  explicit WritesSeen(TensorSpan ts);
+  /// The first of the same tensors that was written since.
+  std::optional<size_t> written(TensorSpan ts) const;
+
+ private:
+  std::vector<uint32_t> seen_;
+};
 
 }  // namespace lamella
 LAMELLA_API_END
