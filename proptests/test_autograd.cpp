@@ -191,6 +191,7 @@ TEST(Pullbacks, OneGivenAwayLeavesItsCopies) {
     r.pullback = copy;
   }
   EXPECT_EQ(std::move(r.pullback)({u})[0].to_vector(), want);
+  EXPECT_THROW(r.pullback({u}), Error);  // that was the last time
 }
 
 }  // namespace

@@ -105,6 +105,8 @@ Tensors with_zeros(Tensors grads, const Tensors& like) {
 }  // namespace
 
 void Pullback::check(const Tensors& cotangents) const {
+  LAMELLA_CHECK(state_, Usage,
+                "pullback: it was moved from, or has run for the last time (std::move); expected a copy");
   const State& s = *state_;
   LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} {}, expected {}",
                 cotangents.size(), Argument{"cotangents"}, s.like_outputs.size());

@@ -18,7 +18,8 @@ class Pullback {
   /// One cotangent per result (undefined: zero), of its shape and dtype; returns one per input, zeros where
   /// nothing depends on it.
   Tensors operator()(const Tensors& cotangents) const&;
-  /// Likewise for the last time: where no copy is left, what was saved is freed on the way.
+  /// Likewise for the last time: where no copy is left, what was saved is freed on the way. Error usage
+  /// afterwards, as of any that was moved from.
   Tensors operator()(const Tensors& cotangents) &&;
 
  private:
