@@ -138,6 +138,15 @@ TEST(TreeGrad, HandsAuxThrough) {
   EXPECT_EQ(more.kept, 3);
 }
 
+TEST(VmapOptions, AreNamedWithoutTheirType) {
+  const Function twice = [](const Tensors& a) { return Tensors{a[0] * 2}; };
+  const Tensor x = of({3, 2}, 1), want = x * 2;
+  for (const Function& f : {vmap(twice, {.chunk = 2}), vmap(twice, {.size = 3}), vmap(twice, {}),
+                            vmap(twice, {.in_dims = {1}, .out_dims = {1}}), vmap(twice, {0}, {0}),
+                            vmap(twice, {1}, {1}), vmap(twice, InDims{0})})
+    EXPECT_EQ(disagrees(f({x})[0], want, Agreement::Bitwise), "");
+}
+
 TEST(TreeVmap, EqualsThatOfLists) {
   const Net n = net();
   const Tensor xs = of({5, 2}, 0.25);

@@ -36,7 +36,8 @@ struct VmapOptions {
 /// in whether it raises. Errors: mapped_size (lanes disagree, none mapped), dim_out_of_range (in_dims,
 /// out_dims), randomness, value (chunk < 0); and whatever f raises.
 Function vmap(Function f, VmapOptions options = {});
-inline Function vmap(Function f, InDims in_dims, InDims out_dims = {0}) {
+/// A template so that {.chunk = 2}, which g++ takes for a list of dims as well, means options.
+template <class = void> Function vmap(Function f, InDims in_dims, InDims out_dims = {0}) {
   return vmap(std::move(f), VmapOptions{std::move(in_dims), std::move(out_dims)});
 }
 UnaryFunction vmap(UnaryFunction f, int in_dim = 0, int out_dim = 0);
