@@ -256,5 +256,21 @@ TEST(Arguments, OfJvpAreNotWritten) {
   }
   EXPECT_EQ(x.to_vector(), kX.to_vector());
 }
+
+TEST(LevelWrites, WithoutLanesAreDoneOnceAGroup) {
+  for (const int64_t chunk : {0, 2}) {
+    const Tensor y = zeros({2}, DType::F64), captured = zeros({2}, DType::F64);
+    const Function f = [&](const Tensors& a) {
+      const Tensor one = ones({2}, DType::F64);
+      add_(a[1], one);
+      add_(captured, one);
+      return Tensors{a[0] * a[1]};
+    };
+    vmap(f, {.in_dims = {0, kNone}, .chunk = chunk})({ones({4, 2}, DType::F64), y});
+    const double runs = chunk == 0 ? 1 : 2;
+    EXPECT_EQ(y.to_vector(), (std::vector<double>{runs, runs}));
+    EXPECT_EQ(captured.to_vector(), (std::vector<double>{runs, runs}));
+  }
+}
 }  // namespace
 }  // namespace test_level_writes

@@ -40,6 +40,10 @@ using ScalarFunction = std::function<Tensor(const Tensors&)>;
 VjpResult vjp(const Function& f, const Tensors& inputs);
 VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs);
 
+/// NOTE: [results of levels] What vjp, jvp, grad and pullbacks return may be the caller's own tensor or share
+/// memory with it or with each other: sum(a + b) has one gradient for both, the identity's tangent is the one
+/// that was given. Clone what is to be written. Base autograd's gradients are each leaf's own.
+
 /// The gradient of a scalar-valued real f with respect to the inputs in `argnums`; negative ones count from
 /// the end. Errors: shape when f's value has more than one element, dtype when it is not real floating point
 /// or a chosen input is neither floating nor complex, usage when argnums names no input or one twice.
