@@ -11,6 +11,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/lanes.h"
+#include "lamella/verify/run/context.h"
 #include "lamella/verify/run/runner.h"
 
 namespace lamella::verify {
@@ -194,7 +195,7 @@ bool has_batch_rule(const Op& op) {
 void add_harness(std::vector<Planted>& out) {
   for (const FaultInfo& f : faults())
     out.push_back({format("harness:{}", f.id), "harness", std::string(f.what), nullptr, OpForm::Functional,
-                   [fault = f.fault](Op&) { planted_fault = fault; }});
+                   [fault = f.fault](Op&) { change_context([=](RunContext& c) { c.fault = fault; }); }});
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include "lamella/mutate/calibration.h"
 #include "lamella/mutate/mutant_level.h"
 #include "lamella/mutate/mutant_table.h"
+#include "lamella/verify/run/context.h"
 
 namespace {
 using namespace lamella;
@@ -20,7 +21,7 @@ TEST(Mutants, EveryFaultOfTheHarnessIsNoticed) {
   const size_t others = harness.size();
   for (const FaultInfo& f : faults())
     harness.push_back({std::string(f.id), "harness", std::string(f.what), nullptr, OpForm::Functional,
-                       [fault = f.fault](Op&) { planted_fault = fault; }});
+                       [fault = f.fault](Op&) { change_context([=](RunContext& c) { c.fault = fault; }); }});
   harness.erase(harness.begin(), harness.begin() + long(others));
   for (const MutantResult& r : run_mutants(harness, {})) EXPECT_TRUE(r.killed()) << r.id << ": " << r.what;
 }

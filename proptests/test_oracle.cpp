@@ -9,6 +9,7 @@
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/fault.h"
 #include "lamella/verify/oracle/oracle.h"
+#include "lamella/verify/run/context.h"
 #include "lamella/verify/run/runner.h"
 
 namespace {
@@ -152,10 +153,7 @@ TEST(Oracle, IsFarBelowTheRoundoffOfF64) {
 
 /// A step that is too long is noticed at every point.
 TEST(Oracle, BoundsNoticeAWrongStep) {
-  struct Planted {
-    Planted() { planted_fault = Fault::OracleStepTooLong; }
-    ~Planted() { planted_fault = Fault::None; }
-  } planted;
+  const ScopedContext planted([](RunContext& c) { c.fault = Fault::OracleStepTooLong; });
   std::string all;
   const size_t points = points_where([](const Known&, double) { return std::string("."); }, all);
   EXPECT_EQ(points_where(wrong_first, all), points);

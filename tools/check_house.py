@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import check_api  # noqa: E402
 import check_bodies  # noqa: E402
 import check_functions  # noqa: E402
+import check_globals  # noqa: E402
 import check_sizes  # noqa: E402
 
 MAX_LINES, MAX_MEDIAN, MAX_COLUMNS = 500, 150, 110
@@ -279,7 +280,7 @@ def violations(root):
         for number, text in found:
             yield f"{path}:{number}: {text}"
     whole = (check_sizes.violations(root, paths), gone_sizes(root, paths), check_api.violations(root, paths),
-             check_machinery(root, paths))
+             check_machinery(root, paths), check_globals.violations(root, paths, read))
     for path, number, text in (found for part in whole for found in part):
         yield f"{path}:{number}: {text}"
     if folder_lists or paths:

@@ -137,6 +137,40 @@ PLANTED = {
     ),
     "another file that exports": ("core/good.h", "LAMELLA_API_BEGIN\n", "is no installed header"),
     "a class named before its header": ("core/good.cpp", "class Thing;\n", "names Thing before"),
+    "a global of the comparison": (
+        "verify/case/bad.cpp",
+        "// A comparison.\nnamespace verify {\nnamespace {\nRecording* recording = nullptr;\n}\n}\n",
+        "4: recording: a variable where verdicts",
+    ),
+    "a global of the oracle that threads share": (
+        "verify/oracle/bad.cpp",
+        "// An oracle.\nstd::atomic<int> calls{0};\n",
+        "2: calls: a variable",
+    ),
+    "a global that a header shows": (
+        "verify/case/bad.h",
+        "// A fault.\nLAMELLA_API_BEGIN\nnamespace verify {\nextern Fault planted;\n}\n"
+        "LAMELLA_API_END\n",
+        "4: planted: a variable",
+    ),
+    "a member of all objects": (
+        "verify/case/bad.h",
+        "// A scope.\nclass Scope {\n public:\n  Scope() { live = true; }\n"
+        "  static inline bool live = false;\n};\n",
+        "5: live: a variable",
+    ),
+    "what a function keeps between calls": (
+        "verify/oracle/bad.cpp",
+        "// A cache.\nint f(int x) {\n  static std::map<int, int> known;\n  return known[x];\n}\n",
+        "3: known: a variable",
+    ),
+    "a variable of each thread": (
+        "verify/gradcheck/bad.cpp",
+        "// A check.\nvoid f() {\n  thread_local const Op* last = nullptr;\n}\n",
+        "3: last: a variable",
+    ),
+    "an excused variable that is gone": (
+        "verify/case/heap.cpp", "// A heap.\n", "makes an exception of counter"),
     "a root list that is too long": ("CMakeLists.txt", "# root\n" + "\n" * 80, "at most 80"),
 }
 ALLOWED = {
@@ -166,6 +200,15 @@ ALLOWED = {
         "ops/good.cpp",
         "// A family. NOTE: [a thing said once]\n"
         '  LAMELLA_CHECK(x.rank() <= 64, Shape,\n                "text", f);\n',
+    ),
+    "what the oracle knows and nobody writes": (
+        "verify/oracle/good.cpp",
+        "// An oracle.\nnamespace {\nconstexpr f128 kPi = 3, kTwo[] = {1, 2};\n"
+        "struct A {\n  int n = 0;\n  static A none() { return {}; }\n  std::map<int, int> known_;\n};\n"
+        "const Table& table() {\n  static const Table all = [] {\n    Table out;\n    return out;\n  }();\n"
+        "  static constexpr A kNone;\n  static const char* const kName = \"static int x;\";\n"
+        "  return all;\n}\n"
+        "}\nint f(int x) noexcept;\nusing B = A;\nextern template class Set<int>;\n",
     ),
     "unfinished work with its issue": (
         "core/good.cpp",

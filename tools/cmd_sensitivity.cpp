@@ -11,6 +11,7 @@
 #include "lamella/mutate/sensitivity.h"
 #include "lamella/ops/all.h"
 #include "lamella/verify/case/tolerances.h"
+#include "lamella/verify/run/context.h"
 #include "lamella/verify/run/runner.h"
 
 #include "command_line.h"
@@ -84,7 +85,7 @@ struct Measurement {
 };
 
 Measurement measure(const Op& op, int index, const SensitivityOptions& options) {
-  const DefaultTolerances all_alike;
+  const ScopedContext all_alike([](RunContext& c) { c.default_tolerances = true; });
   const std::string_view ids[] = {bounded_laws()[0], bounded_laws()[1], bounded_laws()[2],
                                   "second_derivatives_agree"};
   Measurement m;

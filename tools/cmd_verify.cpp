@@ -8,6 +8,7 @@
 
 #include "lamella/dispatch/nearest.h"
 #include "lamella/ops/all.h"
+#include "lamella/verify/run/context.h"
 #include "lamella/verify/run/runner.h"
 
 #include "calibrations.h"
@@ -30,7 +31,7 @@ using nlohmann::json;
 
 struct VerifyOptions {
   std::vector<std::string> ops, laws, plugins, kernels;
-  int depth = settings().depth, processes = 2;
+  int depth = run_context().depth, processes = 2;
   double time = 60;
   uint64_t seed = 0, cases = 0;
   std::string json_file, corpus, blob, explained;
@@ -318,7 +319,7 @@ int verify_all(const VerifyOptions& o) {
   LAMELLA_CHECK(o.json_file != "-" || o.junit_file != "-", Usage,
                 "--json - and --junit - would be mixed: give one of them a file");
   const tools::TextAside aside(o.json_file == "-" || o.junit_file == "-");
-  settings().depth = o.depth;
+  change_context([&](RunContext& c) { c.depth = o.depth; });
   if (!o.blob.empty()) return lamella::tools::replay_case(o.blob, o.compile > 0);
   const size_t known = o.corpus.empty() ? 0 : lamella::tools::replay_corpus(o.corpus);
   const tools::Shard shard = tools::Shard::parse(o.shard);

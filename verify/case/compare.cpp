@@ -176,12 +176,9 @@ bool close(f128 got, f128 want, f128 bound, const Range& range, f128& excess) {
 }
 }  // namespace
 
-namespace {
-thread_local Recording* recording = nullptr;
-}
-Recording::Recording() : saved_(recording) { recording = this; }
-Recording::~Recording() { recording = saved_; }
-bool Recording::alive() { return recording != nullptr; }
+Recording::Recording() : saved_(recording()) { recording() = this; }
+Recording::~Recording() { recording() = saved_; }
+bool Recording::alive() { return recording() != nullptr; }
 
 Finding outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
   const bool sizes = std::ranges::equal(got.sizes(), want.sizes());
@@ -190,6 +187,7 @@ Finding outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
             format("got {}, expected {}", got, type_str(got.dtype(), want.sizes()))};
   const std::vector<int64_t> g = offsets(got), w = offsets(want), b = offsets(bound);
   const Range range = range_of(got.dtype());
+  Recording* const kept = recording();
   Finding worst;
   f128 worst_excess = -1, largest = 0;
   for (size_t i = 0; i < g.size(); ++i) {
@@ -198,14 +196,14 @@ Finding outside(const Tensor& got, const Tensor& want, const Tensor& bound) {
     if (is_complex(got.dtype()) && both_infinite(x, y, limit)) continue;
     for (int k = 0; k < 2; ++k) {
       f128 excess;
-      if (recording && finite(x.part[k]) && finite(y.part[k]) && limit > 0)
+      if (kept && finite(x.part[k]) && finite(y.part[k]) && limit > 0)
         largest = fmaxq(largest, fabsq(x.part[k] - y.part[k]) / limit);
       if (close(x.part[k], y.part[k], limit, range, excess) || excess <= worst_excess) continue;
       worst_excess = excess;
       worst = both(got, int64_t(i), x, y) + format(", bound {}", text(limit));
     }
   }
-  if (recording) recording->made.push_back({got, want, bound, double(largest)});
+  if (kept) kept->made.push_back({got, want, bound, double(largest)});
   return worst;
 }
 

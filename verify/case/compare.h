@@ -58,6 +58,8 @@ class Recording {
  private:
   Recording* saved_;
 };
+/// This thread's, or null: NOTE: [context].
+Recording*& recording();
 
 /// Unit roundoff of a dtype's arithmetic plus one output rounding: 2^-53, 2^-24, 2^-11, 2^-8; 0 for integers.
 double unit_roundoff(DType d);

@@ -21,11 +21,6 @@ std::string_view name(Feature f) {
   return kNames[size_t(f)];
 }
 
-Observation*& observed() {
-  thread_local Observation* current = nullptr;
-  return current;
-}
-
 namespace {
 void observe_layout(const Tensor& t, Observation& o) {
   if (!t.is_contiguous()) o.note(Feature::Strided);

@@ -1,9 +1,7 @@
-// Which bug of the harness is planted, and the list of them.
+// The list of bugs that may be planted in the harness.
 #include "lamella/verify/case/fault.h"
 
 namespace lamella::verify {
-
-Fault planted_fault = Fault::None;
 
 const std::vector<FaultInfo>& faults() {
   static const std::vector<FaultInfo> all = {

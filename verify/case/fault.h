@@ -5,12 +5,12 @@
 #include <string_view>
 #include <vector>
 
-#include "lamella/core/export.h"
+#include "lamella/verify/case/context.h"
 
 LAMELLA_API_BEGIN
 namespace lamella::verify {
 
-/// One at a time, for the life of a process: `lamella mutate` forks before it sets one.
+/// One at a time, in RunContext: `lamella mutate` forks before it plants one.
 enum class Fault : uint8_t {
   None,
   NanIgnored,
@@ -36,8 +36,7 @@ enum class Fault : uint8_t {
 };
 
 /// Read on paths that are slow anyway, or where something differs.
-extern Fault planted_fault;
-inline bool faulty(Fault f) { return planted_fault == f; }
+inline bool faulty(Fault f) { return run_context().fault == f; }
 
 struct FaultInfo {
   Fault fault;

@@ -3,6 +3,7 @@
 
 #include "lamella/verify/case/answers.h"
 #include "lamella/verify/case/case.h"
+#include "lamella/verify/case/context.h"
 #include "lamella/verify/case/finding.h"
 
 LAMELLA_API_BEGIN
@@ -56,12 +57,6 @@ const Law* find_law(std::string_view id_or_number);
 /// is missing; schema: a number or an id that another law has (then both origins are named).
 void add_law(const Law& law);
 
-/// What the user chose for the whole run.
-struct Settings {
-  int depth = 4;  ///< deepest stack of transforms that laws draw
-};
-Settings& settings();
-
 /// A kept case that is played, and what of it did not fit: then no verdict says anything.
 struct Played {
   const Answers& answers;
@@ -70,7 +65,7 @@ struct Played {
 
 /// All that gives a vector of choices its meaning, beside the law and the operator.
 struct Decoding {
-  int depth = settings().depth;
+  int depth = run_context().depth;
   std::vector<std::string> partners =
       {};                      ///< as Case::partner drew them; the words decide where none is left
   AnswerSink* sink = nullptr;  ///< told what the case is given

@@ -42,14 +42,7 @@ uint64_t series_of(uint64_t seed, const Law& law, const Op& op) {
 namespace {
 constexpr uint64_t kInTurn = 16;  ///< cases of a pair whose dtypes are given in turn: there are 15
 
-/// Which word of a case chooses the dtype; a large number where none of the first eight cases has one at the
-/// same place.
 size_t word_of_dtype(const Op& op) {
-  static std::mutex guard;
-  static std::map<std::string, size_t> known;
-  const std::lock_guard lock(guard);
-  const auto [it, fresh] = known.try_emplace(op.name, SIZE_MAX);
-  if (!fresh) return it->second;
   std::vector<std::string> parts;
   DrawOptions options;
   options.parts = &parts;
@@ -64,9 +57,15 @@ size_t word_of_dtype(const Op& op) {
     if (at == parts.size() || (k > 0 && at != found)) return SIZE_MAX;
     found = at;
   }
-  return it->second = found;
+  return found;
 }
 }  // namespace
+
+size_t DTypeWords::of(const Op& op) {
+  const std::lock_guard lock(mutex_);
+  const auto [it, fresh] = known_.try_emplace(op.name, SIZE_MAX);
+  return fresh ? it->second = word_of_dtype(op) : it->second;
+}
 
 Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
   return choices_in(series_of(seed, law, op), law, op, index, named);
@@ -87,7 +86,7 @@ Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index
   }
   if (length % 2 == 1) out[length - 1] = uint32_t(scrambled(state + 0x9E3779B97F4A7C15u));
   if (index < kInTurn)
-    if (const size_t at = word_of_dtype(op); at < out.size())
+    if (const size_t at = dtype_words().of(op); at < out.size())
       out[at] = dtype_in_turn(out[at], uint32_t(index - (index > kSimplest) + series % 15));
   const NamedSizes names = name_sizes(law, op, is, scrambled(bits), out);
   if (named) *named = names;

@@ -1,6 +1,9 @@
 // Which cases a pair of an operator and a law has.
 #pragma once
 
+#include <map>
+#include <mutex>
+
 #include "lamella/verify/case/near_threshold.h"
 
 LAMELLA_API_BEGIN
@@ -19,6 +22,18 @@ Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, 
 /// Whether a pair belongs to shard `shard` of `shards`. It depends on nothing else, neither the seed nor what
 /// else was chosen, so that the shards are disjoint and together complete.
 bool in_shard(const Op& op, const Law& law, int shard, int shards);
+
+/// Which word of a case chooses the dtype, by operator: looked for once.
+class DTypeWords {
+ public:
+  /// A large number where none of the first eight cases has one at the same place.
+  size_t of(const Op& op);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, size_t> known_;
+};
+DTypeWords& dtype_words();  ///< NOTE: [context]
 
 /// Operators to verify: functional, not kTestOnly.
 std::vector<const Op*> all_operators();

@@ -24,11 +24,6 @@ std::string Stratum::stack() const {
   return named ? out : "depth " + std::to_string(depth);
 }
 
-Stratum& stratum_of_case() {
-  static thread_local Stratum current;
-  return current;
-}
-
 void Strata::add(Stratum stratum, uint64_t cases, uint64_t failures) {
   const auto before = [](const Entry& e, uint32_t code) { return e.stratum.code < code; };
   const auto at = std::lower_bound(entries_.begin(), entries_.end(), stratum.code, before);

@@ -7,6 +7,7 @@
 
 #include "lamella/core/check.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/verify/case/context.h"
 
 namespace lamella::verify {
 
@@ -63,16 +64,6 @@ Table in_a_row(Table table) {
   }
   return table;
 }
-
-struct Stated {
-  Tolerance k;
-  std::string reason;
-};
-/// Rows stay where they are: tolerance() gives references away.
-std::map<std::string, Stated, std::less<>>& stated() {
-  static std::map<std::string, Stated, std::less<>> all;
-  return all;
-}
 }  // namespace
 
 void state_tolerance(std::string_view op, const Tolerance& k, std::string_view reason) {
@@ -87,13 +78,15 @@ void state_tolerance(std::string_view op, const Tolerance& k, std::string_view r
       !measured_errors(op).op.empty() || floors().contains(op);  // also where it is replaced
   LAMELLA_CHECK(!measured && !(row && row->origin.empty()), Usage,
                 "state_tolerance: {} is the library's; expected an operator of one's own", op);
-  LAMELLA_CHECK(stated().try_emplace(std::string(op), Stated{k, std::string(reason)}).second, Usage,
-                "state_tolerance: {} has stated its k already (\"{}\")", op, stated_reason(op));
+  LAMELLA_CHECK(
+      stated_tolerances().try_emplace(std::string(op), StatedTolerance{k, std::string(reason)}).second, Usage,
+      "state_tolerance: {} has stated its k already (\"{}\")", op, stated_reason(op));
 }
 
 std::string_view stated_reason(std::string_view op) {
-  const auto at = stated().find(op);
-  return at == stated().end() ? std::string_view() : at->second.reason;
+  const StatedTolerances& stated = stated_tolerances();
+  const auto at = stated.find(op);
+  return at == stated.end() ? std::string_view() : at->second.reason;
 }
 
 double additions_of_chosen_kernel(std::string_view op) {
@@ -107,9 +100,10 @@ const Tolerance& tolerance(std::string_view op) {
   static const Table chained = in_a_row(defaults), chained_lowered = in_a_row(lowered);
   const bool is_chained = additions_of_chosen_kernel(op) > 0;
   const Table& usual = is_chained ? chained_lowered : lowered;
-  const Table& table = DefaultTolerances::live ? (is_chained ? chained : defaults) : usual;
-  if (const auto own = stated().find(op); own != stated().end() && !DefaultTolerances::live)
-    return own->second.k;
+  const bool all_alike = run_context().default_tolerances;
+  const Table& table = all_alike ? (is_chained ? chained : defaults) : usual;
+  const StatedTolerances& stated = stated_tolerances();
+  if (const auto own = stated.find(op); own != stated.end() && !all_alike) return own->second.k;
   const auto at = table.find(op);
   return at == table.end() ? kDefaultTolerance : at->second;
 }

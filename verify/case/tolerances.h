@@ -2,6 +2,8 @@
 // tolerances live.
 #pragma once
 
+#include <map>
+#include <string>
 #include <string_view>
 
 #include "lamella/core/export.h"
@@ -38,6 +40,13 @@ inline constexpr double kMostStated = 4096;
 void state_tolerance(std::string_view op, const Tolerance& stated, std::string_view reason);
 /// "" where none was stated.
 std::string_view stated_reason(std::string_view op);
+/// What plug-ins have stated, by operator. Entries stay where they are: tolerance() gives references away.
+struct StatedTolerance {
+  Tolerance k;
+  std::string reason;
+};
+using StatedTolerances = std::map<std::string, StatedTolerance, std::less<>>;
+StatedTolerances& stated_tolerances();  ///< NOTE: [context]
 /// NOTE: [kernels that add in a row] A second kernel of an operator may add its terms one after another where
 /// the first one adds in pairs. It states so where it is registered, and while it is what calls run,
 /// tolerance() has its additions: laws hold it to what it states, and `lamella bench` shows the error that it
@@ -51,17 +60,6 @@ struct MeasuredErrors {
   double value = -1, jvp = -1, vjp = -1, hessian = -1;
 };
 const MeasuredErrors& measured_errors(std::string_view op);
-
-/// While one lives, tolerance() gives defaults and floors alone: errors are measured against the same bounds
-/// whatever was measured before.
-class DefaultTolerances {
- public:
-  DefaultTolerances() { live = true; }
-  ~DefaultTolerances() { live = false; }
-  DefaultTolerances(const DefaultTolerances&) = delete;
-  DefaultTolerances& operator=(const DefaultTolerances&) = delete;
-  static inline bool live = false;
-};
 
 }  // namespace lamella::verify
 LAMELLA_API_END

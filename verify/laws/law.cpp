@@ -348,11 +348,6 @@ std::string cpp_plain_call(const Law& law, const Op& op, const Choices& choices,
       .program;
 }
 
-Settings& settings() {
-  static Settings chosen;
-  return chosen;
-}
-
 bool draws_anew(const Case& c) {
   if (!c.op.has(kRandom)) return false;
   const int key = c.op.schema.find("key");

@@ -2,10 +2,7 @@
 #include "lamella/verify/oracle/modes.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
 
-#include "lamella/dispatch/table.h"
 #include "lamella/ops/functions/copy.h"
 
 namespace lamella::verify {
@@ -82,29 +79,24 @@ void composite_cell(Frame& frame, int) {
   Frame there{frame.op, args.data(), frame.results, frame.list};
   frame.op->composite(there);
 }
+}  // namespace
 
-/// The current table with such cells for composites; rows and tables are never freed, so one is kept for
-/// each.
-const OpTable* composites_moved() {
-  static std::mutex mutex;
-  static std::map<const OpTable*, const OpTable*> known;
-  const OpTable& current = OpTable::current();
-  const std::lock_guard lock(mutex);
-  const auto [it, fresh] = known.try_emplace(&current, &current);
+const OpTable* ReferenceTables::of(const OpTable& table) {
+  const std::lock_guard lock(mutex_);
+  const auto [it, fresh] = known_.try_emplace(&table, &table);
   if (!fresh) return it->second;
-  for (const Op* op : current.rows()) {
+  for (const Op* op : table.rows()) {
     if (op->form != OpForm::Functional || !op->composite) continue;
     auto* row = new Op(*op);
     row->base = row;
     for (Cell& cell : row->cells) cell = composite_cell;
     it->second = it->second->with(*row);
   }
-  known[it->second] = it->second;  // already such a table
+  known_[it->second] = it->second;  // already such a table
   return it->second;
 }
-}  // namespace
 
-ReferenceRun::ReferenceRun() : table_(composites_moved()), level_(mode_) {}
+ReferenceRun::ReferenceRun() : table_(reference_tables().of(OpTable::current())), level_(mode_) {}
 
 void OnReference::call(Frame& frame, int key) {
   const Op& op = *frame.op;

@@ -2,7 +2,11 @@
 // operands perturbed as roundoff would.
 #pragma once
 
+#include <map>
+#include <mutex>
+
 #include "lamella/core/visit.h"
+#include "lamella/dispatch/table.h"
 #include "lamella/verify/case/tolerances.h"
 #include "lamella/verify/oracle/oracle.h"
 
@@ -17,6 +21,18 @@ class OnReference : public Transform {
   std::string_view name() const override { return "on_reference"; }
   void call(Frame& frame, int key) override;
 };
+
+/// Tables whose composites run on that column, by the table that they stand for. Rows and tables are never
+/// freed, so one is kept for each.
+class ReferenceTables {
+ public:
+  const OpTable* of(const OpTable& table);
+
+ private:
+  std::mutex mutex_;
+  std::map<const OpTable*, const OpTable*> known_;
+};
+ReferenceTables& reference_tables();  ///< NOTE: [context]
 
 /// Runs everything called in its scope so.
 class ReferenceRun {

@@ -2,9 +2,7 @@
 #include "lamella/verify/oracle/overrides.h"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
-#include <mutex>
 
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/laws_shared.h"
@@ -13,10 +11,6 @@
 namespace lamella::verify {
 
 namespace {
-
-std::mutex telling;
-std::string first_wrong;  // calls may come from many threads
-std::atomic<int> calls_replaced{0};
 
 bool has_finite_arguments(const Case& c) {
   for (const Case::Slot& s : c.inexact())
@@ -63,7 +57,9 @@ bool same_types(const Tensors& a, const Tensors& b) {
   });
 }
 
-void beside_composite(Frame& f, int key) {
+}  // namespace
+
+void OverridesHeld::beside_composite(Frame& f, int key) {
   f.op->column(key)->now().cell(f, key);
   if (key != int(Device::CPU)) return;
   const bool is_list = f.op->schema.result_kind == ResultKind::TensorList;
@@ -77,32 +73,31 @@ void beside_composite(Frame& f, int key) {
     const Verdict v = as_defined(f, mine);
     if (v.kind == Verdict::Fail && as_defined(f, theirs).kind != Verdict::Fail) wrong = v.message;
   }
+  OverridesHeld& held = *overrides_held();
   if (!wrong.empty()) {
-    const std::lock_guard lock(telling);
-    if (first_wrong.empty())
-      first_wrong = format("{}: \"{}\" gave {}", f.op->name, f.op->column(key)->now().name, wrong);
+    const std::lock_guard lock(held.telling_);
+    if (held.first_wrong_.empty())
+      held.first_wrong_ = format("{}: \"{}\" gave {}", f.op->name, f.op->column(key)->now().name, wrong);
     return;
   }
-  ++calls_replaced;
+  ++held.replaced_;
   for (size_t k = 0; k < mine.size(); ++k)
     if (mine[k].defined()) put_bits(theirs[k], mine[k]);
 }
 
-}  // namespace
-
 OverridesHeld::OverridesHeld() {
-  first_wrong.clear();
-  calls_replaced = 0;
+  overrides_held() = this;
   watch_overrides(beside_composite);
 }
-OverridesHeld::~OverridesHeld() { watch_overrides(nullptr); }
-
-std::string OverridesHeld::wrong() const {
-  const std::lock_guard lock(telling);
-  return first_wrong;
+OverridesHeld::~OverridesHeld() {
+  watch_overrides(nullptr);
+  overrides_held() = nullptr;
 }
 
-bool OverridesHeld::replaced() const { return calls_replaced > 0; }
+std::string OverridesHeld::wrong() const {
+  const std::lock_guard lock(telling_);
+  return first_wrong_;
+}
 
 bool has_overrides() {
   return std::ranges::any_of(OpTable::current().rows(), [](const Op* op) {

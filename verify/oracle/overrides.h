@@ -2,11 +2,17 @@
 // alone.
 #pragma once
 
+#include <atomic>
+#include <mutex>
 #include <string>
 
 #include "lamella/core/export.h"
 
 LAMELLA_API_BEGIN
+namespace lamella {
+struct Frame;
+}
+
 namespace lamella::verify {
 
 /// NOTE: [overrides held] Levels and base autograd take a composite apart, a plain call runs the cell that
@@ -24,8 +30,15 @@ class OverridesHeld {
   /// What a result was that is not what the composite is defined to be; empty: none.
   std::string wrong() const;
   /// Whether any call got bits of the composite: if none did, a second run says nothing of the first.
-  bool replaced() const;
+  bool replaced() const { return replaced_ > 0; }
+
+ private:
+  static void beside_composite(Frame& f, int key);
+  mutable std::mutex telling_;  ///< calls may come from many threads
+  std::string first_wrong_;
+  std::atomic<int> replaced_{0};
 };
+std::atomic<OverridesHeld*>& overrides_held();  ///< the one in force: NOTE: [context]
 
 /// Whether the current table has such a cell for the CPU.
 bool has_overrides();

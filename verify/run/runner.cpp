@@ -46,11 +46,6 @@ void Report::merge(const Report& other) {
   seconds = std::max(seconds, other.seconds);
 }
 
-Counts& counts_of_case() {
-  static thread_local Counts counts;
-  return counts;
-}
-
 namespace {
 constexpr double kSharp = 2;  ///< times the median law's weight
 }
