@@ -111,8 +111,8 @@ std::string filled(const Wording& w, std::initializer_list<Shown> values) {
   return filled_from(w, values, 0, 0);
 }
 
-void raise(ErrorCode code, const Wording& w, std::initializer_list<Shown> values) {
-  Error::Parts parts{part(w, values, w.op), argument_of(w, values), {}, {}};
+void raise(ErrorCode code, const Wording& w, std::initializer_list<Shown> values, std::any reason) {
+  Error::Parts parts{part(w, values, w.op), argument_of(w, values), {}, {}, std::move(reason)};
   const bool named = !parts.op.empty();
   parts.text = filled_from(w, values, named ? w.op.begin + w.op.length + 2 : 0, named && w.op.hole == 0);
   raise(code, std::move(parts));

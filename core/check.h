@@ -2,6 +2,7 @@
 // ours.
 #pragma once
 
+#include <any>
 #include <concepts>
 #include <initializer_list>
 #include <memory>
@@ -52,7 +53,8 @@ class Error : public std::runtime_error {
     std::string
         argument;      ///< its argument that the text is about, the first of several; "" where there is none
     std::string text;  ///< the sentence behind the colon
-    std::string levels;  ///< "\n  under: vmap#2 (size 8) of grad#1", or ""
+    std::string levels;    ///< "\n  under: vmap#2 (size 8) of grad#1", or ""
+    std::any reason = {};  ///< for who asks why: of a type that names the refusal, as WrittenLater; or none
   };
   Error(ErrorCode code, const std::string& text) : Error(code, Parts{{}, {}, text, {}}) {}
   Error(ErrorCode code, Parts parts);
@@ -61,6 +63,7 @@ class Error : public std::runtime_error {
   const std::string& argument() const { return parts_->argument; }
   const std::string& text() const { return parts_->text; }
   const std::string& levels() const { return parts_->levels; }
+  const std::any& reason() const { return parts_->reason; }
   /// The same refusal by another operator, which runs this one for its caller, and of its own argument, if
   /// any.
   Error by(std::string_view op, std::string_view argument) const;
@@ -78,7 +81,8 @@ namespace detail {
 /// Set by dispatch: describes the live transforms; part of every error.
 extern std::string (*error_context)();
 [[noreturn]] void raise(ErrorCode code, Error::Parts parts);
-[[noreturn]] void raise(ErrorCode code, const Wording& wording, std::initializer_list<Shown> shown);
+[[noreturn]] void raise(ErrorCode code, const Wording& wording, std::initializer_list<Shown> shown,
+                        std::any reason = {});
 [[noreturn]] void assertion_failed(const char* condition, const char* file, int line);
 }  // namespace detail
 
@@ -91,6 +95,13 @@ template <class... A> std::string format(FormatOf<A...> text, const A&... a) {
 template <class... A>
 [[noreturn, gnu::cold, gnu::noinline]] void fail(ErrorCode code, FormatOf<A...> text, const A&... a) {
   detail::raise(code, text, {detail::shown(a)...});
+}
+/// Likewise, with a reason.
+template <class R, class... A>
+requires(!std::same_as<R, ErrorCode>)
+    [[noreturn, gnu::cold, gnu::noinline]] void fail(const R& reason, ErrorCode code, FormatOf<A...> text,
+                                                     const A&... a) {
+  detail::raise(code, text, {detail::shown(a)...}, reason);
 }
 
 }  // namespace lamella

@@ -5,8 +5,6 @@
 
 #include "lamella/dispatch/frame_copy.h"
 #include "lamella/dispatch/state.h"
-#include "lamella/transforms/call_site.h"
-#include "lamella/transforms/first_nan.h"
 #include "lamella/transforms/tapes/watch.h"
 
 namespace lamella {
@@ -115,7 +113,8 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
     for (const Tensor& ct : cotangents) {
       const std::optional<Element> e = first_nan(ct);
       if (!e) continue;
-      fail(ErrorCode::Value,
+      const std::string op = n.op ? n.op->name : "";
+      fail(FoundNaN{FoundNaN::Cotangent, op, {}, *e, type_str(ct), site_of(n)}, ErrorCode::Value,
            "backward: a cotangent of {} is NaN at {}, and no formula gave it; expected none: it was passed "
            "in, "
            "or came from a hook, or from inf - inf where cotangents meet{}",
@@ -140,9 +139,10 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
       for (const InnerLane& lane : note->lanes)
         if (lane.param == edge.input && lane.element == int(edge.element))
           e->lanes.insert(e->lanes.begin(), {lane.level, e->index[lane.dim]});
-    fail(ErrorCode::Value,
+    const std::string input(n.op->schema.params[edge.input].name);
+    fail(FoundNaN{FoundNaN::Formula, n.op->name, input, *e, type_str(ct), site_of(n)}, ErrorCode::Value,
          "backward: the formula of {} for {} gave NaN at {}, from cotangents without; expected none{}",
-         n.op->name, n.op->schema.params[edge.input].name, place_text(*e, ct), recorded_by(n));
+         n.op->name, input, place_text(*e, ct), recorded_by(n));
   }
 
   void failed(Node& n, const Error& e) override { throw e.noted(recorded_by(n)); }
@@ -168,6 +168,10 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
   }
 
   static const Note* note_of(Node& n) { return dynamic_cast<const Note*>(n.note()); }
+  static SiteRef site_of(Node& n) {
+    const Note* const note = n.op ? note_of(n) : nullptr;
+    return note ? note->site : nullptr;
+  }
 
   static std::string recorded_by(Node& n) {
     if (!n.op) return "";
@@ -186,8 +190,9 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
     if (!call.first) return;
     const std::string by = born_.empty() || born_ == call.frame->op->base->name ? "" : ", by " + born_;
     const std::string tangent = e->tangent_of.empty() ? "" : "in the tangent at " + e->tangent_of + ", ";
-    fail(ErrorCode::Value, "{}: gave NaN {}at {}{}, from arguments without; expected none{}", name, tangent,
-         place_text(*e, t), by, called_at(call.site));
+    fail(FoundNaN{FoundNaN::Result, name, {}, *e, type_str(t), call.site}, ErrorCode::Value,
+         "{}: gave NaN {}at {}{}, from arguments without; expected none{}", name, tangent, place_text(*e, t),
+         by, called_at(call.site));
   }
 
   /// Which dims of the tape's arguments are those that this call's vmap maps, told by how they lie in memory.

@@ -2,8 +2,10 @@
 #pragma once
 
 #include <memory>
+#include <string>
 
-#include "lamella/core/export.h"
+#include "lamella/transforms/call_site.h"
+#include "lamella/transforms/first_nan.h"
 
 LAMELLA_API_BEGIN
 namespace lamella {
@@ -12,6 +14,20 @@ struct AnomalyOptions {
   /// Also look at the results of forward calls, tangents of jvp included; false for programs that hide NaN
   /// on purpose: where(x > 0, log(x), 0).
   bool forward = true;
+};
+
+/// What anomaly mode has found: Error::reason() of its errors.
+struct FoundNaN {
+  enum Where : uint8_t {
+    Result,    ///< of a call; the element says if in a tangent
+    Formula,   ///< of the operator, for `input`
+    Cotangent  ///< that came to the operator's formula
+  } where;
+  std::string op;     ///< the program's call, or the one whose formula it is; empty: a leaf's cotangent
+  std::string input;  ///< of Formula: the parameter
+  Element element;
+  std::string type;                      ///< of the tensor: "f32[2, 3]"
+  std::shared_ptr<const CallSite> site;  ///< of the forward call; null where none was noted
 };
 
 /// While alive on this thread, each node of a tape, of base autograd and of levels, notes where the call that

@@ -267,4 +267,12 @@ std::string call_site_text(const CallSite& site) {
   return "";
 }
 
+std::vector<std::string> call_site_functions(const CallSite& site) {
+  std::vector<std::string> out;
+  for (const Known& k : known_of(site))
+    for (const CallFrame& f : k.frames)
+      if (!f.function.empty()) out.push_back(f.function);
+  return out;
+}
+
 }  // namespace lamella

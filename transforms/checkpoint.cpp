@@ -7,6 +7,7 @@
 #include "lamella/core/generator.h"
 #include "lamella/transforms/machine/interpreter.h"
 #include "lamella/transforms/machine/tape.h"
+#include "lamella/transforms/tapes/reasons.h"
 
 namespace lamella {
 
@@ -141,10 +142,11 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
     if (!saved_[number].value.defined()) run_again();
     const SavedValue& s = saved_[number];
     const Mark now(s.value);  // the same memory as before: the function captures it
-    LAMELLA_CHECK(s.first.memory != now.memory || s.first.version == now.version, Value,
-                  "backward: a value that {} saved in a checkpointed function was written in place later: "
-                  "version {}, expected {}; clone it first",
-                  s.saver, now.version, s.first.version);
+    if (s.first.memory == now.memory && s.first.version != now.version)
+      fail(WrittenLater(), ErrorCode::Value,
+           "backward: a value that {} saved in a checkpointed function was written in place later: "
+           "version {}, expected {}; clone it first",
+           s.saver, now.version, s.first.version);
     return *as_saved(s.saver, s.value, s.key, s.last, s.version);
   }
 

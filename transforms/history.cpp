@@ -5,6 +5,7 @@
 
 #include "lamella/ops/operators.h"
 #include "lamella/transforms/inference.h"
+#include "lamella/transforms/tapes/reasons.h"
 #include "lamella/transforms/writes/keeping.h"
 
 namespace lamella {
@@ -190,11 +191,11 @@ void check_followed(const Op& op, std::string_view arg, const Tensor& target, co
                 "{}: {} is {}, a view of a leaf that requires grad; expected a result: write to a clone of "
                 "the leaf, or under NoGrad",
                 op.name, arg, seen);
-  LAMELLA_CHECK(
-      whole->followed, Value,
-      "{}: {} is {}, a view of a tensor that carries derivatives and has gaps between its elements; "
-      "expected one without: write to a clone of it",
-      op.name, arg, seen);
+  if (!whole->followed)
+    fail(HasGaps(), ErrorCode::Value,
+         "{}: {} is {}, a view of a tensor that carries derivatives and has gaps between its elements; "
+         "expected one without: write to a clone of it",
+         op.name, arg, seen);
 }
 
 void follow_write(const Tensor& target, const NodeOutput& written) {

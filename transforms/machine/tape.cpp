@@ -5,6 +5,7 @@
 
 #include "lamella/core/thresholds.h"
 #include "lamella/transforms/tapes/asked.h"
+#include "lamella/transforms/tapes/reasons.h"
 #include "lamella/transforms/writes/own_header.h"
 
 namespace lamella {
@@ -109,11 +110,11 @@ Tensors without_elements(TensorSpan tensors) {
 const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version) {
   const Tensor* const then = before_promotion(t, key, last);
   const uint32_t now = then ? writes_seen(*then->impl()) : version + 1;
-  LAMELLA_CHECK(now == version, Value,
-                "backward: a value that {} saved was written in place later: version {}, expected {}; "
-                "clone it first{}",
-                saver, now, version,
-                watch_in_force() && then ? watch_in_force()->writer_of(*then, version) : "");
+  if (now != version) [[unlikely]]
+    fail(WrittenLater(), ErrorCode::Value,
+         "backward: a value that {} saved was written in place later: version {}, expected {}; clone it "
+         "first{}",
+         saver, now, version, watch_in_force() && then ? watch_in_force()->writer_of(*then, version) : "");
   return then;
 }
 

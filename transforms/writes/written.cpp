@@ -8,6 +8,7 @@
 #include "lamella/ops/structured.h"
 #include "lamella/transforms/machine/interpreter.h"
 #include "lamella/transforms/machine/tape.h"
+#include "lamella/transforms/tapes/reasons.h"
 #include "lamella/transforms/writes/keeping.h"
 #include "lamella/transforms/writes/overlap.h"
 
@@ -54,10 +55,11 @@ void Interpreter::promote(const Frame& frame, std::string_view arg, const Tensor
   const bool shared = content.shared;
   if (shared)
     if (const Tensors family = plain_family(target); !family.empty()) return promote_family(family);
-  LAMELLA_CHECK(
-      !shared, Level,
-      "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x * 0",
-      frame.op->name, arg, target, live_key_name(key_));
+  if (shared)
+    fail(HasViews(), ErrorCode::Level,
+         "{}: {} is {}, made inside {} without its values, and has views; expected a value of it, such as x "
+         "* 0",
+         frame.op->name, arg, target, live_key_name(key_));
   const bool embedded = impl->storage && impl->storage->embedded;
   const Tensor plain = embedded ? clone(target) : lamella::fixed(target);
   LAMELLA_ASSERT(!plain.is_same(target));

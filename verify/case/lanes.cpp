@@ -316,7 +316,7 @@ Status status_of(const std::function<void()>& f) {
     f();
     return {};
   } catch (const Error& e) {
-    return {true, faulty(Fault::CodesIgnored) ? ErrorCode::Internal : e.code(), e.what()};
+    return {true, faulty(Fault::CodesIgnored) ? ErrorCode::Internal : e.code(), e.what(), e.reason()};
   }
 }
 

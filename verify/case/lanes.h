@@ -78,6 +78,8 @@ struct Status {
   bool raised = false;
   ErrorCode code = ErrorCode::Internal;
   std::string text;
+  std::any reason = {};  ///< Error::reason()
+  template <class R> const R* because() const { return std::any_cast<R>(&reason); }
 };
 /// Runs f; an Error becomes the status, anything else passes through.
 Status status_of(const std::function<void()>& f);

@@ -30,6 +30,11 @@ namespace lamella::verify {
 
 namespace {
 
+bool names_forward_call(const std::vector<std::string>& functions) {
+  return std::ranges::any_of(
+      functions, [](const std::string& f) { return f.find("forward_call") != std::string::npos; });
+}
+
 /// Whether places are named here at all: a program may have no symbols, a machine no addr2line.
 bool forward_calls_have_names() {
   static const bool named = [] {
@@ -40,10 +45,37 @@ bool forward_calls_have_names() {
           return Tensors{};
         },
         {});
-    return call_site_text(site).find("forward_call") != std::string::npos;
+    return names_forward_call(call_site_functions(site));
   }();
   return named;
 }
+
+/// What of FoundNaN plain runs can tell: all but where the forward call was made. A formula of no operator
+/// stands for any.
+struct NanPlace {
+  FoundNaN::Where where = FoundNaN::Formula;
+  std::string op = {}, input = {}, tangent_of = {}, type = {};
+  std::vector<int64_t> index = {};
+  std::vector<std::pair<std::string, int64_t>> lanes = {};  ///< innermost first
+  auto operator<=>(const NanPlace&) const = default;
+
+  static NanPlace of(const FoundNaN& f) {
+    const Element& e = f.element;
+    return {f.where, f.op, f.input, e.tangent_of, f.type, {e.index.begin(), e.index.end()}, e.lanes};
+  }
+  bool is_right(const FoundNaN& f) const {
+    return where == FoundNaN::Formula && op.empty() ? f.where != FoundNaN::Result : *this == of(f);
+  }
+  std::string str() const {
+    static constexpr const char* kSays[] = {"NaN of", "NaN of the formula of", "NaN in a cotangent of"};
+    std::string out = format("{} {} {}", kSays[where], op.empty() ? "any operator" : op, input);
+    if (!tangent_of.empty()) out += ", in the tangent at " + tangent_of;
+    out += format(", at {} of {}", Dims(index), type);
+    for (const auto& [level, i] : lanes) out += format(", lane {} of {}", i, level);
+    return out;
+  }
+};
+using NamedLanes = decltype(NanPlace::lanes);
 
 std::vector<size_t> nan_at(const Tensor& t) {
   std::vector<size_t> out;
@@ -248,18 +280,18 @@ std::string WatchedProgram::cpp() const {
 /// which calls give them.
 class Witness {
  public:
-  explicit Witness(const WatchedProgram& p) : p_(p) { lanes(p.inputs, 0, {""}); }
-  /// Beginnings of messages, one of which is right; none: there is no NaN.
-  std::set<std::string> expected() const {
-    for (const auto& [order, texts] : places_)
-      if (!texts.empty() && !excused_.contains(order.first)) return texts;
+  explicit Witness(const WatchedProgram& p) : p_(p) { lanes(p.inputs, 0, {NamedLanes()}); }
+  /// One of them is right; none: there is no NaN.
+  std::set<NanPlace> expected() const {
+    for (const auto& [order, places] : places_)
+      if (!places.empty() && !excused_.contains(order.first)) return places;
     return {};
   }
 
  private:
-  /// `texts`: how the lanes may be named; those of what is not mapped are not.
-  void lanes(const Tensors& ins, size_t depth, const std::vector<std::string>& texts) {
-    if (depth == p_.maps.size()) return one_lane(ins, texts);
+  /// `named`: how the lanes may be named; those of what is not mapped are not.
+  void lanes(const Tensors& ins, size_t depth, const std::vector<NamedLanes>& named) {
+    if (depth == p_.maps.size()) return one_lane(ins, named);
     const Batch& b = p_.maps[depth];
     const bool all = std::ranges::find(b.in_dims, kNone) == b.in_dims.end() &&
                      std::ranges::all_of(ins, [](const Tensor& t) { return t.numel() > 0; });
@@ -268,41 +300,42 @@ class Witness {
                      ? p_.way == Way::VjpTwice ? 3 : 2
                      : 1);
     for (int64_t i = 0; i < b.size; ++i) {
-      std::vector<std::string> inner = all ? std::vector<std::string>() : texts;
-      for (const std::string& t : texts) inner.push_back(format(" of lane {} of vmap#{}", i, level) + t);
+      std::vector<NamedLanes> inner = all ? std::vector<NamedLanes>() : named;
+      for (NamedLanes l : named) {
+        l.insert(l.begin(), {format("vmap#{}", level), i});
+        inner.push_back(std::move(l));
+      }
       lanes(lane({b.size, ins, b.in_dims}, i), depth + 1, inner);
     }
   }
 
-  void note(int call, size_t result, const std::string& says, const Tensor& t,
-            const std::vector<std::string>& lanes) {
+  void note(int call, size_t result, NanPlace said, const Tensor& t, const std::vector<NamedLanes>& lanes) {
+    said.type = type_str(t);
     for (size_t at : nan_at(t)) {
-      std::string index;
+      said.index.assign(size_t(t.rank()), 0);
       for (int d = t.rank() - 1; d >= 0; at /= size_t(t.size(d)), --d)
-        index = std::to_string(at % size_t(t.size(d))) + (index.empty() ? "" : ", ") + index;
-      index = index.empty() ? "the element" : "[" + index + "]";
-      for (const std::string& l : lanes)
-        places_[{call, result}].insert(says + index + " of " + type_str(t) + (l.empty() ? "" : ", in") +
-                                       l.substr(l.empty() ? 0 : 3) + ", ");
+        said.index[size_t(d)] = int64_t(at % size_t(t.size(d)));
+      for (const NamedLanes& l : lanes) {
+        said.lanes = l;
+        places_[{call, result}].insert(said);
+      }
     }
   }
 
   /// A call and its results, which are kept; its tangents too.
   void call(int number, const std::string& name, const Function& f, Tensors& xs, Tensors& ts,
-            const std::vector<std::string>& lanes) {
+            const std::vector<NamedLanes>& lanes) {
     if (any_nan(xs) || any_nan(ts)) excused_.insert(number);
     const JvpResult r = ts.empty() ? JvpResult{f(xs), {}} : jvp(f, xs, ts);
     const std::string level = format("jvp#{}", p_.inside ? 1 : 1 + p_.maps.size());
     for (size_t k = 0; k < r.values.size(); ++k) {
-      note(number, 2 * k, name + ": gave NaN at ", r.values[k], lanes);
-      if (!ts.empty())
-        note(number, 2 * k + 1, name + ": gave NaN in the tangent at " + level + ", at ", r.tangents[k],
-             lanes);
+      note(number, 2 * k, {FoundNaN::Result, name}, r.values[k], lanes);
+      if (!ts.empty()) note(number, 2 * k + 1, {FoundNaN::Result, name, {}, level}, r.tangents[k], lanes);
     }
     xs = r.values, ts = r.tangents;
   }
 
-  void one_lane(const Tensors& ins, const std::vector<std::string>& lanes) {
+  void one_lane(const Tensors& ins, const std::vector<NamedLanes>& lanes) {
     const Function own = [this](const Tensors&xs) { return p_.own(xs); },
                    ended = [this](const Tensors&ys) { return Tensors{p_.ended(ys[0])}; };
     const Tensors xs = part(ins, 0, p_.n);
@@ -316,37 +349,34 @@ class Witness {
     if (p_.way == Way::Vjp || p_.way == Way::Base) backward(xs, first, part(ins, p_.n, p_.m), lanes);
   }
 
-  void backward(const Tensors& xs, const Tensors& first, Tensors us, const std::vector<std::string>& lanes) {
+  void backward(const Tensors& xs, const Tensors& first, Tensors us, const std::vector<NamedLanes>& lanes) {
     const Op& op = p_.c.op;
     // Which operators make up another one, and a batch rule, are their own affair.
     const bool exact = !op.composite && !p_.inside;
-    const auto say = [&](int call, size_t k, const std::string& text, const Tensor& t) {
-      if (exact) note(call, k, text, t, lanes);
-      else if (any_nan({t})) places_[{2, 0}].insert("backward: ");
+    const auto say = [&](int call, size_t k, const NanPlace& said, const Tensor& t) {
+      if (exact) note(call, k, said, t, lanes);
+      else if (any_nan({t})) places_[{2, 0}].insert(NanPlace());
     };
     if (p_.tail) {
       const Tensor more =
           vjp([this](const Tensors& ys) { return Tensors{p_.ended(ys[0])}; }, first).pullback({us.back()})[0];
-      if (p_.tail == 1) say(2, 0, "backward: the formula of mul for a gave NaN at ", more);
+      if (p_.tail == 1) say(2, 0, {FoundNaN::Formula, "mul", "a"}, more);
       // Of complex infinities: -1 times inf + 0i.
       const Function minus = [&](const Tensors& ys) { return Tensors{first[0] - ys[0]}; };
       if (p_.tail == 2)
-        say(2, 0, "backward: the formula of sub for b gave NaN at ",
-            vjp(minus, first).pullback({us.back()})[0]);
+        say(2, 0, {FoundNaN::Formula, "sub", "b"}, vjp(minus, first).pullback({us.back()})[0]);
       us.pop_back();
       us[0] = us[0] + more;
-      say(3, 0, "backward: a cotangent of " + op.name + " is NaN at ", us[0]);
+      say(3, 0, {FoundNaN::Cotangent, op.name}, us[0]);
     }
     const Tensors gs = vjp([this](const Tensors& ts) { return p_.own(ts); }, xs).pullback(us);
     for (size_t k = 0; k < gs.size(); ++k)
-      say(4, 0,
-          "backward: the formula of " + op.name + " for " +
-              std::string(op.schema.params[size_t(p_.slots[k].param)].name) + " gave NaN at ",
+      say(4, 0, {FoundNaN::Formula, op.name, std::string(op.schema.params[size_t(p_.slots[k].param)].name)},
           gs[k]);
   }
 
   const WatchedProgram& p_;
-  std::map<std::pair<int, size_t>, std::set<std::string>> places_;
+  std::map<std::pair<int, size_t>, std::set<NanPlace>> places_;
   std::set<int> excused_;
 };
 
@@ -354,10 +384,10 @@ Verdict anomalies_are_named(Case& c) {
   WatchedProgram p(c);
   if (!p.draw()) return Verdict::discard();
   Tensors plain, watched;
-  std::set<std::string> expected;
+  std::set<NanPlace> expected;
   if (status_of([&] { plain = p.run(); }).raised) return Verdict::discard();
   if (status_of([&] { expected = Witness(p).expected(); }).raised) return Verdict::discard();
-  if (expected.empty() && p.way >= Way::Vjp && any_nan(plain)) expected = {"backward: "};
+  if (expected.empty() && p.way >= Way::Vjp && any_nan(plain)) expected = {NanPlace()};
   // A rule for all lanes at once may multiply complex infinities otherwise than that for one.
   if (p.inside && p.way == Way::Jvp && !any_nan(p.inputs) && any_nan(plain) == expected.empty())
     return Verdict::discard();
@@ -365,6 +395,7 @@ Verdict anomalies_are_named(Case& c) {
     const AnomalyMode on;
     watched = p.run();
   });
+  const FoundNaN* const found = s.because<FoundNaN>();
   Finding wrong;
   if (!s.raised) wrong = expected.empty() ? differs(watched, plain) : "nothing raised";
   else if (s.code != ErrorCode::Value) wrong = str(s);
@@ -374,14 +405,14 @@ Verdict anomalies_are_named(Case& c) {
     const ScopedObserver scope(&seen);
     p.run();
     if (!seen.seen || p.way < Way::Vjp || !(p.inside || c.op.composite || twice(p.way))) wrong = str(s);
-  } else if (std::ranges::none_of(expected, [&](const std::string& e) { return s.text.starts_with(e); }))
+  } else if (!found || std::ranges::none_of(expected, [&](const NanPlace& p) { return p.is_right(*found); }))
     wrong = str(s);
-  if (wrong.empty() && s.raised && s.text.find("called at") != std::string::npos &&
-      forward_calls_have_names() && s.text.find("forward_call") == std::string::npos)
-    wrong = "another call is named than the forward one: " + str(s);
+  if (wrong.empty() && found && found->site && forward_calls_have_names())
+    if (const auto names = call_site_functions(*found->site); !names.empty() && !names_forward_call(names))
+      wrong = "another call is named than the forward one: " + str(s);
   const int depth = int(p.maps.size()) + (p.way == Way::Value ? 0 : twice(p.way) ? 2 : 1);
   if (wrong.empty()) return Verdict::pass(depth);
-  for (const std::string& e : expected) wrong += "\n  expected: " + e;
+  for (const NanPlace& e : expected) wrong += "\n  expected: " + e.str();
   return Verdict::fail(wrong, p.cpp(), depth);
 }
 

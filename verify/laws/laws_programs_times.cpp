@@ -11,6 +11,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
+#include "lamella/transforms/tapes/reasons.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/programs/program_engines.h"
 #include "lamella/verify/programs/statements_draw.h"
@@ -44,8 +45,7 @@ struct Victim {
 /// A version error is right where a formula may ask for the memory, and only there.
 Finding wrong_refusal(const EngineCase& s, const Status& later, bool may_refuse) {
   if (!later.raised) return "";
-  const bool version = later.text.find("was written in place later") != std::string::npos;
-  if (version && later.code == ErrorCode::Value && may_refuse) return "";
+  if (later.because<WrittenLater>() && later.code == ErrorCode::Value && may_refuse) return "";
   return std::string("after a later write to ") + (may_refuse ? "what may be saved" : "what nothing saves") +
          ", the engine" + (s.levels ? "'s pullback" : "'s backward") + " raises " + str(later);
 }
