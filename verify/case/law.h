@@ -115,6 +115,8 @@ size_t inexact_arguments(const Op& op);
 /// arguments.
 std::string cpp_got_want(const Case& c, const std::string& more, const std::string& got,
                          const std::string& want);
+/// Passes where both agree bit by bit; else fails, and the plain call is its program.
+Verdict agree(const Case& c, const Tensors& got, const Tensors& want);
 /// Declares prefix0, prefix1, …; undefined tensors too.
 std::string cpp_tensors(const std::string& prefix, const Tensors& ts);
 /// "{prefix0, prefix1}"

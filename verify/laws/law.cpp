@@ -411,6 +411,12 @@ std::string cpp_got_want(const Case& c, const std::string& more, const std::stri
          "    std::cout << \"got      \" << str(got[k]) << \"\\nexpected \" << str(want[k]) << '\\n';\n";
 }
 
+Verdict agree(const Case& c, const Tensors& got, const Tensors& want) {
+  const Finding wrong = differs(got, want);
+  if (wrong.empty()) return Verdict::pass();
+  return Verdict::fail(wrong, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) + ";\n");
+}
+
 std::string cpp_tensors(const std::string& prefix, const Tensors& ts) {
   std::string out;
   for (size_t k = 0; k < ts.size(); ++k)
