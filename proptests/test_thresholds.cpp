@@ -6,6 +6,7 @@
 
 #include "lamella/dispatch/table.h"
 #include "lamella/lamella.h"
+#include "lamella/ops/thresholds_of.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/law.h"
 #include "lamella/verify/case/near_threshold.h"
@@ -23,7 +24,7 @@ TEST(Thresholds, AreLoweredOrNamedAsObjects) {
   for (const Threshold& t : all_thresholds()) {
     EXPECT_TRUE(names.insert(t.name).second) << t.name;
     EXPECT_LE(t.lowered, t.usual) << t.name;
-    EXPECT_FALSE(t.kernels.empty() || t.what.empty()) << t.name;
+    EXPECT_FALSE(readers_of(t).empty() || t.what.empty()) << t.name;
   }
   EXPECT_FALSE(kUsualThresholds.lowered);
   EXPECT_EQ(kLoweredThresholds.tile, 16);
@@ -31,8 +32,8 @@ TEST(Thresholds, AreLoweredOrNamedAsObjects) {
 
 /// A row whose kernels are misspelt would be one that no case is drawn for.
 TEST(Thresholds, AreOfKernelsThatThereAre) {
-  std::set<std::string_view> kernels = {"pointwise", "all",
-                                        "count_nonzero"};  // nonzero calls that one itself
+  std::set<std::string_view> kernels = {"pointwise", "all", "count_nonzero", "var",
+                                        "layer_norm"};  // called by name
   std::set<size_t> had;
   for (const Op* o : all_operators()) {
     kernels.insert(o->kernel.name);
@@ -40,8 +41,8 @@ TEST(Thresholds, AreOfKernelsThatThereAre) {
   }
   for (size_t k = 0; k < all_thresholds().size(); ++k) {
     const Threshold& t = all_thresholds()[k];
-    EXPECT_EQ(had.contains(k), t.in != CountedIn::Work) << t.name << ": which operators have it";
-    std::istringstream words{std::string(t.kernels)};
+    EXPECT_EQ(had.contains(k), t.is_drawn()) << t.name << ": which operators have it";
+    std::istringstream words{std::string(readers_of(t))};
     for (std::string word; words >> word;) {
       if (word.back() == '~') word.pop_back();
       EXPECT_TRUE(kernels.contains(word)) << t.name << ": " << word;
@@ -99,7 +100,8 @@ size_t rows_of(const Law& law, const std::vector<const Op*>& ops) {
     if (!law.applies(*o)) continue;
     for (const size_t k : thresholds_of(*o)) {
       const CountedIn in = all_thresholds()[k].in;
-      if (in != CountedIn::Work && (in != CountedIn::Size || !o->kernel.name.empty())) rows.insert(k);
+      if (all_thresholds()[k].is_drawn() && (in != CountedIn::Size || !o->kernel.name.empty()))
+        rows.insert(k);
     }
   }
   return rows.size();
@@ -108,8 +110,7 @@ size_t rows_of(const Law& law, const std::vector<const Op*>& ops) {
 /// Of every row, by operators whose own kernels it names.
 TEST(Thresholds, CasesLieOnBothSides) {
   const std::vector<const Op*> ops = all_operators();
-  const auto of_work = [](const Threshold& t) { return t.in == CountedIn::Work; };
-  const size_t drawn = all_thresholds().size() - size_t(std::ranges::count_if(all_thresholds(), of_work));
+  const auto drawn = size_t(std::ranges::count_if(all_thresholds(), &Threshold::is_drawn));
   for (const char* id : {"equals_where_exact", "vmap_equals_loop"}) {
     const auto coverage = near_coverage(*find_law(id), ops, 200);
     const std::vector<Shortfall> sides = threshold_requirements(coverage, ops);

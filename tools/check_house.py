@@ -247,6 +247,18 @@ def check_machinery(root, paths):
         yield "transforms", 0, f"the machinery has {lines} lines; at most {MOST_MACHINERY}"
 
 
+def named_in_core(root, paths):
+    """core knows no operator: kernels/readers.h names whose kernels read a row of its thresholds."""
+    readers, list_path = "kernels/readers.h", "core/thresholds.h"
+    if readers not in paths or list_path not in paths:
+        return
+    words = set(re.findall(r"\w+", " ".join(re.findall(r'"([^"]*)"', "\n".join(read(root, readers))))))
+    words -= {"pointwise", "all"} | set("lamella core thresholds h".split())
+    for number, line in enumerate(read(root, list_path), 1):
+        for word in sorted(words & set(re.findall(r"[A-Za-z]\w*", re.sub(r"//.*", "", line)))):
+            yield list_path, number, f"{word}: core names no operator; {readers} does"
+
+
 def notes_of(root, paths):
     """Titles written as a note of their own: the line holds `NOTE: [title]` without `see`."""
     notes = set()
@@ -280,7 +292,8 @@ def violations(root):
         for number, text in found:
             yield f"{path}:{number}: {text}"
     whole = (check_sizes.violations(root, paths), gone_sizes(root, paths), check_api.violations(root, paths),
-             check_machinery(root, paths), check_globals.violations(root, paths, read))
+             check_machinery(root, paths), check_globals.violations(root, paths, read),
+             named_in_core(root, paths))
     for path, number, text in (found for part in whole for found in part):
         yield f"{path}:{number}: {text}"
     if folder_lists or paths:

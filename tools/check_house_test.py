@@ -29,12 +29,14 @@ PLAN = '#include "lamella/core/plan.h"\n'
 CLEAN = {
     "core/CMakeLists.txt": "# core\nset(HEADERS\n  shown.h\n)\nset(SOURCES\n  good.h\n  good.cpp\n)\n",
     "core/shown.h": SHOWN,
+    "kernels/readers.h": "// Readers.\nReaders kReaders = {.radix = \"sort sum~\"};\n",
     "core/good.h": "// A header.\n#pragma once\n#include <vector>\n",
     "core/good.cpp": GOOD_SOURCE,
     "ops/CMakeLists.txt": "# ops\nset(HEADERS\n  shown.h\n)\nset(PRIVATE_HEADERS\n  hidden.h\n)\n"
     "set(SOURCES\n  good.cpp\n)\n",
     "ops/good.cpp": GOOD_FAMILY,
-    "kernels/CMakeLists.txt": "# kernels\nset(SOURCES\n  cpu/good.cpp\n  reference/good.cpp\n)\n",
+    "kernels/CMakeLists.txt": "# kernels\nset(HEADERS\n  readers.h\n)\n"
+    "set(SOURCES\n  cpu/good.cpp\n  reference/good.cpp\n)\n",
     "kernels/bodies/good.h": "// A body.\nstruct F { T of(T x) { return x * x; } };\n",
     "kernels/cpu/good.cpp": "// Fast.\n" + PLAN + '#include "lamella/kernels/cpu/tile.h"\n',
     "kernels/reference/good.cpp": "// Plain.\n" + KERNELS + '#include "lamella/kernels/reference/arith.h"\n',
@@ -171,6 +173,8 @@ PLANTED = {
     ),
     "an excused variable that is gone": (
         "verify/case/heap.cpp", "// A heap.\n", "makes an exception of counter"),
+    "an operator that core names": (
+        "core/thresholds.h", '// Sizes.\nT(radix, 256, 4, Size, "sort")\n', "names no operator"),
     "a root list that is too long": ("CMakeLists.txt", "# root\n" + "\n" * 80, "at most 80"),
 }
 ALLOWED = {

@@ -8,7 +8,7 @@
 namespace lamella::kernels {
 namespace {
 
-constexpr int64_t kLines = kUsualThresholds.argmax_lines;  // room for them
+constexpr int64_t kLines = kUsualThresholds.located_lines;  // room for them
 
 /// Whether x is taken in place of `best`, which comes before it.
 template <class T> bool is_taken(T x, T best) {
@@ -74,7 +74,7 @@ template <class T> void merge_tiles(const ArgmaxLines& l, const char* in, int64_
 
 /// Among all elements, tile by tile.
 void find_in_tiles(const ArgmaxLines& l, const char* in, int64_t apart, int64_t n, int64_t* index) {
-  const int64_t tile = cost::tile_of(cost::of(n, kCosts.argmax)), tiles = (l.size + tile - 1) / tile;
+  const int64_t tile = cost::tile_of(cost::of(n, kCosts.located)), tiles = (l.size + tile - 1) / tile;
   std::vector<int64_t> places(size_t(tiles * n));
   parallel_for(tiles, [&](int64_t first, int64_t last) {
     for (int64_t t = first; t < last; ++t)
@@ -98,12 +98,12 @@ void argmax(const KernelCall& call) {
   const IterPlan lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
   // Lines that lie along memory are taken one by one, others side by side.
   const bool along = step <= std::abs(lines.stride(1, 0)) || lines.numel == 1;
-  const int64_t width = along ? 1 : thresholds().argmax_lines, abreast = std::min(width, lines.size(0));
+  const int64_t width = along ? 1 : thresholds().located_lines, abreast = std::min(width, lines.size(0));
   const bool gapless = along && (step == itemsize(in.dtype) || size == 1);
   const ArgmaxLines of{in.dtype, size, step, gapless ? isa().argmax(in.dtype) : nullptr};
   const Mover mover = make_mover(DType::I64, out.dtype);
   // Lines are shared out, unless they are few and long: those are cut.
-  const int64_t each = cost::of(size, kCosts.argmax);
+  const int64_t each = cost::of(size, kCosts.located);
   const bool few = lines.numel < thresholds().few_results * abreast;
   const bool cut = few && cost::in_parts(abreast, each);
   const auto find = [&](const IterPlan& plan) {

@@ -140,7 +140,7 @@ struct SimdRun {
 
 /// The first greatest of n >= 1 elements, in blocks: the elements of one are looked at again. A NaN ends it.
 template <class T> int64_t argmax_row(const void* in, int64_t n) {
-  constexpr int64_t kBlock = kHere.argmax_block;
+  constexpr int64_t kBlock = kHere.located_block;
   const T* a = static_cast<const T*>(in);
   T most = a[0];
   int64_t from = 0;
@@ -188,7 +188,7 @@ template <class T> void layer_norm_row(const LayerNormRow& row) {
 /// element. The sum with it is rounded near 1 where that element outweighs the rest; its result there, minus
 /// that logarithm, would be right to a roundoff of 1 and not of itself.
 template <class T> void softmax_row(void* out, const void* in, int64_t n, bool log) {
-  constexpr int64_t kChunk = kHere.softmax_chunk;
+  constexpr int64_t kChunk = kHere.exp_chunk;
   T* o = static_cast<T*>(out);
   const T* a = static_cast<const T*>(in);
   const T most = fold_extreme<Of<Maximum>>(a, n);

@@ -283,7 +283,7 @@ void matmul(const KernelCall& call) {
   if (!cut) return multiply(0, out.sizes[0]);
   if (!cost::in_parts(1, each)) return for_each_range(out.sizes[0], each, multiply);
   // Each of them is cut; many are shared out, and a thread takes the tiles of its own one by one.
-  if (out.sizes[0] < thresholds().square / 2) return multiply(0, out.sizes[0]);
+  if (out.sizes[0] < thresholds().shared_out) return multiply(0, out.sizes[0]);
   parallel_for(out.sizes[0], multiply);
 }
 

@@ -19,7 +19,7 @@ void layer_norm(const KernelCall& call) {
   const double eps = call.scalars[0].to<double>();
   const int64_t bytes = n * itemsize(x.dtype);
   const bool past = n > thresholds().tile && passes_caches(2 * rows * bytes);
-  for_each_range(rows, cost::of(n, kCosts.softmax), [&](int64_t first, int64_t last) {
+  for_each_range(rows, cost::of(n, kCosts.normalised), [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
       const int64_t ahead = past && i + 1 < last ? bytes : 0;  // the next row
       row({out.as<char>() + i * bytes, x.as<char>() + i * bytes, weight, bias, eps, n, past, ahead});

@@ -12,7 +12,7 @@ int dim_to_cut(const IterPlan& plan, Units units) {
   int64_t most = 0;
   for (int d = plan.rank - 1; d >= 0; --d) {
     const int64_t size = plan.sizes[d], unit = unit_of(d, units);
-    if (size >= std::max(thresholds().square / 2, 2 * unit)) return d;
+    if (size >= std::max(thresholds().shared_out, 2 * unit)) return d;
     if ((size + unit - 1) / unit > most) most = (size + unit - 1) / unit, best = d;
   }
   return best;

@@ -89,7 +89,7 @@ bool lies_whole(const Reduction& r) {
 
 /// How many bytes ahead of the fold memory is asked for: two pages, where no row ends before the next begins.
 int64_t ahead_of(const Reduction& r, const IterPlan& kept) {
-  const int64_t row = r.reduced.numel * itemsize(r.exec), far = 16 * thresholds().fold_block;
+  const int64_t row = r.reduced.numel * itemsize(r.exec), far = thresholds().asked_ahead;
   const int64_t bytes = row * r.kept.numel;
   if (bytes <= far) return 0;  // before the caches' size is asked, which reads a file the first time
   const bool adjacent = kept.numel == 1 || kept.stride(1, 0) == row;
@@ -295,7 +295,7 @@ void run_along(const Reduction& r) {
   const auto run = [&r, whole](const IterPlan& kept) {
     whole ? reduce_whole(r, kept) : reduce_along(r, kept);
   };
-  if (r.kept.numel < thresholds().square / 2 && cost::in_parts(r.reduced.numel, term)) return run(r.kept);
+  if (r.kept.numel < thresholds().shared_out && cost::in_parts(r.reduced.numel, term)) return run(r.kept);
   for_each_part(r.kept, cost::of(r.reduced.numel, term), of_lines(), run);
 }
 

@@ -128,7 +128,7 @@ void softmax_lines(const char* kernel, const KernelCall& call, bool log) {
   if (out.numel() == 0) return;
   const IterPlan lines = plan_where(std::initializer_list<View>{out, in}, [dim](int d) { return d == dim; });
   const bool across = lines.size(0) >= thresholds().lines_across && lines.stride(0, 0) < line_step(out, dim);
-  const int64_t line = cost::of(line_size(in, dim), kCosts.softmax);
+  const int64_t line = cost::of(line_size(in, dim), kCosts.normalised);
   const Units units = across ? of_neighbours(lines.size(0)) : of_lines();
   for_each_part(lines, line, units, [&](const IterPlan& part) {
     Softmax s(out, in, dim, log, part);

@@ -18,7 +18,7 @@ template <class T> struct Ways {
   LineFn exp = line_of(named("exp"), kType), add = line_of(named("add"), kType);
   ConstantLineFn minus = constant_lines<scalar::Sub>(kType).right,
                  over = constant_lines<scalar::Div>(kType).right;
-  int64_t chunk = thresholds().softmax_chunk;
+  int64_t chunk = thresholds().exp_chunk;
   std::vector<T> work = std::vector<T>(size_t(chunk));
 
   static FoldFn fold(std::string_view name) {

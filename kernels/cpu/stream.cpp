@@ -31,7 +31,7 @@ int64_t find_last_level_cache() {
   const int64_t bytes = ::sysconf(_SC_LEVEL3_CACHE_SIZE);
   if (bytes > 0) return bytes;
 #endif
-  return int64_t{32} << 20;  // where nobody says
+  return kUsualThresholds.past_caches;
 }
 int64_t last_level_cache() {
   static const int64_t bytes = find_last_level_cache();
@@ -43,13 +43,16 @@ int64_t last_level_cache() {
 // Where there are stores that do.
 bool passes_caches(int64_t bytes) {
 #if defined(__SSE2__)
-  return bytes >= last_level_cache() || (bytes > 0 && thresholds().lowered);
+  return bytes >= (thresholds().lowered ? thresholds().past_caches : last_level_cache());
 #else
   return bytes < 0;
 #endif
 }
 
-bool shares_caches(int64_t bytes) { return bytes >= last_level_cache() / 4 || thresholds().lowered; }
+bool shares_caches(int64_t bytes) {
+  static_assert(kUsualThresholds.shared_caches * 4 == kUsualThresholds.past_caches);
+  return bytes >= (thresholds().lowered ? thresholds().shared_caches : last_level_cache() / 4);
+}
 
 int64_t bytes_of_plan(const IterPlan& plan) {
   int64_t total = 0;

@@ -93,7 +93,7 @@ template <class T> void var_rows(const KernelCall& call) {
   const auto run = [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) out[i] = row(x + i * n);
   };
-  if (rows < thresholds().square / 2 && cost::in_parts(n, kEach)) return run(0, rows);
+  if (rows < thresholds().shared_out && cost::in_parts(n, kEach)) return run(0, rows);
   for_each_range(rows, cost::of(n, kEach), run);
 }
 

@@ -10,6 +10,7 @@
 
 #include "lamella/core/visit.h"
 #include "lamella/dispatch/call.h"
+#include "lamella/ops/thresholds_of.h"
 #include "lamella/verify/case/lanes.h"
 
 namespace lamella::verify {
@@ -323,7 +324,7 @@ bool answers_for(const Op& op, size_t k) {
   }
   const std::string_view kernel = op.kernel.name;
   if (kernel.empty()) return false;
-  return row.concerns(kernel) || (row.concerns("pointwise") && op.shape == ShapeClass::Broadcast);
+  return concerns(row, kernel) || (concerns(row, "pointwise") && op.shape == ShapeClass::Broadcast);
 }
 
 /// Cases of the operator that should have been aimed at each of its thresholds, in parts: it takes them

@@ -52,7 +52,7 @@ void observe_traced(const std::vector<Case::Slot>& of, const std::vector<Case::S
 
 /// Counts of one operator.
 struct Coverage {
-  static constexpr size_t kDepths = 6, kThresholds = 48;
+  static constexpr size_t kDepths = 6, kThresholds = 56;
   using Subsets = std::array<std::array<uint64_t, 8>, 4>;  ///< by number of tensors, by bits
   uint64_t cases = 0, deep_cases = 0;                      ///< deep: under a transform at least
   std::array<uint64_t, kFeatures> features{};
