@@ -2,7 +2,7 @@
 #include "page.h"
 
 #include "lamella/lamella.h"
-#include "lamella/verify/gradcheck/op_text.h"
+#include "lamella/verify/text/op_text.h"
 
 #include "arguments.h"
 #include "formula.h"

@@ -1,5 +1,5 @@
 // Error texts of the transforms: lanes, levels, tangents, cotangents, escaped wrappers, tapes, expressions.
-#include "lamella/verify/oracle/expression.h"
+#include "lamella/verify/text/expression.h"
 
 #include "refusal.h"
 

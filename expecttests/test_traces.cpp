@@ -3,7 +3,7 @@
 
 #include "lamella/dispatch/trace.h"
 #include "lamella/lamella.h"
-#include "lamella/verify/oracle/expression.h"
+#include "lamella/verify/text/expression.h"
 
 #include "expect.h"
 

@@ -1,5 +1,5 @@
 // Any text is an expression of three variables or refused, while it is read or while it is evaluated.
-#include "lamella/verify/oracle/expression.h"
+#include "lamella/verify/text/expression.h"
 
 #include "target.h"
 

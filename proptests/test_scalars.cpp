@@ -4,7 +4,7 @@
 
 #include "lamella/core/math.h"
 #include "lamella/lamella.h"
-#include "lamella/verify/oracle/expression.h"
+#include "lamella/verify/text/expression.h"
 
 namespace {
 using namespace lamella;

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "lamella/dispatch/state.h"
-#include "lamella/verify/oracle/expression.h"
+#include "lamella/verify/text/expression.h"
 
 #include "calibration_aids.h"
 #include "calibrations.h"

@@ -38,7 +38,7 @@ MAY_INCLUDE = {
 }
 # The rooms inside of a room, lowest first: one includes from those before it. Rooms that stand together call
 # each other: the machinery leaves views and writes, and what is asked of tapes, to files of their own.
-INNER = {"verify": ("case", "oracle", "gradcheck", "programs", "run", "laws"),
+INNER = {"verify": ("case", "oracle", "gradcheck", "programs", "run", "text", "laws"),
          "transforms": (("machine", "tapes", "writes"),)}
 SEES_KERNELS = {"bench", "tools", "docs"}  # leaves that measure or name kernels
 # The oracle is worth what it does not share (docs/oracle.md): inside kernels, neither sees the other.

@@ -4,7 +4,7 @@
 #include "lamella/dispatch/trace.h"
 #include "lamella/transforms/lanes.h"
 #include "lamella/transforms/vmap.h"
-#include "lamella/verify/oracle/expression.h"
+#include "lamella/verify/text/expression.h"
 
 #include "command_line.h"
 #include "commands.h"

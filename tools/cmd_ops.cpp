@@ -6,7 +6,7 @@
 #include "lamella/dispatch/call.h"
 #include "lamella/dispatch/nearest.h"
 #include "lamella/dispatch/types.h"
-#include "lamella/verify/gradcheck/op_text.h"
+#include "lamella/verify/text/op_text.h"
 
 #include "command_line.h"
 #include "commands.h"

@@ -17,7 +17,7 @@
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/lanes.h"
 #include "lamella/verify/case/laws_shared.h"
-#include "lamella/verify/oracle/element_text.h"
+#include "lamella/verify/text/element_text.h"
 
 namespace lamella::verify {
 

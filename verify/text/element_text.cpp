@@ -1,5 +1,5 @@
 // The texts of elements and tensors, read and written a second time.
-#include "lamella/verify/oracle/element_text.h"
+#include "lamella/verify/text/element_text.h"
 
 #include <algorithm>
 #include <cmath>

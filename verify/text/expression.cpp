@@ -1,5 +1,5 @@
 // Scanning, parsing and evaluating expressions in one pass over a tree.
-#include "lamella/verify/oracle/expression.h"
+#include "lamella/verify/text/expression.h"
 
 #include <algorithm>
 #include <charconv>

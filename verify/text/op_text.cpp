@@ -1,5 +1,5 @@
 // What a row says of itself, for lists of operators and their pages.
-#include "lamella/verify/gradcheck/op_text.h"
+#include "lamella/verify/text/op_text.h"
 
 #include "lamella/verify/case/decoder.h"
 
