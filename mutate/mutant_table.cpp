@@ -26,11 +26,14 @@ Score score_of(const std::vector<MutantResult>& results, std::string_view group)
 }
 
 namespace {
-double median(std::vector<double> v) {
+/// The entry below which `twentieths` of 20 lie.
+double quantile(std::vector<double> v, size_t twentieths) {
   if (v.empty()) return 0;
-  std::nth_element(v.begin(), v.begin() + long(v.size() / 2), v.end());
-  return v[v.size() / 2];
+  const size_t at = v.size() * twentieths / 20;
+  std::nth_element(v.begin(), v.begin() + ptrdiff_t(at), v.end());
+  return v[at];
 }
+double median(const std::vector<double>& v) { return quantile(v, 10); }
 }  // namespace
 
 std::vector<MatrixRow> matrix_of(const std::vector<MutantResult>& results) {
@@ -75,11 +78,11 @@ std::string matrix_text(const std::vector<MatrixRow>& matrix) {
   return out.str();
 }
 
-double median_checks(const std::vector<MutantResult>& results) {
+ChecksToKill checks_to_kill(const std::vector<MutantResult>& results, std::string_view group) {
   std::vector<double> checks;
   for (const MutantResult& r : results)
-    if (r.killed() && r.checks > 0) checks.push_back(double(r.checks));
-  return median(checks);
+    if (r.killed() && r.checks > 0 && (group.empty() || r.group == group)) checks.push_back(double(r.checks));
+  return {checks.size(), median(checks), quantile(checks, 19)};
 }
 
 std::map<std::string, std::vector<std::string>> witnesses(const std::vector<MutantResult>& results) {

@@ -57,6 +57,23 @@ TEST(Mutants, NamesAreDifferent) {
     EXPECT_TRUE(ids.insert(p.id).second) << p.id;
 }
 
+TEST(Mutants, ChecksToKillAreThoseOfWhatWasNoticed) {
+  std::vector<MutantResult> results;
+  for (int n = 1; n <= 100; ++n) {
+    MutantResult r;
+    r.group = n <= 50 ? "rule" : "kernel", r.checks = n, r.kills = {{"stacks", 1, "", ""}};
+    results.push_back(r);
+  }
+  results.emplace_back().checks = 100000;  // nobody noticed
+  const ChecksToKill all = checks_to_kill(results), rules = checks_to_kill(results, "rule");
+  EXPECT_EQ(all.mutants, 100u);
+  EXPECT_EQ(all.half, 51);
+  EXPECT_EQ(all.most, 96);
+  EXPECT_EQ(rules.half, 26);
+  EXPECT_EQ(rules.most, 48);
+  EXPECT_EQ(checks_to_kill(results, "batch").mutants, 0u);
+}
+
 TEST(Mutants, TheColumnOfTheTableIsReadBack) {
   const std::string before =
       "text\n| law | id | statement | by |\n| --- | --- | --- | --- |\n"

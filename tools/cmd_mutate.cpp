@@ -40,6 +40,16 @@ std::vector<std::string> idle_laws(const std::vector<MutantResult>& results) {
   return out;
 }
 
+nlohmann::ordered_json checks_json(const std::vector<MutantResult>& results) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::object();
+  const auto put = [&](const std::string& name, const ChecksToKill& c) {
+    if (c.mutants) out[name] = {{"mutants", c.mutants}, {"median", c.half}, {"p95", c.most}};
+  };
+  put("all", checks_to_kill(results));
+  for (const std::string_view group : kGroups) put(std::string(group), checks_to_kill(results, group));
+  return out;
+}
+
 nlohmann::ordered_json as_json(const std::vector<MutantResult>& results, double seconds) {
   using json = nlohmann::ordered_json;
   json survivors = json::array(), equivalent = json::array(), kills = json::array(), matrix = json::object();
@@ -66,7 +76,7 @@ nlohmann::ordered_json as_json(const std::vector<MutantResult>& results, double 
           {"survivors", survivors},
           {"equivalent", equivalent},
           {"rate", s.rate()},
-          {"median_checks", median_checks(results)},
+          {"checks_to_kill", checks_json(results)},
           {"seconds", seconds},
           {"cpu_seconds", cpu / 1000},
           {"not_planted", inert_pairs()},
@@ -88,19 +98,23 @@ void print_line(const MutantResult& r) {
 
 void print_summary(const std::vector<MutantResult>& results, double seconds) {
   std::printf("\n%s\n", matrix_text(matrix_of(results)).c_str());
-  std::printf("%-9s %8s %8s %11s %10s %8s\n", "group", "mutants", "killed", "equivalent", "survivors",
-              "rate");
-  const auto line = [](const char* name, const Score& s) {
+  std::printf("%-9s %8s %8s %11s %10s %8s %8s %8s\n", "group", "mutants", "killed", "equivalent", "survivors",
+              "rate", "half by", "95% by");
+  const auto line = [&](const char* name, std::string_view group) {
+    const Score s = score_of(results, group);
+    const ChecksToKill c = checks_to_kill(results, group);
     if (s.mutants)
-      std::printf("%-9s %8zu %8zu %11zu %10zu %7.2f%%\n", name, s.mutants, s.killed, s.equivalent,
-                  s.survivors(), 100 * s.rate());
+      std::printf("%-9s %8zu %8zu %11zu %10zu %7.2f%% %8.0f %8.0f\n", name, s.mutants, s.killed, s.equivalent,
+                  s.survivors(), 100 * s.rate(), c.half, c.most);
   };
-  for (const std::string_view group : kGroups) line(std::string(group).c_str(), score_of(results, group));
-  line("all", score_of(results));
+  for (const std::string_view group : kGroups) line(std::string(group).c_str(), group);
+  line("all", {});
   double cpu = 0;
   for (const MutantResult& r : results) cpu += r.cpu_ms / 1000;
-  std::printf("median checks until a law notices: %.0f; %.0f s, %.0f s of processor time\n",
-              median_checks(results), seconds, cpu);
+  const ChecksToKill checks = checks_to_kill(results);
+  std::printf(
+      "checks until a law notices: %.0f in the median, %.0f for 95 %%; %.0f s, %.0f s of processor time\n",
+      checks.half, checks.most, seconds, cpu);
   const Score all = score_of(results);
   if (all.mutants == all.killed + all.equivalent) return;
   std::printf("survivors:\n");

@@ -203,16 +203,27 @@ def run_all(todo, results, options, say):
         shutil.rmtree(folder, ignore_errors=True)
 
 
+def checks_to_kill(results):
+    """Checks until a law noticed: of half of those that laws noticed, and of 95 %; None where none was."""
+    checks = sorted(r["checks"] for r in results if r.get("checks"))
+    return (checks[len(checks) // 2], checks[len(checks) * 19 // 20]) if checks else None
+
+
 def tally(mutants, results, key):
-    """A line for each room or class, and one for all; the counts of all."""
-    lines = [f"{key:26} {'planted':>7} {'verify':>7} {'gate':>7} {'survive':>7} {'rate':>6}"]
+    """A line for each room or class, and one for all; the counts of all. Last are the checks by which half of
+    them were noticed, and 95 %."""
+    lines = [f"{key:26} {'planted':>7} {'verify':>7} {'gate':>7} {'survive':>7} {'rate':>6} {'half by':>9} "
+             f"{'95% by':>9}"]
     counts = {}
     for part in sorted({m.keys[key] for m in mutants}) + ["together"]:
-        got = [r["verdict"] for m in mutants if part in (m.keys[key], "together") and (r := results.of(m))]
+        all_of = [r for m in mutants if part in (m.keys[key], "together") and (r := results.of(m))]
+        got = [r["verdict"] for r in all_of]
         counts = {v: got.count(v) for v in ("verify", "gate", "survives", "broken")}
+        half, most = checks_to_kill(all_of) or ("", "")
         rate = 100 * counts["verify"] / len(got) if got else 0
         lines.append(f"{part:26} {len(got):7} {counts['verify']:7} {counts['gate']:7} {counts['survives']:7} "
-                     f"{rate:5.1f}%" + (f"  {counts['broken']} do not compile" if counts["broken"] else ""))
+                     f"{rate:5.1f}% {half:>9} {most:>9}"
+                     + (f"  {counts['broken']} do not compile" if counts["broken"] else ""))
     return lines, counts
 
 
@@ -225,11 +236,6 @@ def table(mutants, results):
             how = {"gate": f" (noticed by {', '.join(result.get('tests', []))})",
                    "broken": f" DOES NOT COMPILE: {result.get('said')}"}.get(result["verdict"], "")
             lines.append(f"{m.id} ({m.room}, {m.keys['class']}, {m.keys['issue']}): {m.breaks}{how}")
-    to_kill = sorted(r["checks"] for m in mutants if (r := results.of(m)) and r.get("checks"))
-    if to_kill:
-        half, most = to_kill[len(to_kill) // 2], to_kill[len(to_kill) * 19 // 20]
-        lines.append(f"checks until then, of the run that noticed: median {half}, 95 % {most} "
-                     f"({len(to_kill)} bugs)")
     lines.append(f"{sum(counts.values())} bugs: {counts['verify']} noticed by the laws, {counts['gate']} by "
                  f"the tests alone, {counts['survives']} by nobody, {counts['broken']} do not compile")
     return "\n".join(lines), counts
@@ -242,8 +248,8 @@ def page(mutants, results, options):
     lines += ["", f"`lamella verify --time {options.time:g}{laws}`:", "", "```text"]
     lines += tally(mutants, results, "room")[0] + [""] + tally(mutants, results, "class")[0][:-1] + ["```"]
     for room in sorted({m.room for m in mutants}):
-        lines += ["", f"## {room}", "", "| id | modelled on | what breaks | noticed by | s |",
-                  "| --- | --- | --- | --- | --- |"]
+        lines += ["", f"## {room}", "", "| id | modelled on | what breaks | noticed by | s | checks |",
+                  "| --- | --- | --- | --- | --- | --- |"]
         for m in mutants:
             result = results.of(m)
             if m.room != room or not result:
@@ -251,9 +257,19 @@ def page(mutants, results, options):
             by = result.get("laws") or result.get("tests") or []
             said = ", ".join(f"`{law}`" for law in by[:3]) or \
                 (f"it {result['said']}" if result["verdict"] == "verify" else "nobody")
-            cells = [f"`{m.id}`", m.keys["issue"], m.breaks, said, str(result.get("after", ""))]
+            cells = [f"`{m.id}`", m.keys["issue"], m.breaks, said, str(result.get("after", "")),
+                     str(result.get("checks") or "")]
             lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
+
+
+def record(mutants, results, options):
+    """Who noticed each bug, and by which check: what docs keep of a run, beside its commit."""
+    commit = run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 60)[1].strip()
+    kept = {m.id: {"laws": r.get("laws", []), "checks": r.get("checks", 0)}
+            for m in mutants if (r := results.of(m))}
+    return json.dumps({"commit": commit, "seconds": options.time, "seed": options.verify_seed,
+                       "mutants": kept}, indent=1) + "\n"
 
 
 def strangers(path, mutants):
@@ -280,7 +296,8 @@ def parse(words):
                    help="of the bugs, 0 to 1, that the laws must notice; else exit 1")
     p.add_argument("--build", default="build/release", help="the build that the rest is taken from")
     p.add_argument("--json", help="results (build/full/real.json)")
-    p.add_argument("--write", metavar="FILE", help="write who notices what to FILE")
+    p.add_argument("--write", metavar="FILE",
+                   help="write who notices what to FILE, and after how many checks to the same name in .json")
     return p.parse_args(words)
 
 
@@ -334,6 +351,9 @@ def main(words):
     if options.write:
         with open(os.path.join(ROOT, options.write), "w", encoding="utf-8") as f:
             f.write(page(planted, results, options))
+        with open(os.path.join(ROOT, os.path.splitext(options.write)[0] + ".json"), "w",
+                  encoding="utf-8") as f:
+            f.write(record(planted, results, options))
     enough = counts["verify"] >= options.at_least * sum(counts.values())
     return status or (1 if counts["broken"] or not enough else 0)
 

@@ -216,6 +216,16 @@ void write_matrix(Markup& out, const json& mutants) {
   write_table(out, head, rows);
 }
 
+/// How many checks it took to notice, by group.
+void write_checks(Markup& out, const json& mutants) {
+  if (!mutants.contains("checks_to_kill") || mutants["checks_to_kill"].empty()) return;
+  std::vector<std::vector<std::string>> rows;
+  for (const auto& [group, c] : mutants["checks_to_kill"].items())
+    rows.push_back({group, c.at("mutants").dump(), c.at("median").dump(), c.at("p95").dump()});
+  out.element("p", "Checks of all laws together until one noticed.", {{"class", "note"}});
+  write_table(out, {"group", "noticed", "median", "95 %"}, rows);
+}
+
 void write_mutants(Markup& out, const json& mutants) {
   heading(out, "mutants", "Mutants");
   out.open("p").text(mutants.at("killed").dump() + " of " + mutants.at("mutants").dump() + " killed");
@@ -223,6 +233,7 @@ void write_mutants(Markup& out, const json& mutants) {
     if (mutants.contains(list)) out.text(", " + std::to_string(mutants[list].size()) + " " + list);
   out.close().element("p", "How many mutants of each group a law notices.", {{"class", "note"}});
   write_matrix(out, mutants);
+  write_checks(out, mutants);
   for (const char* list : {"survivors", "equivalent"}) {
     if (!mutants.contains(list) || mutants[list].empty()) continue;
     std::vector<std::vector<std::string>> rows;

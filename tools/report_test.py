@@ -283,6 +283,8 @@ class Reports(unittest.TestCase):
         broken["coverage"] = coverage(30, 3, ["ties"])
         save("broken.json", broken)
         mutants = {"mutants": 2, "killed": 1, "idle_laws": [],
+                   "checks_to_kill": {"all": {"mutants": 2, "median": 3, "p95": 81234},
+                                      "rule": {"mutants": 1, "median": 3, "p95": 3}},
                    "survivors": [{"id": "x:tanh", "reason": NASTY}],
                    "kills": [{"id": "y:add", "group": "rule", "laws": ["vjp_transposes_jvp"]},
                              {"id": "z:add", "group": "batch", "laws": [{"law": "numeric", "cases": 3}]}]}
@@ -296,6 +298,7 @@ class Reports(unittest.TestCase):
         self.assertNotRegex(text, r"https?://|@import|url\(")
         self.assertEqual(len(page.tags["script"]), 1)
         self.assertIn(spelled(NASTY), page.texts["pre"])
+        self.assertIn("81234", page.texts["td"])
         looks = [(cell.get("class"), cell.get("title", "")) for cell in page.tags["td"]]
         failed = [title for look, title in looks if look == "bad"]
         self.assertTrue(failed[0].startswith(f"{failing[0]}, {failing[1]}: 9 cases, 2 failed"), failed)
