@@ -29,8 +29,11 @@ struct Heard {
   std::string message;  ///< what the law said
   int checks = 0;       ///< with a wrong answer in them
 };
+/// What is made of the law's verdicts on wrong answers: a law whose verdicts all pass is one that law 130
+/// must refuse.
+enum class Verdicts : uint8_t { AsGiven, AllPass };
 /// Checks a fixed set of cases of the law, of operators of different shape classes, until it refuses.
-Heard hear(const Law& law, Wrong kind);
+Heard hear(const Law& law, Wrong kind, Verdicts verdicts = Verdicts::AsGiven);
 
 /// Whether the law is known to refuse the kind: docs/answers.md as a table (mutate/answers_seen.inc).
 bool is_refused(const Law& law, Wrong kind);

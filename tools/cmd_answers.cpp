@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "lamella/mutate/answers.h"
+#include "lamella/mutate/laws_harness.h"
 
 #include "command_line.h"
 #include "commands.h"
@@ -55,6 +56,7 @@ struct Page {
   std::map<std::string, std::vector<std::string>> cells;
   std::vector<std::string> reasons;  ///< "[1]"
   std::vector<std::string> chances;  ///< those that begin with "By schedule": refused in some runs
+  std::vector<std::string> told;     ///< lines of the table of the harness's own laws
   std::vector<std::string> apart;    ///< laws that see no call, "- `id`: `Suite.Test`", shown red by a test
 
   explicit Page(const std::string& path) {
@@ -71,6 +73,7 @@ struct Page {
       std::istringstream parts(line);
       std::vector<std::string> found;
       for (std::string cell; std::getline(parts, cell, '|');) found.push_back(trimmed(cell));
+      if (found.size() == 5 && (found[1] == "130" || found[1] == "131")) told.push_back(line);
       if (found.size() == wrong_answers().size() + 3 && found[2].starts_with('`'))
         cells[found[2].substr(1, found[2].size() - 2)] = {found.begin() + 3, found.end()};
     }
@@ -112,11 +115,38 @@ std::string table_of(const Page& page, const std::vector<Row>& rows) {
   return head + '\n' + line + '\n' + body;
 }
 
-/// The page with its table made anew, and what stands below it as it is.
-std::string with_table(const Page& page, const std::string& table) {
-  const size_t at = page.text.find("| law | id |"), end = page.text.find("\n\n", at);
+constexpr std::string_view kToldHead = "| law | id | what it is told | |\n";
+
+/// The page with the table that begins with `head` made anew, and what stands below it as it is.
+std::string with_table(const std::string& text, std::string_view head, const std::string& table) {
+  const size_t at = text.find(head), end = text.find("\n\n", at);
   LAMELLA_CHECK(at != std::string::npos, Usage, "answers: the page has no table to rewrite");
-  return page.text.substr(0, at) + table + (end == std::string::npos ? "" : page.text.substr(end + 1));
+  return text.substr(0, at) + table + (end == std::string::npos ? "" : text.substr(end + 1));
+}
+
+std::string line_of(const ToldWrongly& t) {
+  return format("| {} | `{}` | {} | {} |", t.number, t.law, t.told,
+                t.verdict.kind == Verdict::Fail ? "refused" : "PASSES");
+}
+
+std::string told_table(const std::vector<ToldWrongly>& all) {
+  std::string out = std::string(kToldHead) + "| --- | --- | --- | --- |\n";
+  for (const ToldWrongly& t : all) out += line_of(t) + '\n';
+  return out;
+}
+
+/// Prints what the laws of the harness pass, and lines that the page lacks or has too many. How many there
+/// are.
+int print_told(const Page& page, const std::vector<ToldWrongly>& all) {
+  int wrong = 0;
+  std::vector<std::string> left = page.told;
+  for (const ToldWrongly& t : all) {
+    const std::string line = line_of(t);
+    const size_t gone = std::erase(left, line);
+    if (t.verdict.kind != Verdict::Fail || gone != 1) ++wrong, std::printf("%s\n", line.c_str());
+  }
+  for (const std::string& line : left) ++wrong, std::printf("nobody is told: %s\n", line.c_str());
+  return wrong;
 }
 
 /// Prints the cells that do not fit. How many there are.
@@ -187,9 +217,15 @@ int main_answers(int argc, char** argv) {
   std::optional<Page> page;  // first: asking all laws takes a minute
   if (!against.empty()) page.emplace(against);
   const std::vector<Row> rows = hear_all(ids, verbose);
+  const std::vector<ToldWrongly> told = ids.empty() ? told_wrongly() : std::vector<ToldWrongly>{};
   if (!write_seen.empty()) tools::write_whole_file(write_seen, seen_text(rows));
   const int wrong = page ? print_wrong(*page, rows) + print_idle(*page, rows) : 0;
-  if (!write.empty()) tools::write_whole_file(write, with_table(*page, table_of(*page, rows)));
-  std::printf("%zu laws asked, %d answers are not as the table has them\n", rows.size(), wrong);
-  return wrong ? 1 : 0;
+  const int passed = page && ids.empty() ? print_told(*page, told) : 0;
+  if (!write.empty()) {
+    std::string text = with_table(page->text, "| law | id | nan |", table_of(*page, rows));
+    if (ids.empty()) text = with_table(text, kToldHead, told_table(told));
+    tools::write_whole_file(write, text);
+  }
+  std::printf("%zu laws asked, %d answers are not as the table has them\n", rows.size(), wrong + passed);
+  return wrong + passed ? 1 : 0;
 }
