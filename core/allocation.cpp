@@ -193,7 +193,8 @@ void free_counted(void* p, size_t bytes) noexcept {
 BlocksInUse blocks_in_use() {
   BlocksInUse use{counted_blocks.load(), counted_bytes.load()};
   for (const FreeList* l = free_lists; l; l = l->next_list) {
-    // An empty list may be one that is not in use, whose count says nothing.
+    // An empty list may be one that is not in use, whose count says nothing. Most lists are empty.
+    if (!l->head && !l->aside) continue;
     const int64_t waiting = (l->head ? int64_t(l->count) : 0) + (l->aside ? int64_t(l->aside_count) : 0);
     use.blocks -= waiting, use.bytes -= waiting * int64_t(l->block_bytes);
   }

@@ -17,8 +17,8 @@
 
 namespace lamella::verify {
 
-Case::Case(const Op& o, const Choices& choices, const DrawOptions& options)
-    : op(o), own_(choices, options), draw(own_), args(canonical(o, o.samples(own_))) {
+Case::Case(const Op& o, const Choices& choices, const DrawOptions& options, const Tail& tail)
+    : op(o), own_(choices, options, tail), draw(own_), args(canonical(o, o.samples(own_))) {
   own_.end_arguments();
   find_tensors();
   note_dtype();

@@ -21,8 +21,8 @@ using Choices = std::vector<uint32_t>;
 class Case {
  public:
   /// REQUIRES: the choices live as long: whoever draws on reads them.
-  Case(const Op& op, const Choices& choices, const DrawOptions& options);
-  Case(const Op& op, Choices&& gone, const DrawOptions& options) = delete;
+  Case(const Op& op, const Choices& choices, const DrawOptions& options, const Tail& tail = {});
+  Case(const Op& op, Choices&& gone, const DrawOptions& options, const Tail& tail = {}) = delete;
   /// Of whoever else draws; another case may have been drawn from it before.
   /// REQUIRES: `from` lives as long.
   Case(const Op& op, Draw& from);

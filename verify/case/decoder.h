@@ -8,7 +8,27 @@
 #include "lamella/draw/draw.h"
 
 LAMELLA_API_BEGIN
+namespace lamella::drawn {
+struct Elements;
+}
 namespace lamella::verify {
+
+/// What is drawn before its layout lies here: one tensor at a time, of each thread, from case to case. It
+/// comes from malloc, since what a case leaves of operator new is looked for.
+struct Unplaced {
+  void* at = nullptr;
+  size_t room = 0;
+  ~Unplaced() { std::free(at); }
+};
+/// This thread's: NOTE: [context].
+Unplaced& unplaced_elements();
+
+/// Scrambles: equal only for equal numbers.
+inline uint64_t scrambled(uint64_t z) {
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return z ^ (z >> 31);
+}
 
 /// What a vector of choices means may change only together with this number, which says to which decoder a
 /// blob belongs: no other one reads it. Files keep what was decided instead: NOTE: [kept answers].
@@ -39,19 +59,23 @@ inline constexpr uint32_t dtype_in_turn(uint32_t w, uint32_t turn) {
   return (w & ~kChoosesDType) | (8 * turn + 3);
 }
 
+/// Words behind those of a vector: made as they are read, since few cases read half of theirs.
+struct Tail {
+  uint64_t state = 0;
+  size_t end = 0;  ///< of the whole vector; 0: nothing is behind
+  /// Two words of each scrambled number, the low half first.
+  static constexpr uint64_t kStep = 0x9E3779B97F4A7C15u;
+  uint32_t word(size_t i) const { return uint32_t(scrambled(state + (i / 2 + 1) * kStep) >> 32 * (i % 2)); }
+};
+
 class Decoder final : public Draw {
  public:
-  explicit Decoder(std::span<const uint32_t> choices, DrawOptions options = {})
-      : Draw(std::move(options)), choices_(choices) {}
+  explicit Decoder(std::span<const uint32_t> choices, DrawOptions options = {}, Tail tail = {})
+      : Draw(std::move(options)), choices_(choices), tail_(tail) {}
 
   size_t used() const { return at_; }
-  uint32_t word(std::string_view what = "other") override {
-    if (options().parts) name_part(what);
-    return at_++ < choices_.size() ? choices_[at_ - 1] : 0;
-  }
-  uint32_t below(uint32_t n, std::string_view what = "other") override {
-    return n <= 1 ? 0 : uint32_t(uint64_t(word(what)) % n);
-  }
+  uint32_t word(std::string_view what = "other") override { return next(what); }
+  uint32_t below(uint32_t n, std::string_view what = "other") override { return n <= 1 ? 0 : next(what) % n; }
   uint32_t place(uint32_t n) override { return below(n); }
   std::string partner_named(std::string drawn) override { return drawn; }
   DType dtype(DTypeMask supported) override;
@@ -82,18 +106,27 @@ class Decoder final : public Draw {
   Value dtype_argument(DType of, DTypeMask supported, bool always) override;
 
  private:
-  Tensor fill(const Dims& sizes, DType dtype, Domain domain);
-  void put_specials(Tensor& t, uint32_t patches, Domain domain);
-  Tensor relayout(const Tensor& t, bool may_repeat);
+  /// word(), in line.
+  [[gnu::always_inline]] uint32_t next(std::string_view what) {
+    if (options().parts) [[unlikely]]
+      name_part(what);
+    const size_t i = at_++;
+    return i < choices_.size() ? choices_[i] : i < tail_.end ? tail_.word(i) : 0;
+  }
+  /// Elements that the next one's overwrite: `relayout` gives them their tensor.
+  static drawn::Elements unplaced(const Dims& sizes, DType dtype);
+  drawn::Elements fill(const Dims& sizes, DType dtype, Domain domain);
+  void put_specials(const drawn::Elements& t, uint32_t patches, Domain domain);
+  Tensor relayout(const drawn::Elements& from, const Dims& sizes, bool may_repeat);
   Tensor shared(const Dims& sizes, DType dtype, Domain domain);
   int rank(int least, int most);
   int64_t named(uint32_t word) const;
   int wide_exponent(DType d) const;
   double fitting(double v) const;
-  bool repeat_earlier(Tensor& t, Domain domain) const;
-  void put_ends(Tensor& t, uint32_t w, uint64_t seed) const;
-  void put_beside_ordinary(Tensor& t, uint32_t w, uint64_t seed) const;
-  void put_far(Tensor& t, uint32_t w, uint64_t seed) const;
+  bool repeat_earlier(const drawn::Elements& t, Domain domain) const;
+  void put_ends(const drawn::Elements& t, uint32_t w, uint64_t seed) const;
+  void put_beside_ordinary(const drawn::Elements& t, uint32_t w, uint64_t seed) const;
+  void put_far(const drawn::Elements& t, uint32_t w, uint64_t seed) const;
   uint32_t special_choice(uint32_t w);
   void name_part(std::string_view what);
   Tensor finished(Tensor t) { return ++tensors_, t; }
@@ -102,6 +135,7 @@ class Decoder final : public Draw {
     Domain domain;
   };
   std::span<const uint32_t> choices_;
+  Tail tail_;
   size_t at_ = 0;
   int tensors_ = 0;     ///< drawn so far
   bool named_ = false;  ///< the size drawn last was

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -13,7 +14,8 @@
 LAMELLA_API_BEGIN
 namespace lamella::drawn {
 
-inline uint64_t hash(uint64_t seed, uint64_t i) {
+/// Inlined: a tensor asks for dozens in a row, which then share the seed's product.
+[[gnu::always_inline]] inline uint64_t hash(uint64_t seed, uint64_t i) {
   uint64_t z = seed * 0x9E3779B97F4A7C15u + i * 0xD1B54A32D192ED03u + 0x8CB92BA72F3D8DD7u;
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
@@ -21,6 +23,8 @@ inline uint64_t hash(uint64_t seed, uint64_t i) {
 }
 /// In [0, 1), with all 53 bits.
 inline double uniform(uint64_t bits) { return double(int64_t(bits >> 11)) * 0x1p-53; }
+/// 2^e; REQUIRES: it is a normal number. (std::ldexp is a call of the library's.)
+inline double power_of_two(int e) { return std::bit_cast<double>(uint64_t(1023 + e) << 52); }
 /// Bell-shaped, variance 1, always within 3.5: the sum of four uniform numbers, less 2, in units of 2^-53. It
 /// rounds as the sum of the numbers themselves does.
 inline double bell(uint64_t bits) {
@@ -100,15 +104,15 @@ inline void real_values(double* out, int64_t begin, int64_t count, Kind kind, ui
     case Kind::Special: return each([](int64_t, uint64_t bits) { return kSpecials[bits % 8]; });
     case Kind::Powers:
       return each([=](int64_t, uint64_t bits) {
-        return std::ldexp(bits & 1 ? 1.0 : -1.0, int((bits >> 8) % uint64_t(2 * e + 1)) - e);
+        return (bits & 1 ? 1.0 : -1.0) * power_of_two(int((bits >> 8) % uint64_t(2 * e + 1)) - e);
       });
     case Kind::Wide:
       return each([=](int64_t, uint64_t bits) {
-        return std::ldexp(2 * uniform(bits) - 1, int(hash(bits, 5) % uint64_t(2 * e + 1)) - e);
+        return (2 * uniform(bits) - 1) * power_of_two(int(hash(bits, 5) % uint64_t(2 * e + 1)) - e);
       });
     case Kind::NearOne:
       return each([](int64_t, uint64_t bits) {
-        return (bits & 1 ? 1.0 : -1.0) * (1 - std::ldexp(1.0, -int(1 + (bits >> 8) % 40)));
+        return (bits & 1 ? 1.0 : -1.0) * (1 - power_of_two(-int(1 + (bits >> 8) % 40)));
       });
     case Kind::Equal: return std::fill_n(out, count, bell(hash(seed, 77))), void();
     case Kind::Sorted:
@@ -122,7 +126,7 @@ inline void real_values(double* out, int64_t begin, int64_t count, Kind kind, ui
     }
     case Kind::Extreme: return each([=](int64_t, uint64_t bits) { return extreme_value(bits, dtype); });
     default: {
-      const double scale = std::ldexp(1.0, tiny);  // no product of it is rounded: 2^-180 at the least
+      const double scale = power_of_two(tiny);  // no product of it is rounded: 2^-180 at the least
       return each([=](int64_t, uint64_t bits) { return bell(bits) * scale; });
     }
   }
@@ -170,9 +174,18 @@ inline void integer_values(int64_t* out, int64_t begin, int64_t count, Kind kind
     if (out[i] == 0) out[i] = 1;
 }
 
-inline void store(Tensor& t, int64_t i, double re, double im) {
-  void* const p = t.raw_data();
-  switch (t.dtype()) {
+/// Elements in a row: of a tensor, or of one whose layout nobody has drawn yet.
+struct Elements {
+  void* at;
+  int64_t count;
+  DType type;
+  Elements(void* p, int64_t n, DType d) : at(p), count(n), type(d) {}
+  Elements(const Tensor& t) : Elements(t.raw_data(), t.numel(), t.dtype()) {}
+};
+
+inline void store(const Elements& t, int64_t i, double re, double im) {
+  void* const p = t.at;
+  switch (t.type) {
     case DType::F16: static_cast<f16*>(p)[i] = f16(float(re)); return;
     case DType::BF16: static_cast<bf16*>(p)[i] = bf16(float(re)); return;
     case DType::F32: static_cast<float*>(p)[i] = float(re); return;
@@ -184,12 +197,12 @@ inline void store(Tensor& t, int64_t i, double re, double im) {
 }
 
 /// `count` numbers from the one at `begin`; imaginary parts are read where the dtype has them.
-inline void store_all(Tensor& t, int64_t begin, int64_t count, const double* re, const double* im) {
+inline void store_all(const Elements& t, int64_t begin, int64_t count, const double* re, const double* im) {
   const auto put = [&]<class T>(std::type_identity<T>, auto&& number) {
-    T* const to = static_cast<T*>(t.raw_data()) + begin;
+    T* const to = static_cast<T*>(t.at) + begin;
     for (int64_t i = 0; i < count; ++i) to[i] = number(i);
   };
-  switch (t.dtype()) {
+  switch (t.type) {
     case DType::F16: return put(std::type_identity<f16>{}, [=](int64_t i) { return f16(float(re[i])); });
     case DType::BF16: return put(std::type_identity<bf16>{}, [=](int64_t i) { return bf16(float(re[i])); });
     case DType::F32: return put(std::type_identity<float>{}, [=](int64_t i) { return float(re[i]); });
@@ -201,26 +214,26 @@ inline void store_all(Tensor& t, int64_t begin, int64_t count, const double* re,
   }
 }
 
-inline void store_integer(Tensor& t, int64_t i, int64_t v) {
-  char* const p = static_cast<char*>(t.raw_data()) + i * itemsize(t.dtype());
-  if (is_bool(t.dtype())) *p = v & 1;
-  else std::memcpy(p, &v, size_t(itemsize(t.dtype())));  // little-endian: the low bytes
+inline void store_integer(const Elements& t, int64_t i, int64_t v) {
+  char* const p = static_cast<char*>(t.at) + i * itemsize(t.type);
+  if (is_bool(t.type)) *p = v & 1;
+  else std::memcpy(p, &v, size_t(itemsize(t.type)));  // little-endian: the low bytes
 }
 
 /// `count` numbers from the one at `begin`.
-inline void store_integers(Tensor& t, int64_t begin, int64_t count, const int64_t* v) {
+inline void store_integers(const Elements& t, int64_t begin, int64_t count, const int64_t* v) {
   const auto put = [&]<class T>(std::type_identity<T>) {
-    char* p = static_cast<char*>(t.raw_data()) + begin * int64_t(sizeof(T));
+    char* p = static_cast<char*>(t.at) + begin * int64_t(sizeof(T));
     for (int64_t i = 0; i < count; ++i, p += sizeof(T)) {
       const T word = T(v[i]);
       std::memcpy(p, &word, sizeof word);
     }
   };
-  if (is_bool(t.dtype()))
-    for (int64_t i = 0; i < count; ++i) static_cast<char*>(t.raw_data())[begin + i] = v[i] & 1;
-  else if (itemsize(t.dtype()) == 1) put(std::type_identity<uint8_t>{});
-  else if (itemsize(t.dtype()) == 2) put(std::type_identity<uint16_t>{});
-  else if (itemsize(t.dtype()) == 4) put(std::type_identity<uint32_t>{});
+  if (is_bool(t.type))
+    for (int64_t i = 0; i < count; ++i) static_cast<char*>(t.at)[begin + i] = v[i] & 1;
+  else if (itemsize(t.type) == 1) put(std::type_identity<uint8_t>{});
+  else if (itemsize(t.type) == 2) put(std::type_identity<uint16_t>{});
+  else if (itemsize(t.type) == 4) put(std::type_identity<uint32_t>{});
   else put(std::type_identity<uint64_t>{});
 }
 
@@ -241,9 +254,9 @@ double wide_number(uint32_t w);
 int64_t end_attribute(uint32_t w, int64_t size);
 
 /// Part `part` of element i, by its bits.
-inline void store_bits(Tensor& t, int64_t i, int part, uint64_t bits) {
-  const int64_t bytes = itemsize(to_real(t.dtype()));
-  std::memcpy(static_cast<char*>(t.raw_data()) + i * itemsize(t.dtype()) + part * bytes, &bits,
+inline void store_bits(const Elements& t, int64_t i, int part, uint64_t bits) {
+  const int64_t bytes = itemsize(to_real(t.type));
+  std::memcpy(static_cast<char*>(t.at) + i * itemsize(t.type) + part * bytes, &bits,
               size_t(bytes));  // little-endian: the low bytes
 }
 

@@ -68,6 +68,7 @@ struct Decoding {
   int depth = run_context().depth;
   std::vector<std::string> partners =
       {};                      ///< as Case::partner drew them; the words decide where none is left
+  Tail tail = {};              ///< words behind the choices
   AnswerSink* sink = nullptr;  ///< told what the case is given
   Played* played = nullptr;    ///< where its answers come from; then no word is read
 };

@@ -11,12 +11,6 @@
 
 namespace lamella::verify {
 
-uint64_t scrambled(uint64_t z) {
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return z ^ (z >> 31);
-}
-
 uint64_t scrambled(uint64_t seed, std::string_view text) {
   for (const char c : text) seed = scrambled(seed ^ uint64_t(uint8_t(c)) * 0x9E3779B97F4A7C15u);
   return seed;
@@ -40,7 +34,8 @@ uint64_t series_of(uint64_t seed, const Law& law, const Op& op) {
 }
 
 namespace {
-constexpr uint64_t kInTurn = 16;  ///< cases of a pair whose dtypes are given in turn: there are 15
+constexpr size_t kFirstWords = 12;  ///< most cases read no more
+constexpr uint64_t kInTurn = 16;    ///< cases of a pair whose dtypes are given in turn: there are 15
 
 size_t word_of_dtype(const Op& op) {
   std::vector<std::string> parts;
@@ -71,20 +66,23 @@ Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, 
   return choices_in(series_of(seed, law, op), law, op, index, named);
 }
 
-Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index, NamedSizes* named) {
+Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index, NamedSizes* named,
+                   Tail* tail) {
   if (law.numbered) return Choices(48, uint32_t(index));
   if (index == kSimplest || faulty(Fault::GeneratorConstant)) return {};
   uint64_t state = scrambled(series + index * 0xD1B54A32D192ED03u);
   const uint64_t bits = scrambled(state);
   const Sized is = sized(law, index, bits);
-  const size_t length = 48 + size_t(index % 8 == 7) * (state % 208);
-  Choices out(length);
-  uint32_t* const words = out.data();
-  for (size_t i = 0; i + 1 < length; i += 2) {
-    const uint64_t w = scrambled(state += 0x9E3779B97F4A7C15u);
-    std::memcpy(words + i, &w, sizeof w);  // little-endian: the low half first
+  const Tail words{state, 48 + size_t(index % 8 == 7) * (state % 208)};
+  const bool whole = !tail || is != Sized::No || index < kInTurn;
+  Choices out(whole ? words.end : kFirstWords);
+  size_t i = 0;
+  for (; i + 1 < out.size(); i += 2) {
+    const uint64_t w = scrambled(state += Tail::kStep);
+    std::memcpy(out.data() + i, &w, sizeof w);  // little-endian: the low half first
   }
-  if (length % 2 == 1) out[length - 1] = uint32_t(scrambled(state + 0x9E3779B97F4A7C15u));
+  if (i < out.size()) out[i] = words.word(i);
+  if (!whole) *tail = words;
   if (index < kInTurn)
     if (const size_t at = dtype_words().of(op); at < out.size())
       out[at] = dtype_in_turn(out[at], uint32_t(index - (index > kSimplest) + series % 15));

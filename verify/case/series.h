@@ -9,13 +9,13 @@
 LAMELLA_API_BEGIN
 namespace lamella::verify {
 
-/// Scrambles: equal only for equal numbers.
-uint64_t scrambled(uint64_t z);
-/// Likewise of a text beside `seed`.
+/// scrambled() of a text beside `seed`.
 uint64_t scrambled(uint64_t seed, std::string_view text);
 /// choices_of() in two steps: what seed, law and operator make of each index.
 uint64_t series_of(uint64_t seed, const Law& law, const Op& op);
-Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index, NamedSizes* named);
+/// With `tail`, the first words alone where nothing is to be written into them; the others are there.
+Choices choices_in(uint64_t series, const Law& law, const Op& op, uint64_t index, NamedSizes* named,
+                   Tail* tail = nullptr);
 /// The choices of case `index`: reproducible from these four alone. `named`: the sizes they name.
 Choices choices_of(uint64_t seed, const Law& law, const Op& op, uint64_t index, NamedSizes* named = nullptr);
 

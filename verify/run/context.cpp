@@ -3,6 +3,7 @@
 
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/coverage.h"
+#include "lamella/verify/case/decoder.h"
 #include "lamella/verify/case/series.h"
 #include "lamella/verify/case/strata.h"
 #include "lamella/verify/case/tolerances.h"
@@ -35,6 +36,10 @@ Observation*& observed() { return check_context().observed; }
 Recording*& recording() { return check_context().recording; }
 Stratum& stratum_of_case() { return check_context().stratum; }
 Counts& counts_of_case() { return check_context().counts; }
+Unplaced& unplaced_elements() {
+  static thread_local Unplaced kept;
+  return kept;
+}
 
 StatedTolerances& stated_tolerances() {
   static StatedTolerances stated;

@@ -51,8 +51,9 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
   do {
     note_position(p, tries == 0);
     NamedSizes named;
-    const Choices choices = choices_in(p.series, *p.law, *p.op, p.next, &named);
-    const uint64_t bits = looked_at(*p.op, *p.law, p.next);
+    Decoding decoding;
+    const Choices choices = choices_in(p.series, *p.law, *p.op, p.next, &named, &decoding.tail);
+    const uint64_t index = p.next, bits = looked_at(*p.op, *p.law, p.next);
     const bool observe = bits % kObservedEvery == 0;
     const bool aimed = named.threshold >= 0;
     p.next += uint64_t(options_.processes);
@@ -64,11 +65,11 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
     counts_of_case().clear();
     const auto counting = [&] {  // two kilobytes of state, which other cases need not have
       CountBranches branches(branches_);
-      Verdict v = run_check(*p.law, *p.op, choices);
+      Verdict v = run_check(*p.law, *p.op, choices, decoding);
       grew |= branches.fresh() > 0;
       return v;
     };
-    const Verdict v = bits % kBranchesEvery == 0 ? counting() : run_check(*p.law, *p.op, choices);
+    const Verdict v = bits % kBranchesEvery == 0 ? counting() : run_check(*p.law, *p.op, choices, decoding);
     observed() = nullptr;
     grew |= count(p, v, seen);
     if (v.kind != Verdict::Discard) {
@@ -79,7 +80,7 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
     }
     spent = std::chrono::duration<double>(Clock::now() - begin).count();
     if (v.kind == Verdict::Fail) {
-      keep(p, choices, v);
+      keep(p, choices_in(p.series, *p.law, *p.op, index, nullptr), v);
       break;
     }
   } while (spent < seconds && !stop && !done(p) && ++tries < most);
