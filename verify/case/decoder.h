@@ -2,6 +2,7 @@
 // same vector always gives the same arguments and shrinking works on the vector.
 #pragma once
 
+#include <cstdlib>
 #include <span>
 #include <vector>
 
