@@ -99,14 +99,15 @@ if(TARGET lamella_program)
       set_tests_properties(${CMAKE_MATCH_1} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT 300)
     endforeach()
   endif()
-  # Kernels by each instruction set: 20 s of the laws each, and their bits beside each other.
+  # Kernels by each instruction set: 20 s of the laws each, 15 s with lowered thresholds, and their bits
+  # beside each other.
   if(Python3_FOUND AND NOT LAMELLA_SANITIZE)
     set(isa_test ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/isa_test.py)
-    foreach(set IN ITEMS scalar avx2 avx512)
+    foreach(set IN ITEMS scalar avx2 avx512 tiny)
       add_test(NAME isa.${set} COMMAND ${isa_test} laws $<TARGET_FILE:lamella_program> ${set})
     endforeach()
     add_test(NAME isa.bits COMMAND ${isa_test} bits $<TARGET_FILE:lamella_program> $<TARGET_FILE:isa_bits>)
-    set_tests_properties(isa.scalar isa.avx2 isa.avx512 isa.bits PROPERTIES
+    set_tests_properties(isa.scalar isa.avx2 isa.avx512 isa.tiny isa.bits PROPERTIES
       SKIP_RETURN_CODE 77 PROCESSORS 2 TIMEOUT 300)
   endif()
   if(LAMELLA_HAVE_ZSTD AND Python3_FOUND AND NOT LAMELLA_SANITIZE)

@@ -201,14 +201,17 @@ template <class T> void softmax_row(void* out, const void* in, int64_t n, bool l
   const int64_t greatest = first_where(a, n, [most](T x) { return x == most; });  // n: it is NaN
   Scratch<T, kChunk> room;
   T* const chunk = room;
-  T total = 0;
+  T total = 0,
+    lost = 0;  // one rounding for each chunk of a long line would be more than the bound of law 153
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = n - i < kChunk ? n - i : kChunk;
     exp_of_difference(chunk, a + i, most, count);
     if (i <= greatest && greatest < i + count) chunk[greatest - i] = 0;
-    total += fold_block<Of<Add>>(Plain<T>{chunk}, count);
+    const T part = fold_block<Of<Add>>(Plain<T>{chunk}, count), sum = total + part;
+    lost += total < part ? (part - sum) + total : (total - sum) + part;
+    total = sum;
   }
-  const T log_total = std::log1p(total) + (most - most);  // NaN where the greatest is infinite
+  const T log_total = std::log1p(total + lost) + (most - most);  // NaN where the greatest is infinite
 #pragma GCC ivdep
   for (int64_t i = 0; i < n; ++i) o[i] = (a[i] - most) - log_total;
 }
