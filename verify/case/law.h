@@ -81,6 +81,8 @@ Verdict run_check(const Law& law, const Op& op, const Choices& choices, const De
 
 /// The side on which memory of a case of these choices is guarded: see NOTE: [guarded cases].
 GuardSide guard_of(const Choices& choices, const Decoding& decoding = {});
+/// The side that the choices alone ask for, whatever LAMELLA_GUARD says.
+GuardSide guard_drawn(const Choices& choices);
 /// The plain call in C++, behind declarations of its arguments. Raises what drawing these does.
 std::string cpp_plain_call(const Law& law, const Op& op, const Choices& choices, const Decoding& decoding);
 

@@ -191,13 +191,16 @@ std::optional<GuardSide> guard_of_all() {
 }
 }  // namespace
 
-GuardSide guard_of(const Choices& choices, const Decoding& decoding) {
-  static const std::optional<GuardSide> of_all = guard_of_all();
-  if (of_all) return *of_all;
-  if (decoding.played) return decoding.played->answers.guard;
+GuardSide guard_drawn(const Choices& choices) {
   const uint32_t w = choices.empty() ? 0 : choices[0] >> 26;
   if (w >= 1 && w <= 4) return GuardSide::End;
   return w == 5 ? GuardSide::Begin : w == 6 ? GuardSide::Blocks : GuardSide::None;
+}
+
+GuardSide guard_of(const Choices& choices, const Decoding& decoding) {
+  static const std::optional<GuardSide> of_all = guard_of_all();
+  if (of_all) return *of_all;
+  return decoding.played ? decoding.played->answers.guard : guard_drawn(choices);
 }
 
 namespace {

@@ -88,8 +88,12 @@ uint64_t Census::of(const std::string& feature) const {
   return at == counts_.end() ? 0 : at->second;
 }
 
-void Census::add(Case& c) {
+void Census::add(Case& c, const Choices& choices) {
   ++counts_["cases"];
+  const GuardSide side = guard_drawn(choices);  // see NOTE: [guarded cases]
+  add_if(counts_, "memory ends at a page", side == GuardSide::End);
+  add_if(counts_, "memory begins at a page", side == GuardSide::Begin);
+  add_if(counts_, "blocks end at a page", side == GuardSide::Blocks);
   cases_.insert(hash_of(c.op.name + cpp_declarations(c.args) + cpp_call(c.op, c.args)));
   add_sides(c);
   add_dims(c);
@@ -226,7 +230,7 @@ Census Census::of_pairs(const std::vector<const Op*>& ops, const std::vector<con
       for (uint64_t i = uint64_t(process); i < cases; i += uint64_t(of)) {
         const Choices choices = choices_of(seed, *law, *op, i);
         Case c(*op, choices, law->options);
-        out.add(c);
+        out.add(c, choices);
       }
     }
   return out;
@@ -252,6 +256,9 @@ namespace {
 // 300 seeds).
 const FeatureFloor kFeatureFloors[] = {
     {"different cases", "cases", 0.75},
+    {"memory ends at a page", "cases", 0.047},  // three quarters of 4, 1 and 1 in 64: of 30,000 cases
+    {"memory begins at a page", "cases", 0.0117},
+    {"blocks end at a page", "cases", 0.0117},
     {"below a threshold", "cases", 0.05},
     {"above a threshold", "cases", 0.035},
     {"dim negative", "dims", 0.3},

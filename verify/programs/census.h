@@ -32,8 +32,9 @@ Counts& counts_of_case();
 /// that arguments share, dtypes and pairs of them, lanes and mapped dims. Nothing is checked.
 class Census {
  public:
-  /// Counts a case, and the lanes and dims that a law of vmap would draw behind its arguments.
-  void add(Case& c);
+  /// Counts a case of these choices, and the lanes and dims that a law of vmap would draw behind its
+  /// arguments.
+  void add(Case& c, const std::vector<uint32_t>& choices);
   /// Draws `cases` of each pair, those of process `process` of `of`.
   static Census of_pairs(const std::vector<const Op*>& ops, const std::vector<const Law*>& laws,
                          uint64_t seed, uint64_t cases, int process = 0, int of = 1);
