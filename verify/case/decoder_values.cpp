@@ -22,9 +22,9 @@ constexpr double kLimits[] = {65504,   65519,      65519.996,  65520,   0x1.ffff
                               0x1p-25, 0x1.8p-25,  0x1p-149,   0x1p-150};
 
 uint64_t limit_bits(DType real, uint64_t h) {
-  uint64_t bits = 0;  // little-endian: the low bytes
-  store(Elements(&bits, 1, real), 0, h & 16 ? -kLimits[h % 16] : kLimits[h % 16], 0);
-  return bits;
+  uint64_t bits[2] = {};  // little-endian: the low bytes; as long as the largest element
+  store(Elements(bits, 1, real), 0, h & 16 ? -kLimits[h % 16] : kLimits[h % 16], 0);
+  return bits[0];
 }
 }  // namespace
 
