@@ -4,7 +4,6 @@
 #include "lamella/dispatch/table.h"
 #include "lamella/mutate/sensitivity.h"
 
-
 namespace lamella::verify {
 namespace {
 

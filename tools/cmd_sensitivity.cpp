@@ -64,8 +64,10 @@ std::string cell(const Sensitivity& s) {
 /// Where no case passed nothing was measured, which is no good figure but none. Whether there is such a pair.
 bool tell_silent(int pairs) {
   if (pairs)
-    std::printf("\nnothing was measured of %d pairs of operator and law: none of their cases passed "
-                "(lamella verify says why)\n", pairs);
+    std::printf(
+        "\nnothing was measured of %d pairs of operator and law: none of their cases passed "
+        "(lamella verify says why)\n",
+        pairs);
   return pairs > 0;
 }
 

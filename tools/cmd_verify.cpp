@@ -8,6 +8,7 @@
 
 #include "lamella/dispatch/nearest.h"
 #include "lamella/ops/all.h"
+#include "lamella/verify/run/asked_apart.h"
 #include "lamella/verify/run/context.h"
 #include "lamella/verify/run/runner.h"
 
@@ -331,6 +332,7 @@ int verify_all(const VerifyOptions& o) {
                                        shard.index,
                                        shard.of,
                                        o.cases};
+  if (!o.plugins.empty()) ask_apart(run_options.ops, run_options.laws);
   if (o.census) return print_census(run_options, o.cases ? o.cases : Census::kUsual, o.json_file);
   const volatile std::sig_atomic_t& stop_requested = tools::stop_on_signals();
   std::cout.flush();

@@ -139,6 +139,21 @@ class Plugins(unittest.TestCase):
             initialiser = text.replace("if (%s);", raised + ";")
             self.refused(["a static initialiser of", words], self.compiled(name, initialiser))
 
+    def test_kernels_that_do_not_return(self):
+        """To whoever plans the run, too, which asks operators what laws are about them."""
+        text, begins = text_of("my_operator"), "  const IterPlan plan = make_plan"
+        self.assertIn(begins, text)
+        for name, does, says in [("exits", "std::exit(0);", "status 0"),
+                                 ("hangs", "for (volatile bool on = true; on;) continue;", "did not end"),
+                                 ("throws", 'throw std::runtime_error("bad day");', "bad day"),
+                                 ("throws_number", "throw 3;", "no std::exception")]:
+            wrong = text.replace(begins, f"  if (call.ins.size() > 0) {{ {does} }}\n{begins}", 1)
+            plugin = self.compiled(name, "#include <cstdlib>\n#include <stdexcept>\n" + wrong, *headers())
+            done = run("verify", "--load", plugin, "--seed", "1", "--time", "1")
+            self.assertEqual(done.returncode, 2, name + done.stdout + done.stderr)
+            for word in ('operator "half_square"', "law ", says):
+                self.assertIn(word, done.stderr)
+
     def test_a_device_outside_the_tree(self):
         """One line of the compiler."""
         device = self.compiled("device", text_of("my_device"), *headers())
