@@ -343,6 +343,28 @@ Finding beside_wrong(const Drawn& n, const Scalar& s, const Tensor& like) {
   return wrong;
 }
 
+/// An end of what `d` holds, as a floating number, or one beside it: a number drawn for all dtypes meets that
+/// of one of them seldom.
+Drawn end_of(DType d, uint32_t w) {
+  const DType part = is_complex(d) ? to_real(d) : d;
+  double end = 1;
+  if (is_integer(part)) end = std::ldexp(1.0, 8 * int(itemsize(part)) - (part >= DType::I8 ? 1 : 0));
+  if (is_inexact(part)) end = largest_number(part);
+  static constexpr double kBeside[] = {0, -1, 0.5, -0.5};
+  Drawn n{.kind = DType::F64, .re = end + kBeside[w >> 2 & 3]};
+  if (w & 2) n.re = std::nextafter(n.re, w >> 2 & 1 ? 0 : INFINITY);
+  if (w & 1) n.re = -n.re;
+  return n;
+}
+
+Finding end_wrong(DType d, uint32_t w) {
+  const Drawn n = end_of(d, w);
+  const Tensor like = zeros({1}, d);
+  const Finding wrong = fits_in(n, d) ? holds_another(n, full_like(like, n.scalar()), like, "full_like")
+                                      : taken_though_unfit(n.scalar(), like);
+  return wrong.empty() ? "" : format("{}: ", n.scalar().str()) + wrong;
+}
+
 Verdict numbers_fill(Case& c) {
   const Drawn n = draw_number(c.draw);
   const Scalar s = n.scalar();
@@ -351,6 +373,7 @@ Verdict numbers_fill(Case& c) {
   Finding wrong;
   for (int k = 0; k < int(DType::F128) && wrong.empty(); ++k) {
     const DType d = DType(k);
+    if (wrong = end_wrong(d, (w >> 8) + uint32_t(k)); !wrong.empty()) break;
     if (is_complex(s.kind()) && !is_complex(d)) continue;  // refused
     const Tensor like = zeros(sizes, d), wide = zeros({sizes[0], 2 * sizes[1]}, d);
     if (!fits_in(n, d)) {
@@ -445,7 +468,7 @@ void add_number_laws(std::vector<Law>& laws) {
        "numbers_fill",
        "value",
        "A tensor filled with a number, and a number beside a tensor that leaves it as it is, is that "
-       "number as the dtype holds it, in all dtypes.",
+       "number as the dtype holds it, in all dtypes; at the ends of each, what it does not hold is refused.",
        {.max_numel = 2},
        false,
        takes_number,
