@@ -1,4 +1,5 @@
 // Law of result types: promotion compared with PyTorch's table, written out.
+#include "lamella/ops/number.h"
 #include "lamella/verify/case/lanes.h"
 #include "lamella/verify/case/law.h"
 
@@ -105,11 +106,77 @@ DType table_type(const Tensors& operands) {
   return *tensors == DType::F64 ? DType::C128 : DType::C64;
 }
 
+/// For a scope.
+class DefaultDType {
+ public:
+  explicit DefaultDType(DType d) : saved_(dispatch_state().default_dtype) {
+    dispatch_state().default_dtype = d;
+  }
+  ~DefaultDType() { dispatch_state().default_dtype = saved_; }
+  DefaultDType(const DefaultDType&) = delete;
+
+ private:
+  DType saved_;
+};
+
+/// The usual one half of the time.
+DType draw_default(Draw& d) {
+  static constexpr DType kDefaults[] = {DType::F32, DType::F32, DType::F64, DType::F64, DType::BF16};
+  return kDefaults[d.below(5)];
+}
+
+/// A number among tensors: heard where its kind is higher than theirs, then by that kind in the default
+/// dtype (decision 0009).
+DType table_type(const Tensors& operands, const Scalar& number) {
+  const DType of_tensors = table_type(operands), floating = dispatch_state().default_dtype;
+  if (kind_of(number.kind()) <= kind_of(of_tensors)) return of_tensors;
+  if (!is_inexact(number.kind())) return number.kind();
+  if (is_floating(number.kind())) return floating;
+  const DType part = is_floating(of_tensors) ? of_tensors : floating;
+  return part == DType::F64 ? DType::C128 : DType::C64;
+}
+
+Scalar draw_number(Draw& d) {
+  switch (d.below(5)) {
+    case 0: return true;
+    case 1: return int64_t{3};
+    case 2: return uint64_t{1} << 63;
+    case 3: return 2.0;
+    default: return c128(2, 1);
+  }
+}
+
 /// Which tensors promote: all but conditions; and where the result is the promoted type itself.
 bool promotes(const Op& op) {
   return op.shape == ShapeClass::Broadcast && op.tensor_params.size() > 1 && !op.composite &&
          op.schema.find("real") < 0 && op.schema.n_results == 1 && !op.has(kRandom) &&
          (op.schema.find("b") >= 0 || op.schema.find("y") >= 0 || op.schema.find("min") >= 0);
+}
+
+/// One of the tensors that promote is a number, and its dtype the default one where that is said.
+Finding number_unlike_table(Case& c) {
+  std::vector<Case::Slot> slots;
+  for (const Case::Slot& s : c.tensors())
+    if (c.op.schema.params[size_t(s.param)].name != "condition") slots.push_back(s);
+  if (slots.size() < 2) return "";
+  const DefaultDType setting(draw_default(c.draw));
+  const Case::Slot at = slots[c.draw.below(uint32_t(slots.size()))];
+  const Scalar number = draw_number(c.draw);
+  Tensors others;
+  for (const Case::Slot& s : slots)
+    if (s.param != at.param) others.push_back(c.at(s));
+  DType want = table_type(others, number);
+  const int rounding = c.op.schema.find("rounding_mode");
+  if (rounding >= 0 && is_none(c.args[size_t(rounding)]) && !is_inexact(want))
+    want = dispatch_state().default_dtype;
+  Values args = c.args;
+  entry(args, at) = number_like(number, others[0]);
+  Tensor y;
+  if (status_of([&] { y = call_boxed(c.op, args)[0]; }).raised) return "";  // complex numbers have no order
+  if (y.dtype() == want || (y.dtype() == DType::Bool && c.op.has(kDiscontinuous))) return "";
+  return {What::DType,
+          format("with {} for {} and the default {}: got {}, the table says {}", number.str(),
+                 c.op.schema.params[size_t(at.param)].name, dispatch_state().default_dtype, y, want)};
 }
 
 Verdict promotes_by_table(Case& c) {
@@ -129,6 +196,9 @@ Verdict promotes_by_table(Case& c) {
   const Function f = [&](const Tensors& xs) { return call_boxed(c.op, c.with(c.tensors(), xs)); };
   const Tensor lanes = vmap(f, {b.in_dims, {0}, Randomness::Error, 2})(b.xs)[0];
   if (d.empty() && lanes.dtype() != want) d = format("under vmap got {}, the table says {}", lanes, want);
+  if (d.empty())
+    if (const Finding number = number_unlike_table(c); !number.empty())
+      return Verdict::fail(number, cpp_declarations(c.args) + "  // " + number.text() + "\n", 1);
   if (d.empty()) return Verdict::pass(1);
   return Verdict::fail(d,
                        cpp_setting(c, c.tensors(), b.xs) + "  const Function f1 = vmap(f0, VmapOptions{" +
@@ -235,13 +305,15 @@ DType listed_type(const Case& c, ResultType type) {
 }
 
 Verdict dtypes_as_listed(Case& c) {
+  const DefaultDType setting(draw_default(c.draw));
   const DType want = listed_type(c, *result_type_of(c.op));
   const Tensors ys = call_boxed(c.op, c.args);
   for (size_t k = 0; k < ys.size(); ++k)
     if (const DType d = k == 0 ? want : DType::I64; ys[k].dtype() != d)
       return Verdict::fail({What::DType, format("result {} is {}, expected {}", k, ys[k], d)},
                            cpp_declarations(c.args) + "  std::cout << " + cpp_call(c.op, c.args) +
-                               format("[{}];  // expected {}\n", k, name(d)));
+                               format("[{}];  // expected {}, the default dtype being {}\n", k, name(d),
+                                      dispatch_state().default_dtype));
   return Verdict::pass();
 }
 
@@ -253,19 +325,22 @@ void add_type_laws(std::vector<Law>& laws) {
   laws.push_back({146,
                   "dtypes_as_listed",
                   "value",
-                  "Results have the dtypes that a list by name says, from those of tensors and numbers.",
+                  "Results have the dtypes that a list by name says, from those of tensors and numbers and "
+                  "from the default dtype, whichever that is.",
                   {.exact = true},
                   false,
                   has_listed_type,
                   dtypes_as_listed});
-  laws.push_back({11,
-                  "promotes_by_table",
-                  "value",
-                  "Operands of several dtypes give the dtype of PyTorch's table, plain and under vmap.",
-                  {.exact = true},
-                  false,
-                  promotes,
-                  promotes_by_table});
+  laws.push_back(
+      {11,
+       "promotes_by_table",
+       "value",
+       "Operands of several dtypes give the dtype of PyTorch's table, plain and under vmap, and so "
+       "do numbers beside them, under each default dtype.",
+       {.exact = true},
+       false,
+       promotes,
+       promotes_by_table});
 }
 
 }  // namespace lamella::verify
