@@ -1,7 +1,15 @@
 // Laws of thresholds: where blocks end, short ways begin and other code takes over does not show, nor do
 // threads.
+#include <array>
+#include <atomic>
+#include <cfenv>
 #include <map>
 #include <memory>
+#include <thread>
+
+#if defined(__SSE2__)
+#include <xmmintrin.h>
+#endif
 
 #include "lamella/core/parallel.h"
 #include "lamella/dispatch/table.h"
@@ -151,18 +159,75 @@ Verdict thresholds_are_invisible(Case& c) {
           cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
 }
 
+/// The caller's arithmetic for a scope: a rounding mode, and whether subnormals are zeros.
+class Arithmetic {
+ public:
+  explicit Arithmetic(uint32_t w) {
+    static constexpr int kModes[] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    std::fegetenv(&saved_);
+    std::fesetround(kModes[w & 3]);
+#if defined(__SSE2__)
+    if (w & 4) _mm_setcsr(_mm_getcsr() | 0x8040);  // results and operands
+#endif
+  }
+  ~Arithmetic() { std::fesetenv(&saved_); }
+  Arithmetic(const Arithmetic&) = delete;
+
+ private:
+  std::fenv_t saved_;
+};
+
+/// NOTE: [tiles that raise] Of a loop whose tiles raise, what the first of them raised is raised again, also
+/// where a later one raises while the first is at work, or behind it. Both wait for each other, but not for
+/// long: they may be one thread's.
+Finding raises_another(Draw& d) {
+  const int threads = 2 + int(d.below(3));
+  const int64_t tiles = 2 + int64_t(d.below(uint32_t(4 * threads - 1)));
+  const int64_t first = int64_t(d.below(uint32_t(tiles - 1))),
+                later = first + 1 + int64_t(d.below(uint32_t(tiles - 1 - first)));
+  std::array<std::atomic<bool>, 2> raising{};
+  const auto wait_for = [&raising](size_t which) {
+    for (int n = 0; n < 2000 && !raising[which]; ++n) std::this_thread::yield();
+    for (int n = 0; n < 20 && raising[which]; ++n) std::this_thread::yield();  // until it has
+  };
+  const bool late = d.flag();
+  const Status s = status_of([&] {
+    const ScopedThreads on(threads);
+    const ScopedThresholds lowered(kLoweredThresholds);
+    parallel_for(tiles, [&](int64_t from, int64_t to) {
+      for (int64_t t = from; t < to; ++t) {
+        if (t != first && t != later) continue;
+        if ((t == first) == late) wait_for(t == first ? 1 : 0);
+        raising[t == first ? 0 : 1] = true;
+        fail(ErrorCode::Value, "tile {} of many", t);
+      }
+    });
+  });
+  if (!s.raised) return "of a loop whose tiles raise nothing is raised";
+  if (s.text.find(format("tile {} of many", first)) != std::string::npos) return "";
+  return {failure_kind(s),
+          format("tiles {} and {} of {} raise; raised again is {}", first, later, tiles, s.text)};
+}
+
 /// As one thread and lowered thresholds: with them elements of a small case are work for all.
 Verdict threads_are_invisible(Case& c) {
   if (draws_anew(c)) return Verdict::discard();
-  const auto of_threads = [&c](int n) {
+  const uint32_t w = c.draw.word();
+  const auto of_threads = [&c, w](int n) {
     const ScopedThreads on(n);
+    const Arithmetic of_caller(w & 8 ? w : 0);
     return with_lowered(c.op, c.args);
   };
+  if ((w >> 4) % 8 == 7)
+    if (const Finding d = raises_another(c.draw); !d.empty())
+      return Verdict::fail(d, "  // " + d.text() + "\n");
   const Tensors want = of_threads(1);
   for (const int n : {2, 3, 7, 16})
     if (const Finding d = differs(of_threads(n), want); !d.empty())
       return Verdict::fail(
-          format("with lowered thresholds and {} threads: ", n) + d,
+          format("with lowered thresholds{} and {} threads: ",
+                 w & 8 && w & 7 ? ", in a rounding mode of the caller's," : "", n) +
+              d,
           "  setenv(\"LAMELLA_ISA\", \"tiny\", 1);  // lowered thresholds: core/thresholds.h\n" +
               format("  set_threads({});\n", n) +
               cpp_got_want(c, cpp_tensors("w", want), cpp_call(c.op, c.args), cpp_names("w", want.size())));
@@ -233,16 +298,18 @@ void add_threshold_laws(std::vector<Law>& laws) {
                   has_values,
                   thresholds_are_invisible,
                   32});
-  laws.push_back({173,
-                  "threads_are_invisible",
-                  "value",
-                  "2, 3, 7 and 16 threads give the bits of one, where thresholds are so low that small "
-                  "tensors are cut into tiles.",
-                  {.max_numel = 256},
-                  false,
-                  has_values,
-                  threads_are_invisible,
-                  4});
+  laws.push_back(
+      {173,
+       "threads_are_invisible",
+       "value",
+       "2, 3, 7 and 16 threads give the bits of one, where thresholds are so low that small "
+       "tensors are cut into tiles, in each rounding mode and with subnormals taken for zeros, too; "
+       "of tiles that raise, the first one's error is raised.",
+       {.max_numel = 256},
+       false,
+       has_values,
+       threads_are_invisible,
+       4});
   laws.push_back(
       {153,
        "long_lines_as_reference",
