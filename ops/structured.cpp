@@ -368,8 +368,13 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
     base.results = &result;
     base.op->cells[key](base, key);
     check_written(base, arg, target, {result.sizes(), result.dtype()});
-    copy_(target, result);
-    return;
+    static constinit const OpHandle copy("copy");
+    if (base.op->id != (*copy).id) return void(copy_(target, result));
+    Storage* const to_write = target.impl()->storage;
+    if (!to_write) return;  // meta; else it is copy_ itself, for which somebody brought a cell
+    const View to = target.view_of(), from = result.view_of();
+    run_kernel(base, clone_on(Device(key)), {{&to, 1}, {&from, 1}, target.dtype()});
+    return void(to_write->bump());
   }
   const bool on_cpu = key == int(Device::CPU) && target.defined();
   if (!on_cpu || !run_straight(base, target.impl())) launch_into(base, target, arg, key);
