@@ -261,6 +261,10 @@ class Vmap final : public Interpreter {
   /// See NOTE: [randomness].
   [[gnu::noinline]] void random(Frame& f) {
     const Tensor given = key_of(f);
+    if (given.defined()) {
+      Inferred lane;
+      ops::infer_frame(f, lane);  // raises what a lane would raise, in its shapes
+    }
     const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr;
     const Drawn drawn = w ? drawn_with(f, to_front(w->value, w->dim), true)
                           : drawn_in_lanes(f, given, randomness_, first_, size_);

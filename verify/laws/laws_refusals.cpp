@@ -35,7 +35,12 @@ struct Way {
   Tensor written = {};                                  ///< what it would write to
   std::function<Finding(const Tensors&)> compare = {};  ///< with the plain call; none: it is the plain call
   int depth = 0;
+  /// Of a call in lanes: what the first lane that is refused raises alone; empty where that is left open.
+  std::function<std::string()> words = {};
 };
+
+/// What an error says of the call, without what it says of transforms around it.
+std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 void join(Ruling& all, const Ruling& more) {
   all.objections.insert(all.objections.end(), more.objections.begin(), more.objections.end());
@@ -163,6 +168,12 @@ std::optional<Way> mapped(Case& c) {
           },
           all};
   way.depth = 1;
+  way.words = [&c, lanes, values]() -> std::string {
+    for (int64_t i = 0; i < lanes->size; ++i)
+      if (const Status s = status_of([&] { (void)call_boxed(c.op, values(lane(*lanes, i))); }); s.raised)
+        return first_line(s.text);
+    return "";
+  };
   way.compare = [&c, lanes, values](const Tensors& got) -> Finding {
     for (int64_t i = 0; i < lanes->size && !is_open(c); ++i) {
       const Tensors want = call_boxed(c.op, values(lane(*lanes, i)));
@@ -259,6 +270,9 @@ Finding wrong_refusal(const Case& c, const Way& way, const Untouched& before) {
   if (const std::string unfit = way.ruling.unfit(c.op, raised.code, raised.text); !unfit.empty())
     return "raises " + str(raised) + "; " + unfit;
   if (const Finding changed = before.changed(); !changed.empty()) return "after a refusal: " + changed;
+  if (const std::string words = way.words ? way.words() : "";
+      !words.empty() && first_line(raised.text) != words)
+    return "raises \"" + first_line(raised.text) + "\"; a lane alone raises \"" + words + "\"";
   return "";
 }
 
