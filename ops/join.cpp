@@ -224,7 +224,8 @@ Values roll_samples(Draw& d) {
   const Tensor x = d.tensor(s, d.dtype(kAllTypes));
   const auto shift = [&d] { return d.anywhere(d.range(-3, 3), 5); };
   if (d.flag()) return {x, Dims{shift()}};
-  const Dims dims = s.empty() ? Dims{} : d.dims(s.size());
+  Dims dims = s.empty() ? Dims{} : d.dims(s.size());
+  if (!dims.empty() && d.one_in(4)) dims.push_back(dims[0]);  // shifts along one dim add up
   Dims shifts;
   for (int i = 0; i < dims.size(); ++i) shifts.push_back(shift());
   return {x, shifts, dims};
