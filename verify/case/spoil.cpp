@@ -49,6 +49,14 @@ void spoil_integers(const Case& c, const Param& p, Dims& dims, uint32_t w) {
     const int64_t rank = std::max(first_rank(c), 1), d = dims[at];
     return dims.push_back(p.role == ParamRole::Dim && w & 1024 ? (d < 0 ? d + rank : d - rank) : d);
   }
+  if (w % 5 == 3 && w & 1u << 31 && p.role != ParamRole::Dim &&
+      dims.size() > 1) {  // what they add up to stays
+    int64_t& other = dims[(at + 1) % dims.size()];
+    const int64_t less = -1 - int64_t(w / 5 % 2);
+    other = int64_t(uint64_t(other) + uint64_t(dims[at]) - uint64_t(less));
+    dims[at] = less;
+    return;
+  }
   if (w % 5 == 3 && p.role != ParamRole::Dim) dims[at] = kSizes[w / 5 % 6];
   else dims[at] = spoiled_integer(c, p, dims[at], w / 5);
 }
