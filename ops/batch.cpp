@@ -28,13 +28,11 @@ Tensor from_front(const Tensor& t, int to) {
   return permute(t, order);
 }
 
-namespace {
 Tensor expand_front(const Tensor& t, int64_t size) {
   Dims sizes{size};
   for (const int64_t s : t.sizes()) sizes.push_back(s);
   return expand(t, sizes);
 }
-}  // namespace
 
 Tensor BatchCall::front(int i) const {
   const Tensor& t = frame.tensor(i);

@@ -35,6 +35,8 @@ struct BatchCall {
 
 /// `t` with dim `from` moved to the front.
 Tensor to_front(const Tensor& t, int from);
+/// `t` once for each of `size` lanes, which are its dim 0: a view.
+Tensor expand_front(const Tensor& t, int64_t size);
 /// Moves dim 0 to `to` (negative: from the end).
 Tensor from_front(const Tensor& t, int to);
 

@@ -92,9 +92,7 @@ class Vmap final : public Interpreter {
   /// Likewise; what is not mapped is expanded.
   Tensor batch_of(const Tensor& t) const {
     if (Tensor value = mapped_value(t); value.defined()) return value;
-    Dims sizes(t.sizes());
-    sizes.insert(0, size_);
-    return expand(t, sizes);
+    return expand_front(t, size_);
   }
 
   std::unique_ptr<Interpreter> copy() const override { return std::make_unique<Vmap>(*this); }
@@ -133,9 +131,7 @@ class Vmap final : public Interpreter {
 
   Wrapper* shell(const Tensor& plain) override {
     const Below below(key_);
-    Dims sizes(plain.sizes());
-    sizes.insert(0, size_);
-    Tensor value = clone(expand(plain, sizes));
+    Tensor value = clone(expand_front(plain, size_));
     return make_shell<VmapWrapper>(plain, std::move(value));
   }
 
@@ -261,10 +257,8 @@ class Vmap final : public Interpreter {
   /// See NOTE: [randomness].
   [[gnu::noinline]] void random(Frame& f) {
     const Tensor given = key_of(f);
-    if (given.defined()) {
-      Inferred lane;
-      ops::infer_frame(f, lane);  // raises what a lane would raise, in its shapes
-    }
+    Inferred lane;
+    if (given.defined()) ops::infer_frame(f, lane);  // raises what a lane would raise, in its shapes
     const VmapWrapper* w = given.defined() ? wrapper(f, given) : nullptr;
     const Drawn drawn = w ? drawn_with(f, to_front(w->value, w->dim), true)
                           : drawn_in_lanes(f, given, randomness_, first_, size_);
@@ -288,11 +282,7 @@ Tensor unwrapped(const Vmap& transform, const Tensor& y, size_t i, size_t n, con
     return y;
   }
   const int at = wrap_mapped(d, y.rank() + 1, "out_dims", y);
-  if (!value.defined()) {
-    Dims sizes(y.sizes());
-    sizes.insert(0, transform.size());
-    value = expand(y, sizes);
-  }
+  if (!value.defined()) value = expand_front(y, transform.size());
   return at == 0 ? value : from_front(value, at);
 }
 

@@ -5,7 +5,6 @@
 
 #include "lamella/verify/case/law.h"
 
-LAMELLA_API_BEGIN
 namespace lamella::verify {
 
 /// Some laws call an operator with drawn arguments to know whether they apply to it, and whoever plans a run
@@ -15,4 +14,3 @@ namespace lamella::verify {
 void ask_apart(const std::vector<const Op*>& ops, const std::vector<const Law*>& laws, double seconds = 5);
 
 }  // namespace lamella::verify
-LAMELLA_API_END
