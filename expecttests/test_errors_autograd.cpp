@@ -77,6 +77,15 @@ TEST(AutogradErrors, Hooks) {
       [usage] add_accumulated_hook: leaf is f64[2,3], no leaf; expected one that requires grad)");
   EXPECT_INLINE(refused([&] { add_node_hook(leaf, {}); }, {leaf}), R"(
       [usage] add_node_hook: x is f64[2,3], a leaf; expected the result of an operator)");
+  HookHandle writes = add_hook(y, [](const Tensor& g) { return mul_(g, 2); });
+  EXPECT_INLINE(refused([&] { backward(sum(y * y)); }, {leaf}), R"(
+      [value] backward: a hook of a tensor wrote to a cotangent, f64[2,3]; expected it to return a \
+      clone)");
+  writes.remove();
+  Pullback pulled = vjp([](const Tensors& a) { return Tensors{a[0] * 2}; }, {of({2})}).pullback;
+  const Pullback taken = std::move(pulled);
+  EXPECT_INLINE(refused([&] { pulled({of({2})}); }), R"(
+      [usage] pullback: it was moved from, or has run for the last time (std::move); expected a copy)");
   HookHandle shape = add_hook(y, [](const Tensor&) { return of({2}); });
   EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
       [shape] backward: a hook of a tensor returned f64[2], expected f64[2,3], or nothing)");

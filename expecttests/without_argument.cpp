@@ -16,6 +16,7 @@ constexpr std::string_view kCount = "a count of what was given, none of which is
 constexpr std::string_view kResult = "the result would have this size, or is written by an operator inside";
 constexpr std::string_view kNothing = "what is missing was not given: no argument holds it";
 constexpr std::string_view kAnywhere = "no argument is wrong: none of them may be what they are here";
+constexpr std::string_view kItself = "what is called, which is no argument of its own call";
 constexpr std::string_view kUnknown = "no argument has the name that was given";
 }  // namespace
 
@@ -33,6 +34,7 @@ const std::vector<WithoutArgument>& texts_without_argument() {
       {"*: aux * is *", kGiven},
       {"backward: a hook *", kGiven},
       {"backward: a saved-tensor hook *", kGiven},
+      {"pullback: it was moved from*", kItself},
       {"accessor: got rank *", kTensor},
       {"data: *", kTensor},
       {"item: *", kTensor},
