@@ -99,9 +99,9 @@ Values samples(Draw& d) {
   const Dims s = d.shape(1, 3);
   const int64_t count = d.range(1, s.size());
   const Dims shape(Ints(s).last(size_t(count)));
-  Values v{d.tensor(s, t), shape, Value(), Value(), 0.5};
-  if (d.flag()) v[2] = d.tensor(shape, t);
-  if (d.flag()) v[3] = d.tensor(shape, t);
+  Values v{d.tensor(s, t), shape, Value(), Value(), d.flag() ? 0.5 : 0.1};  // 0.1: no number of f32
+  if (d.flag()) v[2] = d.tensor(shape, d.partner(t, kFloating));
+  if (d.flag()) v[3] = d.tensor(shape, d.partner(t, kFloating));
   return v;
 }
 }  // namespace

@@ -12,6 +12,7 @@
 
 namespace {
 using namespace lamella;
+using lamella::verify::Decoder;
 
 /// The same values, every other element of a longer tensor: the general way.
 Tensor spread(const Tensor& x) {

@@ -151,7 +151,7 @@ Tensor Decoder::relayout(const Elements& from, const Dims& sizes, bool may_repea
     end = strides[d] * std::max<int64_t>(sizes[d], 1) + (pad ? 1 : 0);
   }
   const Tensor buffer = make_tensor(Dims{offset + end + (pad ? 2 : 0)}, from.type);
-  if (buffer.numel() > from.count) poison(buffer);  // else nothing lies around or between
+  if (repeat || buffer.numel() > from.count) poison(buffer);  // else nothing lies around or between
   Tensor out = make_view_unchecked(buffer, sizes, strides, offset);
   scatter(from.at, out);
   return out;
@@ -210,7 +210,10 @@ Scalar Decoder::scalar(DType dtype) {
   }
   if (dtype == DType::U64 && !options().exact && w % 8 == 7) return Scalar(~uint64_t{0} - w / 8 % 4);
   if (!is_inexact(dtype)) return Scalar(int64_t(is_signed_integer(dtype) ? kNumbers[w % 4] : w % 4 + 1));
-  const double re = kNumbers[w % (options().exact ? 4 : 8)];
+  // Numbers of more bits than any dtype has, whose products are rounded in whichever dtype they are made.
+  static constexpr double kRounded[] = {0.1, -1.0 / 3, 3.3, 0.7};
+  const bool rounded = !options().exact && (w >> 17 & 3) == 3;
+  const double re = rounded ? kRounded[w % 4] : kNumbers[w % (options().exact ? 4 : 8)];
   if (is_complex(dtype)) return Scalar(c128(re, w / 8 % 4 ? kNumbers[w / 32 % 4] : 0));
   return Scalar(re);
 }

@@ -18,6 +18,7 @@
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/oracle/constraints_call.h"
 #include "lamella/verify/oracle/oracle.h"
+#include "lamella/verify/oracle/real_function.h"
 #include "lamella/verify/programs/drawn.h"
 
 namespace lamella::verify {
@@ -315,13 +316,33 @@ Tensor from_triangle(const Tensor& x, bool upper) {
   return strict + conj(transpose(strict, -1, -2)) + diagonal;
 }
 
+/// `x` with NaN in its other triangle, and on the diagonal imaginary parts, which a Hermitian matrix has not.
+Tensor with_unread(const Tensor& x, bool upper) {
+  Reals parts = flatten({x});
+  const size_t width = is_complex(x.dtype()) ? 2 : 1, n = size_t(x.size(-1));
+  for (size_t k = 0; k < parts.size() / width; ++k) {
+    const size_t row = k / n % n, column = k % n;
+    if (upper ? row > column : row < column)
+      std::fill_n(parts.begin() + long(k * width), width, f128(std::numeric_limits<double>::quiet_NaN()));
+    else if (row == column && width == 2) parts[2 * k + 1] = 3;
+  }
+  const Tensor out = make_tensor(x.sizes(), x.dtype(), x.device());
+  write_parts(out, parts.data());
+  return out;
+}
+
 /// An operator on Hermitian matrices reads one triangle: the other one does not show, bit by bit.
 Finding reads_one_triangle(Case& c) {
   Tensor& x = std::get<Tensor>(c.args[0]);
   if (x.numel() == 0) return "";
+  const bool upper = std::get<bool>(c.args[size_t(c.op.schema.find("upper"))]);
   const Tensors with_both = call_boxed(c.op, c.args);
-  x = from_triangle(x, std::get<bool>(c.args[size_t(c.op.schema.find("upper"))]));
-  return differs(with_both[0], call_boxed(c.op, c.args)[0], false);
+  x = from_triangle(x, upper);
+  const Tensors with_one = call_boxed(c.op, c.args);
+  if (Finding d = differs(with_both[0], with_one[0], false); !d.empty()) return d;
+  Values args = c.args;
+  args[0] = with_unread(x, upper);
+  return differs(call_boxed(c.op, args)[0], with_one[0], false);
 }
 
 Verdict agrees(Case& c) {
