@@ -1,5 +1,6 @@
 // Laws of derivatives at the edges: what does not depend on an input has no derivative in it, however large
-// directions are; and where numbers are 0, 1, large or infinite, formulas say what derivatives are.
+// directions are; where numbers are 0, 1, large or infinite, formulas say what derivatives are; and where a
+// result is a number, they are numbers.
 
 #include <algorithm>
 #include <cmath>
@@ -180,6 +181,7 @@ struct Formulas {
   int operands;
   bool infinities;  ///< asked there, too
   void (*slopes)(f128 x, f128 y, f128* out);
+  bool scales = false;  ///< asked of points so far out and so near 0 that a square leaves the range
 };
 constexpr Formulas kFormulas[] = {
     {"exp", 1, true, [](f128 x, f128, f128* d) { d[0] = expq(x); }},
@@ -206,6 +208,40 @@ constexpr Formulas kFormulas[] = {
      [](f128 x, f128 y, f128* d) {
        d[0] = y == 0 ? 0 : y * powq(x, y - 1);
        d[1] = x == 0 && y >= 0 ? 0 : powq(x, y) * logq(x);
+     }},
+    {"expm1", 1, true, [](f128 x, f128, f128* d) { d[0] = expq(x); }},
+    {"exp2", 1, true, [](f128 x, f128, f128* d) { d[0] = exp2q(x) * logq(2); }},
+    {"log1p", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (1 + x); }},
+    {"log2", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (x * logq(2)); }},
+    {"sinh", 1, true, [](f128 x, f128, f128* d) { d[0] = coshq(x); }},
+    {"cosh", 1, true, [](f128 x, f128, f128* d) { d[0] = sinhq(x); }},
+    {"sigmoid", 1, true,
+     [](f128 x, f128, f128* d) {
+       const f128 e = expq(-fabsq(x));
+       d[0] = e / ((1 + e) * (1 + e));
+     }},
+    {"square", 1, true, [](f128 x, f128, f128* d) { d[0] = 2 * x; }},
+    {"atan", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (1 + x * x); }},
+    {"atan2", 2, false,
+     [](f128 y, f128 x, f128* d) {
+       const f128 r = hypotq(x, y);
+       d[0] = r == 0 ? 0 : x / r / r, d[1] = r == 0 ? 0 : -y / r / r;
+     },
+     true},
+    {"hypot", 2, false,
+     [](f128 x, f128 y, f128* d) {
+       const f128 r = hypotq(x, y);
+       d[0] = r == 0 ? 0 : x / r, d[1] = r == 0 ? 0 : y / r;
+     },
+     true},
+    {"logaddexp", 2, true,
+     [](f128 x, f128 y, f128* d) {
+       const f128 apart = double(y - x);  // rounded as the operator rounds it, which counts where it is large
+       d[0] = x == y ? 0.5 : 1 / (1 + expq(apart)), d[1] = x == y ? 0.5 : 1 / (1 + expq(-apart));
+     }},
+    {"xlogy", 2, false,
+     [](f128 x, f128 y, f128* d) {
+       d[0] = x == 0 && y <= 0 ? 0 : logq(y), d[1] = x == 0 && y == 0 ? 0 : x / y;
      }},
     {"maximum", 2, true,
      [](f128 x, f128 y, f128* d) {
@@ -245,11 +281,14 @@ Verdict slopes_as_listed(Case& c) {
   if (steps) c.args[size_t(mode)] = std::string(steps == 1 ? "floor" : "trunc");
   const DType dtype = c.draw.flag() ? DType::F32 : DType::F64;
   const int64_t n = 1 + c.draw.below(5);
+  const int far = dtype == DType::F32 ? 70 : 600;
+  const uint32_t w = listed.scales ? c.draw.below(4) : 0;
+  const f128 scale = w < 2 ? 1 : ldexpq(1, w == 2 ? far : -far);
   Subject s;
   std::vector<Reals> points;
   for (int k = 0; k < listed.operands; ++k) {
     points.emplace_back();
-    for (int64_t i = 0; i < n; ++i) points.back().push_back(draw_edge(c.draw, listed.infinities));
+    for (int64_t i = 0; i < n; ++i) points.back().push_back(scale * draw_edge(c.draw, listed.infinities));
     const Tensor x = make_tensor(Dims{n}, dtype);
     write_parts(x, points.back().data());
     points.back() = flatten({x});
@@ -283,6 +322,64 @@ Verdict slopes_as_listed(Case& c) {
 
 bool has_formulas(const Op& op) { return formulas_of(op) && both_ways(op); }
 
+// Numbers.
+
+/// Where rules divide by nothing, take the root or the logarithm of it, or subtract what is equal: at zeros,
+/// whole numbers and equal elements. Not below 0 where nothing was drawn there: the exponent's derivative of
+/// a power, and roots, are no numbers there.
+void put_edges(Draw& d, Tensor& x) {
+  const uint32_t how = d.below(4);
+  Reals parts = flatten({x});
+  const bool below = std::ranges::any_of(parts, [](f128 p) { return p < 0; });
+  const auto edge = [&] {
+    const f128 e = draw_edge(d, false);
+    return below ? e : fabsq(e);
+  };
+  const f128 all = edge();
+  for (f128& p : parts)
+    if (how == 0) p = all;
+    else if (how == 1 || (how == 2 && d.one_in(3))) p = edge();
+  const Tensor out = make_tensor(x.sizes(), x.dtype(), x.device());
+  write_parts(out, parts.data());
+  x = out;
+}
+
+Finding not_numbers(const Tensors& slopes, const char* what, size_t input) {
+  for (size_t k = 0; k < slopes.size(); ++k)
+    for (const f128 v : flatten({slopes[k]}))
+      if (v != v)
+        return {What::Nan,
+                format("{} {}, of input {}: got NaN, expected a number or an infinity", what, k, input)};
+  return "";
+}
+
+Verdict slopes_are_numbers(Case& c) {
+  Subject s;
+  s.slots = c.inexact(), s.xs = c.values(s.slots), s.f = c.smooth_function(s.slots);
+  if (s.slots.empty()) return Verdict::discard();
+  for (Tensor& x : s.xs) put_edges(c.draw, x);
+  c.args = c.with(s.slots, s.xs), c.find_tensors();
+  s.slots = c.inexact(), s.f = c.smooth_function(s.slots);
+  if (status_of([&] { s.ys = s.f(s.xs); }).raised) return Verdict::discard();
+  if (s.ys.empty() || !finite(s.ys)) return Verdict::discard();
+  Tensors us;
+  for (const Tensor& y : s.ys) us.push_back(ones_like(y));
+  const size_t input = c.draw.below(uint32_t(s.xs.size()));
+  if (has_jvp(c.op)) {
+    Tensors ts(s.xs.size());
+    ts[input] = ones_like(s.xs[input]);
+    if (const Finding d = not_numbers(jvp(s.f, s.xs, ts).tangents, "tangent", input); !d.empty())
+      return Verdict::fail(d, jvp_program(c, s, ts, {}), 1);
+  }
+  if (!has_vjp(c.op)) return Verdict::pass(1);
+  const Tensors pulled = vjp(s.f, s.xs).pullback(us);
+  if (const Finding d = not_numbers({pulled[input]}, "cotangent", input); !d.empty())
+    return Verdict::fail(d, vjp_program(c, s, us, {}), 1);
+  return Verdict::pass(1);
+}
+
+bool has_slopes(const Op& op) { return both_ways(op) && stays_on_device(op); }
+
 }  // namespace
 
 void add_edge_laws(std::vector<Law>& laws) {
@@ -306,6 +403,16 @@ void add_edge_laws(std::vector<Law>& laws) {
        false,
        has_formulas,
        slopes_as_listed});
+  laws.push_back(
+      {176,
+       "slopes_are_numbers",
+       "derivative",
+       "Where real results are numbers derivatives are, too, or infinite: at zeros, at whole numbers and "
+       "at equal elements.",
+       {.dtypes = kFloat32And64, .layouts = false, .max_numel = 12, .mixed = false, .one_large = true},
+       false,
+       has_slopes,
+       slopes_are_numbers});
 }
 
 }  // namespace lamella::verify

@@ -1,9 +1,11 @@
 // The law of users' rules: with them, or checkpointed, a function has the derivatives it has without.
 #include <algorithm>
 
+#include "lamella/core/generator.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/random.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/custom.h"
@@ -165,7 +167,8 @@ struct RuledStage {
             if (second) {
               for (Tensor& g : out)
                 if (!g.defined()) g = zeros({}, DType::F64);  // no root
-              const LiveRoots again(out, vs);
+              // Values and gradients together: both have cotangents where a rule's node is passed again.
+              const LiveRoots again(joined_lists(out, live.ys), joined_lists(vs, live.us));
               out.assign(leaves.size(), Tensor());
               if (!again.ys.empty()) out = autograd::grad(again.ys, leaves, again.us, {.allow_unused = true});
             }
@@ -224,10 +227,56 @@ Verdict custom_rules_agree(Case& c) {
   });
 }
 
+/// Gradients of leaves, the function being given results; `writes`: these are overwritten before backward.
+Tensors gradients_of(const Function& f, const Tensors& inputs, uint64_t seed, bool writes) {
+  Generator own(seed);
+  const ScopedGenerator on(own);
+  Tensors leaves, xs, us;
+  for (const Tensor& x : inputs) {
+    leaves.push_back(requires_grad(strided_copy(x)));
+    xs.push_back(clone(leaves.back()));
+  }
+  const Tensors ys = f(xs);
+  for (const Tensor& y : ys) us.push_back(ones(y.sizes(), y.dtype()));
+  (void)default_generator().next();
+  for (const Tensor& x : xs)
+    if (const NoGrad unrecorded; writes) fill_(x, 3);
+  const LiveRoots live(ys, us);
+  Tensors out(leaves.size());
+  if (!live.ys.empty()) out = autograd::grad(live.ys, leaves, live.us, {.allow_unused = true});
+  for (size_t k = 0; k < out.size(); ++k)
+    if (!out[k].defined()) out[k] = zeros(leaves[k].sizes(), leaves[k].dtype());
+  return out;
+}
+
+/// When a checkpointed function runs again it draws what it drew, and sees that an argument was written.
+Finding runs_again_otherwise(const Chain& chain, uint32_t word) {
+  const Function f = chain.smooth_function();
+  const Function drawing = [f](const Tensors& xs) {
+    Tensors scaled;
+    for (const Tensor& x : xs) scaled.push_back(x * to(rand(x.sizes()), x.dtype()));
+    return f(scaled);
+  };
+  const bool draws = word & 1;
+  const Function& of = draws ? drawing : f;
+  Tensors want, got;
+  if (status_of([&] { want = gradients_of(of, chain.inputs(), word, false); }).raised) return "";
+  if (!finite(want) || largest_part(want) > 1e6) return "";
+  const Status s = status_of([&] { got = gradients_of(checkpoint(of), chain.inputs(), word, !draws); });
+  if (s.raised && !draws && s.code == ErrorCode::Value) return "";
+  if (s.raised) return chain.writes() ? "" : Finding("raises " + str(s));
+  const Finding d =
+      disagrees(got, want, Agreement::Rounding, {256, std::max(64.0, largest_part(want)), coarsest(want)});
+  return d.empty() ? "" : (draws ? "of a function that draws: " : "of arguments that were written: ") + d;
+}
+
 /// Where a checkpoint keeps what it runs again with: on tapes outside and inside of lanes.
 Verdict checkpoints_map(Case& c) {
   const Chain chain(c);
   if (!chain.valid()) return Verdict::discard();
+  if (const uint32_t word = c.draw.word(); word % 4 == 3)
+    if (const Finding d = runs_again_otherwise(chain, word >> 2); !d.empty())
+      return Verdict::fail(d, chain.cpp(true) + "  // checkpoint(f0): " + d.text() + "\n", 1);
   const uint32_t order = c.draw.below(4);
   return rule_agrees(chain, RuleKind::Checkpoint, [&](RuledStage& s) {
     if (order == 1) s.derive(c, false);
@@ -248,7 +297,8 @@ void add_graph_rule_laws(std::vector<Law>& laws) {
        chain_options(), false, chained_smoothly, custom_rules_agree});
   laws.push_back({90, "checkpoints_map", "compose",
                   "A checkpointed function whose arguments are mapped at any dim has the gradients of the "
-                  "function, on tapes inside and outside of the lanes.",
+                  "function, on tapes inside and outside of the lanes; run again it draws what it drew, and "
+                  "refuses an argument that was written.",
                   chain_options(), false, chained_smoothly, checkpoints_map});
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <memory>
 
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
@@ -222,6 +223,24 @@ bool ask_of_leaf(Question& q, uint32_t kind, const Tensor& x, const Tensor& leaf
   return true;
 }
 
+/// Hooks of the result, which may change a gradient and not its type. False: nothing to ask.
+bool ask_of_hooks(Question& q, uint32_t kind, const Tensor& y) {
+  if (!is_grad_required(y)) return false;
+  const bool sizes = kind == 13;
+  const DType other = y.dtype() == DType::F64 ? DType::F32 : DType::F64;
+  ask(q, format("a hook that returns {}", sizes ? "other sizes" : "another dtype"), "backward: ", [=] {
+    HookHandle handle = add_hook(y, [=](const Tensor& ct) {
+      Dims of(ct.sizes());
+      if (sizes) of.push_back(2);
+      return zeros(of, sizes ? ct.dtype() : other);
+    });
+    const auto last = std::shared_ptr<void>(nullptr, [&](void*) { handle.remove(); });
+    backward(y, ones(y.sizes(), y.dtype()));
+  });
+  q.object(sizes ? ErrorCode::Shape : ErrorCode::DType);
+  return true;
+}
+
 /// Who may be asked for a gradient. False: nothing to ask.
 bool ask_for_gradient(Question& q, uint32_t kind, const Tensor& x, const Tensor& y) {
   switch (kind) {
@@ -272,8 +291,10 @@ Verdict leaves_are_judged(Case& c) {
   const uint32_t w = c.draw.word();
   Question q;
   const DType integral = DType(w / 16 % uint32_t(DType::F16));
-  const uint32_t kind = w % 12;
-  const bool asks = kind < 7 ? ask_of_leaf(q, kind, x, leaf, y, integral) : ask_for_gradient(q, kind, x, y);
+  const uint32_t kind = w % 14;
+  const bool asks = kind < 7                 ? ask_of_leaf(q, kind, x, leaf, y, integral)
+                    : kind > 10 && kind < 14 ? ask_of_hooks(q, kind, y)
+                                             : ask_for_gradient(q, kind, x, y);
   if (!asks) return Verdict::pass();
   const Tensor before = plain_copy(leaf);
   Finding what = wrong(q);
