@@ -5,6 +5,8 @@
 #include "lamella/mutate/calibration_parts.h"
 #include "lamella/mutate/mutants.h"
 #include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/rounding.h"
 #include "lamella/transforms/custom.h"
 #include "lamella/verify/gradcheck/checker.h"
 #include "lamella/verify/gradcheck/custom_rule.h"
@@ -92,6 +94,22 @@ std::string later_orders_are_checked() {
   return "";
 }
 
+/// One entry is wrong by a part in 10^4, beside what hides it in a sum or in its row.
+std::string wrong_beside_others() {
+  const Function inverses = [](const Tensors& xs) { return Tensors{sum(reciprocal(xs[0]))}; };
+  const Tensors apart{row_of({0x1p20, 1})};
+  if (const GradcheckReport r = gradcheck(inverses, apart); !r) return "sum of inverses: " + r.text();
+  {
+    const PlantedRow planted(operator_named("reciprocal"), [](Op& row) {
+      row.vjp[0].one = [](const RuleArgs& a) { return right_row().vjp[0].one(a) * row_of({1.0001, 1}); };
+    });
+    if (gradcheck(inverses, apart)) return "a wrong slope passes beside one that is 2^40 times larger";
+  }
+  const Function wrong = sin_with([](const Tensor& t) { return t * 1.0001; });
+  const Function jumps = [&wrong](const Tensors& xs) { return Tensors{floor(xs[0]) + wrong({xs[1]})[0]}; };
+  return gradcheck(jumps, {row_of({1}), row_of({0.5})}) ? "a wrong slope passes beside a jump" : "";
+}
+
 std::string no_functions_are_refused() {
   double calls = 0;
   const Function moves = [&calls](const Tensors& xs) { return Tensors{xs[0] * (calls += 1)}; };
@@ -172,6 +190,9 @@ void add_gradcheck_calibrations(std::vector<Calibration>& all) {
   all.push_back({"later_orders_are_checked",
                  "gradcheck sees what is wrong in the second order, or in one lane.",
                  later_orders_are_checked});
+  all.push_back({"wrong_beside_others",
+                 "gradcheck sees one wrong slope beside a much larger one, and beside a jump.",
+                 wrong_beside_others});
   all.push_back({"no_functions_are_refused",
                  "gradcheck refuses what gives two results, or writes to its inputs.",
                  no_functions_are_refused});
