@@ -29,29 +29,41 @@ void varying_cell(Frame& f, int key) {
   call_built_in(f, key);
 }
 
-/// NOTE: [cells that vary] A table in which the row has a cell for the CPU that says it varies; what stands
-/// in for it is the row's own, or nothing. Where determinism is required neither the row nor its forms run
-/// it: they give what they gave, or are refused and write nothing. Elsewhere all of them run it.
+/// Likewise a kernel, of the row that has none other.
+thread_local KernelFn kernel_of_row = nullptr;
+void varying_kernel(const KernelCall& call) {
+  ++varied;
+  kernel_of_row(call);
+}
+
+/// NOTE: [cells that vary] A table in which the row has a cell, or a kernel, for the CPU that says it varies;
+/// what stands in for it is the row's own, or nothing. Where determinism is required neither the row nor its
+/// forms run it: they give what they gave, or are refused and write nothing. Elsewhere all of them run it.
 class WithVaryingCell {
  public:
-  WithVaryingCell(const Op& op, bool stands_in)
-      : table_(OpTable::current().with_each([&](const Op& row) { return changed(row, op, stands_in); })),
+  WithVaryingCell(const Op& op, bool stands_in, bool is_kernel)
+      : table_(OpTable::current().with_each(
+            [&](const Op& row) { return changed(row, op, stands_in, is_kernel); })),
         shown_(&table_) {}
   WithVaryingCell(const WithVaryingCell&) = delete;
 
  private:
-  const Op* changed(const Op& row, const Op& op, bool stands_in) {
+  const Op* changed(const Op& row, const Op& op, bool stands_in, bool is_kernel) {
     if (row.base->id != op.id) return nullptr;
     auto made = std::make_unique<Op>(row);
+    kernel_of_row = op.kernel.cpu;
     made->columns.push_back({.key = int(Device::CPU),
                              .alternatives = {{.name = "built_in"},
                                               {.name = "varying",
-                                               .cell = varying_cell,
+                                               .cell = is_kernel ? nullptr : varying_cell,
+                                               .kernel = is_kernel ? varying_kernel : nullptr,
                                                .varies = true,
                                                .instead = stands_in ? "built_in" : ""}},
                              .chosen = 1});
     made->base =
         row.form == OpForm::Functional ? made.get() : rows_[0].get();  // which comes before its forms
+    if (!made->library) made->library = std::make_shared<const Kernels>(row.kernel);
+    take_kernels(*made);
     fill_cells(*made, {});
     return rows_.emplace_back(std::move(made)).get();
   }
@@ -69,7 +81,9 @@ Tensor run_form(const Case& c, const Op& form, const Tensor& want) {
 }
 
 Finding runs_what_varies(const Case& c, const Tensor& want, uint32_t w) {
-  const WithVaryingCell varying(c.op, w & 1);
+  const bool has_kernel = c.op.kernel.cpu && !c.op.composite && want.numel() > 0;  // of none it is not called
+  const bool is_kernel = has_kernel && w & 4;
+  const WithVaryingCell varying(c.op, w & 1, is_kernel);
   for (const char* ending : {"", "_", "_out"}) {
     const Op* const form = OpTable::current().find(c.op.name + ending);
     if (!form) continue;
@@ -82,7 +96,9 @@ Finding runs_what_varies(const Case& c, const Tensor& want, uint32_t w) {
     Tensor y;
     const Status s = status_of([&] { y = run_form(c, *form, want); });
     if (w & 2) {
-      if (!s.raised && varied == 0) return form->name + " does not run the cell that was chosen for the row";
+      // Which kernel an operator of several runs is its launch's to say.
+      if (!s.raised && varied == 0 && !is_kernel)
+        return form->name + " does not run the cell that was chosen for the row";
     } else if (varied > 0) {
       return form->name + " runs a cell that varies, though determinism is required";
     } else if ((w & 1) == s.raised) {
