@@ -114,7 +114,7 @@ if(TARGET lamella_program)
     add_test(NAME readme.lines
       COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/readme_lines_test.py
         $<TARGET_FILE:lamella_program> ${PROJECT_BINARY_DIR}/plugins)
-    set_tests_properties(readme.lines PROPERTIES PROCESSORS 2 TIMEOUT 300)
+    set_tests_properties(readme.lines PROPERTIES RUN_SERIAL TRUE TIMEOUT 300)
   endif()
   if(LAMELLA_HAVE_ZSTD)
     add_test(NAME reference
@@ -128,7 +128,7 @@ if(TARGET lamella_program)
   add_test(NAME interrupt
     COMMAND ${Python3_EXECUTABLE} -B ${PROJECT_SOURCE_DIR}/tools/interrupt_test.py
       $<TARGET_FILE:lamella_program> ${PROJECT_SOURCE_DIR}/proptests/data/reference.tar.zst)
-  set_tests_properties(interrupt PROPERTIES TIMEOUT 300)
+  set_tests_properties(interrupt PROPERTIES RUN_SERIAL TRUE TIMEOUT 300)
   set_tests_properties(laws PROPERTIES PROCESSORS 2 TIMEOUT 600)
   if(LAMELLA_SANITIZE STREQUAL "thread")   # what `laws` leaves them of its time is a case or two a pair
     set(laws_of_threads 57 78 91 96 120 121 122 123 124 125 127 129 149 173)

@@ -372,6 +372,7 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
     if (base.op->id != (*copy).id) return void(copy_(target, result));
     Storage* const to_write = target.impl()->storage;
     if (!to_write) return;  // meta; else it is copy_ itself, for which somebody brought a cell
+    if (overlap(target, result) != Overlap::None) result = clone(result);  // the cell may give what it took
     const View to = target.view_of(), from = result.view_of();
     run_kernel(base, clone_on(Device(key)), {{&to, 1}, {&from, 1}, target.dtype()});
     return void(to_write->bump());

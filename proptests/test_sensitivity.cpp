@@ -11,7 +11,7 @@ const Op& exp_row() { return *OpTable::current().find("exp"); }
 
 TEST(Sensitivity, ErrorsOfFourBoundsAreSeen) {
   for (const std::string_view id : bounded_laws()) {
-    const Sensitivity s = sensitivity(exp_row(), *find_law(id), {.cases = 20});
+    const Sensitivity s = sensitivity(exp_row(), *find_law(id), {.cases = 20, .seconds = 600});
     EXPECT_EQ(s.cases, 20) << id;
     EXPECT_EQ(s.caught, 20) << id << ", case " << s.missed;
   }
@@ -20,7 +20,7 @@ TEST(Sensitivity, ErrorsOfFourBoundsAreSeen) {
 /// Calls that round once: half a unit at least, and no more than k of them.
 TEST(Sensitivity, BoundsAreUsed) {
   for (const std::string_view id : bounded_laws()) {
-    const ToleranceUse use = tolerance_use(exp_row(), *find_law(id), {.cases = 100});
+    const ToleranceUse use = tolerance_use(exp_row(), *find_law(id), {.cases = 100, .seconds = 600});
     EXPECT_EQ(use.cases, 100) << id;
     EXPECT_GT(use.largest, 0.01) << id;
     EXPECT_LT(use.largest, 1) << id;

@@ -26,7 +26,7 @@ struct FoundNaN {
   std::string op;     ///< the program's call, or the one whose formula it is; empty: a leaf's cotangent
   std::string input;  ///< of Formula: the parameter
   Element element;
-  std::string type;                      ///< of the tensor: "f32[2, 3]"
+  std::string type;                      ///< of the tensor: "f32[2,3]"
   std::shared_ptr<const CallSite> site;  ///< of the forward call; null where none was noted
 };
 

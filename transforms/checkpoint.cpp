@@ -161,11 +161,11 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
       Argument& a = arguments_[i];
       xs.push_back(a.packed ? a.packed->unpack() : a.value);
       const Mark now(xs.back());
-      LAMELLA_CHECK(
-          a.packed || now.version == a.mark.version, Value,
-          "checkpoint: argument {} was written in place since the function ran: version {}, expected {}; "
-          "clone it first",
-          i, now.version, a.mark.version);
+      if (!a.packed && now.version != a.mark.version)
+        fail(WrittenLater(), ErrorCode::Value,
+             "checkpoint: argument {} was written in place since the function ran: version {}, expected {}; "
+             "clone it first",
+             i, now.version, a.mark.version);
     }
     return xs;
   }

@@ -135,7 +135,9 @@ std::string read_all(int fd, pid_t child, const volatile std::sig_atomic_t* stop
   char buffer[4096];
   for (pollfd one{fd, POLLIN, 0};;) {
     if (stop && *stop) ::kill(child, SIGKILL);
-    if (::poll(&one, 1, 200) <= 0) continue;  // in between the signal may come, and wake nobody
+    const int woken = ::poll(&one, 1, 200);  // in between the signal may come, and wake nobody
+    if (woken < 0 && errno != EINTR) return out;
+    if (woken <= 0) continue;
     const ssize_t n = read(fd, buffer, sizeof buffer);
     if (n == 0 || (n < 0 && errno != EINTR)) return out;
     if (n > 0) out.append(buffer, size_t(n));

@@ -210,7 +210,7 @@ Scalar Decoder::scalar(DType dtype) {
   }
   if (dtype == DType::U64 && !options().exact && w % 8 == 7) return Scalar(~uint64_t{0} - w / 8 % 4);
   if (!is_inexact(dtype)) return Scalar(int64_t(is_signed_integer(dtype) ? kNumbers[w % 4] : w % 4 + 1));
-  // Numbers of more bits than any dtype has, whose products are rounded in whichever dtype they are made.
+  // Numbers that only f64 holds, if any: their products are rounded in whichever dtype they are made.
   static constexpr double kRounded[] = {0.1, -1.0 / 3, 3.3, 0.7};
   const bool rounded = !options().exact && (w >> 17 & 3) == 3;
   const double re = rounded ? kRounded[w % 4] : kNumbers[w % (options().exact ? 4 : 8)];

@@ -407,6 +407,9 @@ Verdict anomalies_are_named(Case& c) {
     if (!seen.seen || p.way < Way::Vjp || !(p.inside || c.op.composite || twice(p.way))) wrong = str(s);
   } else if (!found || std::ranges::none_of(expected, [&](const NanPlace& p) { return p.is_right(*found); }))
     wrong = str(s);
+  if (wrong.empty() && found)
+    for (const std::string& said : {found->op, found->input, found->type})
+      if (s.text.find(said) == std::string::npos) wrong = "the text lacks \"" + said + "\": " + str(s);
   if (wrong.empty() && found && found->site && forward_calls_have_names())
     if (const auto names = call_site_functions(*found->site); !names.empty() && !names_forward_call(names))
       wrong = "another call is named than the forward one: " + str(s);

@@ -294,7 +294,8 @@ Verdict gradients_go_on(Case& c) {
 void add_graph_laws(std::vector<Law>& laws) {
   laws.push_back({86, "gradients_are_own", "derivative",
                   "Gradients of leaves are those of vjp, dense and each in memory of its own; a second "
-                  "backward adds to them and changes none that was read before.",
+                  "backward adds to them and changes none that was read before; gradients of several targets "
+                  "together are those of each alone.",
                   chain_options(), false, chained_smoothly, gradients_are_own});
   laws.push_back({86, "gradients_go_on", "derivative",
                   "With create_graph a gradient carries the derivatives that levels give, in cotangents too.",

@@ -9,6 +9,7 @@
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/custom.h"
+#include "lamella/transforms/tapes/reasons.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/oracle/subject.h"
 #include "lamella/verify/programs/graph.h"
@@ -263,7 +264,7 @@ Finding runs_again_otherwise(const Chain& chain, uint32_t word) {
   if (status_of([&] { want = gradients_of(of, chain.inputs(), word, false); }).raised) return "";
   if (!finite(want) || largest_part(want) > 1e6) return "";
   const Status s = status_of([&] { got = gradients_of(checkpoint(of), chain.inputs(), word, !draws); });
-  if (s.raised && !draws && s.code == ErrorCode::Value) return "";
+  if (!draws && s.because<WrittenLater>()) return "";
   if (s.raised) return chain.writes() ? "" : Finding("raises " + str(s));
   const Finding d =
       disagrees(got, want, Agreement::Rounding, {256, std::max(64.0, largest_part(want)), coarsest(want)});

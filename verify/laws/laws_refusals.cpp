@@ -442,19 +442,20 @@ bool has_arguments(const Op& op) { return !op.schema.params.empty(); }
 }  // namespace
 
 void add_refusal_laws(std::vector<Law>& laws) {
-  laws.push_back(
-      {62,
-       "bad_input_is_refused",
-       "forms",
-       "A call with changed arguments raises the error that the specification (constraints.cpp) "
-       "names, "
-       "in every form and under vmap, vjp and jvp, and nothing is written, leaked or left behind; where the "
-       "specification accepts it, its results are those of the Reference column.",
-       {.tame = true, .max_numel = 16},
-       false,
-       has_arguments,
-       spoiled_calls_are_judged,
-       4});
+  laws.push_back({62,
+                  "bad_input_is_refused",
+                  "forms",
+                  "A call with changed arguments raises the error that the specification (constraints.cpp) "
+                  "names, "
+                  "in every form and under vmap, vjp and jvp, under vmap in the words of a lane, and nothing "
+                  "is written, "
+                  "leaked or left behind; where the "
+                  "specification accepts it, its results are those of the Reference column.",
+                  {.tame = true, .max_numel = 16},
+                  false,
+                  has_arguments,
+                  spoiled_calls_are_judged,
+                  4});
 }
 
 }  // namespace lamella::verify

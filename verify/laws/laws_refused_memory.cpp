@@ -292,9 +292,9 @@ Verdict leaves_are_judged(Case& c) {
   Question q;
   const DType integral = DType(w / 16 % uint32_t(DType::F16));
   const uint32_t kind = w % 14;
-  const bool asks = kind < 7                 ? ask_of_leaf(q, kind, x, leaf, y, integral)
-                    : kind > 10 && kind < 14 ? ask_of_hooks(q, kind, y)
-                                             : ask_for_gradient(q, kind, x, y);
+  const bool asks = kind < 7     ? ask_of_leaf(q, kind, x, leaf, y, integral)
+                    : kind >= 12 ? ask_of_hooks(q, kind, y)
+                                 : ask_for_gradient(q, kind, x, y);
   if (!asks) return Verdict::pass();
   const Tensor before = plain_copy(leaf);
   Finding what = wrong(q);

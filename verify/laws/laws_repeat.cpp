@@ -38,7 +38,8 @@ void varying_kernel(const KernelCall& call) {
 
 /// NOTE: [cells that vary] A table in which the row has a cell, or a kernel, for the CPU that says it varies;
 /// what stands in for it is the row's own, or nothing. Where determinism is required neither the row nor its
-/// forms run it: they give what they gave, or are refused and write nothing. Elsewhere all of them run it.
+/// forms run it: they give what they gave, or are refused and write nothing. Elsewhere all of them run the
+/// cell; which kernel an operator of several runs is its launch's to say.
 class WithVaryingCell {
  public:
   WithVaryingCell(const Op& op, bool stands_in, bool is_kernel)

@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <cfenv>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <thread>
@@ -187,7 +188,8 @@ Finding raises_another(Draw& d) {
                 later = first + 1 + int64_t(d.below(uint32_t(tiles - 1 - first)));
   std::array<std::atomic<bool>, 2> raising{};
   const auto wait_for = [&raising](size_t which) {
-    for (int n = 0; n < 2000 && !raising[which]; ++n) std::this_thread::yield();
+    const auto until = std::chrono::steady_clock::now() + std::chrono::milliseconds(2);
+    while (!raising[which] && std::chrono::steady_clock::now() < until) std::this_thread::yield();
     for (int n = 0; n < 20 && raising[which]; ++n) std::this_thread::yield();  // until it has
   };
   const bool late = d.flag();

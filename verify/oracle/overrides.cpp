@@ -73,7 +73,9 @@ void OverridesHeld::beside_composite(Frame& f, int key) {
     const Verdict v = as_defined(f, mine);
     if (v.kind == Verdict::Fail && as_defined(f, theirs).kind != Verdict::Fail) wrong = v.message;
   }
-  OverridesHeld& held = *overrides_held();
+  OverridesHeld* const now = overrides_held();
+  if (!now) return;  // taken back on another thread meanwhile
+  OverridesHeld& held = *now;
   if (!wrong.empty()) {
     const std::lock_guard lock(held.telling_);
     if (held.first_wrong_.empty())

@@ -1,4 +1,4 @@
-// Operators of plug-ins are first asked in a process of their own which laws apply to them.
+// Where a plug-in was loaded operators are first asked in processes of their own which laws apply to them.
 #pragma once
 
 #include <vector>

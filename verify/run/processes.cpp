@@ -54,20 +54,22 @@ void* shared_pages(size_t bytes) {
 /// Checks start threads and processes of their own; one that cannot would be the failure of an operator.
 /// Error usage.
 void check_room_for_threads(size_t processes) {
-  constexpr size_t kEach = 12;  // of a worker: itself, a check apart, the kernels' threads and the law's
+  // A worker itself and a check apart; one of them at a time the threads of kernels and of a law.
+  const size_t wanted = std::max<size_t>(24, 3 * processes);
   std::vector<std::thread> started;
+  started.reserve(wanted);
   std::string refused;
   std::promise<void> all;
   const std::shared_future<void> wait = all.get_future().share();
   try {
-    while (started.size() < kEach * processes) started.emplace_back([wait] { wait.wait(); });
+    while (started.size() < wanted) started.emplace_back([wait] { wait.wait(); });
   } catch (const std::system_error& e) { refused = e.what(); }
   all.set_value();
   for (std::thread& t : started) t.join();
   LAMELLA_CHECK(
       refused.empty(), Usage,
       "verify: {} threads or processes could be started, expected {} for {} workers ({}; see ulimit -u)",
-      started.size(), kEach * processes, processes, refused);
+      started.size(), wanted, processes, refused);
 }
 
 constexpr size_t kBursts = size_t{1} << 20;  ///< kept of a process: those of a quarter of an hour or more
