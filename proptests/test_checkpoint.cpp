@@ -3,6 +3,7 @@
 #include <thread>
 
 #include "lamella/lamella.h"
+#include "lamella/transforms/tapes/reasons.h"
 
 #include "support.h"
 
@@ -358,6 +359,29 @@ TEST(Checkpoint, OfValuesThatArePromoted) {
     const Tensors got = kEngines[e].run(checkpoint(f));
     for (size_t k = 0; k < got.size(); ++k) expect_same(got[k], want[k], kEngines[e].roundings);
   }
+}
+
+/// What says why goes with an error through levels, and through those who name the operator.
+TEST(Checkpoint, ReasonsComeThrough) {
+  const auto why = [](const std::function<void()>& f) -> std::any {
+    try {
+      f();
+    } catch (const Error& e) {
+      const std::any& reason = e.reason();
+      EXPECT_EQ(reason.type(), e.by("op", "x").reason().type());
+      EXPECT_EQ(reason.type(), e.within("op").reason().type());
+      EXPECT_EQ(reason.type(), e.noted("more").reason().type());
+      return reason;
+    }
+    return {};
+  };
+  const ScalarFunction refuses = [](const Tensors& xs) -> Tensor {
+    fail(WrittenLater(), ErrorCode::Value, "{} was written", xs[0]);
+  };
+  const auto is_written = [](const std::any& a) { return std::any_cast<WrittenLater>(&a) != nullptr; };
+  EXPECT_TRUE(is_written(why([&] { grad(refuses)({point()}); })));
+  EXPECT_TRUE(is_written(why([&] { vmap(grad(refuses), InDims{0})({point()}); })));
+  EXPECT_FALSE(why([&] { add(point(), f64({4}, {1, 2, 3, 4})); }).has_value());
 }
 
 }  // namespace
