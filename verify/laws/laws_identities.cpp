@@ -13,6 +13,7 @@
 #include "lamella/verify/laws/identities.h"
 #include "lamella/verify/oracle/real_function.h"
 #include "lamella/verify/oracle/subject.h"
+#include "lamella/verify/programs/subscripts.h"
 
 namespace lamella::verify {
 
@@ -223,6 +224,7 @@ Verdict views_show_elements(Case& c) {
     if (in_y[i] != place)
       d = format("element {} of the view lies at byte {}, element {} of x at {}", i, in_y[i], element, place);
   }
+  if (d.empty()) d = wrong_subscript(c, x);
   if (d.empty()) return Verdict::pass();
   return Verdict::fail(d, cpp_declarations(c.args) + "  std::cout << str(" + cpp_call(c.op, c.args) +
                               "[0]) << '\\n';  // " + d.text() + "\n");
@@ -259,14 +261,16 @@ void add_identity_laws(std::vector<Law>& laws) {
                   false,
                   in_round_trips,
                   round_trips});
-  laws.push_back({20,
-                  "views_show_elements",
-                  "layout",
-                  "Which elements a view shows does not depend on the strides of its base.",
-                  {.mixed = false},
-                  false,
-                  is_view,
-                  views_show_elements});
+  laws.push_back(
+      {20,
+       "views_show_elements",
+       "layout",
+       "Which elements a view shows does not depend on the strides of its base; a subscript reads and "
+       "writes those that its list names, in each lane, and refuses an index that is none.",
+       {.mixed = false},
+       false,
+       is_view,
+       views_show_elements});
 }
 
 }  // namespace lamella::verify
