@@ -42,6 +42,11 @@ int64_t spoiled_integer(const Case& c, const Param& p, int64_t v, uint32_t w) {
 
 void spoil_integers(const Case& c, const Param& p, Dims& dims, uint32_t w) {
   static constexpr int64_t kSizes[] = {-1, -2, 0, kLeast, kMost, 1};
+  if (dims.empty() && p.role == ParamRole::Dim && w >> 31) {  // one dim twice, perhaps from both ends
+    const int64_t rank = std::max(first_rank(c), 1), d = w / 5 % uint32_t(rank);
+    dims = {d, w >> 30 & 1 ? d - rank : d};
+    return;
+  }
   if (w % 5 == 0 || dims.empty()) return dims.push_back(w / 5 % 3);
   const int at = int(w / 64 % uint32_t(dims.size()));
   if (w % 5 == 1) return dims.erase(0);
