@@ -306,6 +306,16 @@ bool has_large_integers(const Case& c) {
 /// Arguments that are rounded to the result's dtype before anything is computed: the oracle does not.
 bool rounds_arguments(const Case& c, const Tensors& got) {
   const double u = coarsest(got);
+  const auto rounds = [&](const Scalar& s) {
+    return std::ranges::any_of(got, [&](const Tensor& y) {
+      if (!is_inexact(s.kind()) || !is_inexact(y.dtype()) || category(s.kind()) > category(y.dtype()))
+        return false;
+      const c128 given = s.to_complex();
+      return given == given && s.stored(y.dtype()).to_complex() != given;
+    });
+  };
+  for (const Value& v : c.args)
+    if (const Scalar* const s = std::get_if<Scalar>(&v); s && rounds(*s)) return true;
   return std::ranges::any_of(c.inexact(), [&](const Case::Slot& s) { return coarsest({c.at(s)}) < u; });
 }
 
