@@ -132,6 +132,21 @@ Finding shows(const Tensor& view, const Tensor& base, const Strided& s, DType dt
   return "";
 }
 
+/// What is written to all of the memory later has a derivative in the view, too: it is of the same family.
+Finding stays_constant(const Strided& s, int64_t room, DType of, DType dtype) {
+  if (!is_inexact(of)) return "";
+  const int64_t elements = room * itemsize(dtype) / itemsize(of);
+  const Tensor memory = make_tensor(Dims{elements}, of), source = make_tensor(Dims{elements}, of);
+  for (const Tensor& t : {memory, source})
+    std::memset(t.raw_data(), 0,
+                size_t(elements * itemsize(of)));  // no operator is asked for more than copy_
+  const Tensor view = make_view(memory, s.sizes, s.strides, s.offset, dtype);
+  if (view.numel() == 0) return "";
+  copy_(memory, requires_grad(source));
+  if (!is_grad_required(view)) return "a write to the memory that requires a gradient does not show";
+  return differs(plain_copy(memory), source);
+}
+
 /// tensor_of with numbers that are too many or too few.
 Question count_question(Case& c) {
   Dims sizes = c.draw.shape();
@@ -179,6 +194,7 @@ Verdict views_stay_in_memory(Case& c) {
   if (dtype != base.dtype() && !part) q.object(ErrorCode::DType);
   Finding what = wrong(q);
   if (what.empty() && q.codes.empty()) what = shows(view, base, s, dtype);
+  if (what.empty() && q.codes.empty()) what = stays_constant(s, room, base.dtype(), dtype);
   return verdict_of(c, what, q.shown);
 }
 
@@ -220,6 +236,17 @@ bool ask_of_leaf(Question& q, uint32_t kind, const Tensor& x, const Tensor& leaf
       break;
     default: return false;
   }
+  return true;
+}
+
+/// A view, or a tensor that has one: what becomes a leaf would leave the other behind.
+bool ask_of_family(Question& q, bool view, const Tensor& x) {
+  ask(q, view ? "requires_grad_ of a view" : "requires_grad_ of a tensor with a view",
+      "requires_grad_: ", [=] {
+        const Tensor whole = plain_copy(x), part = make_view(whole, whole.sizes(), whole.strides(), 0);
+        requires_grad_(view ? part : whole);
+      });
+  q.object(ErrorCode::Value);
   return true;
 }
 
@@ -292,9 +319,10 @@ Verdict leaves_are_judged(Case& c) {
   Question q;
   const DType integral = DType(w / 16 % uint32_t(DType::F16));
   const uint32_t kind = w % 14;
-  const bool asks = kind < 7     ? ask_of_leaf(q, kind, x, leaf, y, integral)
-                    : kind >= 12 ? ask_of_hooks(q, kind, y)
-                                 : ask_for_gradient(q, kind, x, y);
+  const bool asks = kind == 4 && w >> 31 ? ask_of_family(q, w >> 30 & 1, x)
+                    : kind < 7           ? ask_of_leaf(q, kind, x, leaf, y, integral)
+                    : kind >= 12         ? ask_of_hooks(q, kind, y)
+                                         : ask_for_gradient(q, kind, x, y);
   if (!asks) return Verdict::pass();
   const Tensor before = plain_copy(leaf);
   Finding what = wrong(q);
@@ -315,7 +343,8 @@ void add_memory_refusal_laws(std::vector<Law>& laws) {
        "views_stay_in_memory",
        "layout",
        "make_view shows exactly the elements of the memory that sizes, strides and offset name, one "
-       "by one, and refuses what lies outside, is negative or too large; so does tensor_of.",
+       "by one, with the derivatives that are written there, and refuses what lies outside, is negative or "
+       "too large; so does tensor_of.",
        {.tame = true, .max_numel = 16},
        false,
        views_memory,
@@ -323,7 +352,8 @@ void add_memory_refusal_laws(std::vector<Law>& laws) {
   laws.push_back({113,
                   "leaves_are_judged",
                   "derivative",
-                  "Integers, wrapped tensors and results become no leaves, leaves and their views are not "
+                  "Integers, wrapped tensors, results, views and what has some become no leaves, leaves and "
+                  "their views are not "
                   "written, and backward refuses roots, cotangents and hooks that do not fit.",
                   {.dtypes = kInexact, .tame = true, .max_numel = 8},
                   false,
