@@ -1,5 +1,10 @@
 // The law of randomness: what levels do to draws from the thread's generator, at every depth.
 #include "lamella/core/generator.h"
+#include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/view.h"
+#include "lamella/transforms/jacobian.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/lanes.h"
 #include "lamella/verify/case/laws_shared.h"
@@ -80,6 +85,32 @@ Finding lanes_differ(const std::vector<RandomLevel>& levels, size_t k, const Ten
   return "";
 }
 
+/// A Jacobian of what draws, from the same start: the numbers do not depend on how many rows or columns go
+/// together.
+Finding groups_show(Case& c, Generator& g, uint64_t start) {
+  JacobianOptions o;
+  o.randomness = c.draw.flag() ? Randomness::Different : Randomness::Same;
+  const bool forward = !c.draw.one_in(4);
+  const Function plain = c.function({}), f = [&plain](const Tensors&xs) {
+    const Tensor drawn = plain({})[0];
+    return Tensors{drawn.numel() == 0 ? xs[0]
+                                      : xs[0] * select(reshape(to(real(drawn), DType::F64), {-1}), 0, 0)};
+  };
+  const Tensor x = tensor_of({3}, {1, 2, 3}, DType::F64);
+  const auto run = [&](int64_t chunk) {
+    g.set_counter(start);
+    o.chunk = chunk;
+    return forward ? jacfwd(f, o)({x}) : jacrev(f, o)({x});
+  };
+  const Tensors whole = run(0);
+  const uint64_t counter = g.counter();
+  const Tensors parts = run(1 + c.draw.below(2));
+  if (g.counter() != counter)
+    return format("in groups the counter moved to {}, not {}", g.counter(), counter);
+  const Finding d = differs(parts, whole);
+  return d.empty() ? d : format("{} in groups: ", forward ? "jacfwd" : "jacrev") + d;
+}
+
 Verdict random_modes(Case& c) {
   if (const int key = c.op.schema.find("key"); key >= 0) c.args[size_t(key)] = Value{};
   std::vector<RandomLevel> levels;  // outermost first
@@ -115,6 +146,7 @@ Verdict random_modes(Case& c) {
       if (wrong = lanes_differ(levels, 0, got[k], want[k]); !wrong.empty())
         wrong = format("call {}, against the levels that draw apart alone: ", k) + wrong;
   }
+  if (wrong.empty()) wrong = groups_show(c, g, start);
   if (wrong.empty()) return Verdict::pass(depth);
   return Verdict::fail(wrong, random_program(c, levels, key, start), depth);
 }
@@ -180,7 +212,7 @@ void add_random_laws(std::vector<Law>& laws) {
        "random_modes",
        "random",
        "At every depth `error` refuses draws, `same`, chunks and derivatives do not show in them, a call "
-       "moves the generator by one.",
+       "moves the generator by one; nor do groups of a Jacobian's rows and columns.",
        {},
        false,
        draws,
