@@ -133,6 +133,17 @@ constexpr Form kForms[] = {
        return in_front(vmap(m.f, o)(m.b.xs), o.out_dims);
      },
      false, false},
+    {"a few lanes at a time, dims of results asked for later",
+     [](Mapping& m) -> std::optional<Tensors> {
+       InDims dims;
+       for (const Tensor& y : m.plain) dims.push_back(int(m.c.draw.below(uint32_t(y.rank()))));
+       if (dims.empty()) return std::nullopt;
+       VmapOptions o = plain_options(m);
+       o.chunk = 1 + m.c.draw.below(2);
+       o.result_dims = [&] { return dims; };
+       return in_front(vmap(m.f, o)(m.b.xs), dims);
+     },
+     false, false},
 };
 
 Finding unlike(const Mapping& m, const Form& form, const Tensors& got) {
