@@ -27,6 +27,27 @@ Tensors joined_lists(const Tensors& a, const Tensors& b) {
   return out;
 }
 
+/// Each argument times `by`: twice, and half of that again, is exact.
+Tensors times(const Tensors& xs, double by) {
+  Tensors out;
+  for (const Tensor& x : xs) out.push_back(x * by);
+  return out;
+}
+
+/// f by its pullback. `own`: the rule knows the arguments by residuals that are neither arguments nor
+/// results: derivatives of derivatives go through the code that computes them.
+Function by_pullback(const Function& f, bool own) {
+  const AuxFunction forward = [f, own](const Tensors& xs) {
+    const Tensors ys = f(xs);
+    return std::pair(ys, joined_lists(ys, own ? times(xs, 2) : xs));
+  };
+  const BackwardRule rule = [f, own](const Tensors& residuals, const Tensors& cts) {
+    const Tensors kept(residuals.begin() + long(cts.size()), residuals.end());
+    return vjp(f, own ? times(kept, 0.5) : kept).pullback(cts);
+  };
+  return custom_vjp(forward, rule);
+}
+
 /// x + 1 and x * x of each argument: many results, whose rules know the arguments by the results alone.
 Tensors shifts_and_squares(const Tensors& xs) {
   Tensors out;
@@ -61,7 +82,7 @@ Function shifts_and_squares_by_rule(bool forward) {
 struct RuledFunction {
   Function plain, ruled;
   std::string cpp;  ///< declares `ruled` after f0
-  RuledFunction(const Chain& chain, RuleKind kind) : plain(chain.smooth_function()) {
+  RuledFunction(const Chain& chain, RuleKind kind, bool own = false) : plain(chain.smooth_function()) {
     const Function f = plain;
     const auto after = [f](const Function& first) -> Function {
       return [f, first](const Tensors& xs) {
@@ -71,18 +92,12 @@ struct RuledFunction {
     };
     switch (kind) {
       case RuleKind::Vjp:
-        ruled = custom_vjp(
-            [f](const Tensors& xs) {
-              const Tensors ys = f(xs);
-              return std::pair(ys, joined_lists(ys, xs));
-            },
-            [f](const Tensors& residuals, const Tensors& cts) {
-              return vjp(f, {residuals.begin() + long(cts.size()), residuals.end()}).pullback(cts);
-            });
+        ruled = by_pullback(f, own);
         cpp =
             "custom_vjp([&](const Tensors& xs) { return std::pair(f0(xs), xs); },\n      [&](const Tensors& "
             "xs, "
             "const Tensors& cts) { return vjp(f0, xs).pullback(cts); })";
+        if (own) cpp += ";  // which keeps 2 * x of each x instead, for f0 of half of it";
         break;
       case RuleKind::Jvp:
         ruled = custom_jvp(
@@ -126,6 +141,8 @@ struct RuledStage {
         if (active[k]) out.push_back(all[k]);
       return out;
     };
+    // Values and gradients together: both have cotangents where a rule's node is passed again.
+    const bool values_too = !forward && c.draw.flag();
     const Tensors likes = forward ? some(xs) : plain(xs);
     for (const Tensor& t : likes) xs.push_back(c.direction(t));
     wrap(
@@ -138,7 +155,9 @@ struct RuledStage {
                 if (active[k]) all[k] = chosen[at++];
               return f(all);
             };
-            return forward ? jvp(g, some(primals), along).tangents : vjp(g, some(primals)).pullback(along);
+            if (forward) return jvp(g, some(primals), along).tangents;
+            const VjpResult r = vjp(g, some(primals));
+            return values_too ? joined_lists(r.pullback(along), r.values) : r.pullback(along);
           };
         },
         forward ? "jvp" : "vjp");
@@ -184,8 +203,9 @@ struct RuledStage {
 };
 
 /// Both functions of a kind under what `around` puts there.
-Verdict rule_agrees(const Chain& chain, RuleKind kind, const std::function<void(RuledStage&)>& around) {
-  const RuledFunction functions(chain, kind);
+Verdict rule_agrees(const Chain& chain, RuleKind kind, bool own,
+                    const std::function<void(RuledStage&)>& around) {
+  const RuledFunction functions(chain, kind, own);
   RuledStage s{functions.plain, functions.ruled, chain.inputs(), "f"};
   Tensors want, got;
   const Status plainly = status_of([&] {
@@ -217,8 +237,9 @@ Verdict custom_rules_agree(Case& c) {
   const Chain chain(c);
   if (!chain.valid()) return Verdict::discard();
   const auto kind = RuleKind(c.draw.below(5));
+  const bool own = kind == RuleKind::Vjp && c.draw.flag();
   const uint32_t layers = c.draw.below(3), base = c.draw.below(3);
-  return rule_agrees(chain, kind, [&](RuledStage& s) {
+  return rule_agrees(chain, kind, own, [&](RuledStage& s) {
     for (uint32_t k = 0; k < layers; ++k) {
       const uint32_t w = c.draw.below(3);
       if (w == 2) s.map(c);
@@ -279,7 +300,7 @@ Verdict checkpoints_map(Case& c) {
     if (const Finding d = runs_again_otherwise(chain, word >> 2); !d.empty())
       return Verdict::fail(d, chain.cpp(true) + "  // checkpoint(f0): " + d.text() + "\n", 1);
   const uint32_t order = c.draw.below(4);
-  return rule_agrees(chain, RuleKind::Checkpoint, [&](RuledStage& s) {
+  return rule_agrees(chain, RuleKind::Checkpoint, false, [&](RuledStage& s) {
     if (order == 1) s.derive(c, false);
     s.map(c);
     if (order == 2) s.derive(c, false);
