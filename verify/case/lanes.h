@@ -73,6 +73,19 @@ Roundings on_the_way(const std::function<void()>& computation);
 Finding disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});
 Finding disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r = {});
 
+/// Another default dtype of this thread, for a scope.
+class ScopedDefaultDType {
+ public:
+  explicit ScopedDefaultDType(DType d) : saved_(dispatch_state().default_dtype) {
+    dispatch_state().default_dtype = d;
+  }
+  ~ScopedDefaultDType() { dispatch_state().default_dtype = saved_; }
+  ScopedDefaultDType(const ScopedDefaultDType&) = delete;
+
+ private:
+  DType saved_;
+};
+
 /// What a lane raised, if anything.
 struct Status {
   bool raised = false;

@@ -236,14 +236,6 @@ struct Program {
   }
 };
 
-struct ScopedDefault {
-  explicit ScopedDefault(DType d) : saved(dispatch_state().default_dtype) {
-    dispatch_state().default_dtype = d;
-  }
-  ~ScopedDefault() { dispatch_state().default_dtype = saved; }
-  DType saved;
-};
-
 /// Of a result of the case in tensor k, at the numbers of the case.
 bool depends_on(const Program& p, size_t k) {
   const Function one = [&](const Tensors& x) {
@@ -298,7 +290,7 @@ Finding unlike(const Run& got, const Run& want, bool exactly) {
 Verdict functions_see_all(Case& c) {
   Program p;
   if (!draw_program(c, p)) return Verdict::discard();
-  const ScopedDefault setting(p.default_dtype);
+  const ScopedDefaultDType setting(p.default_dtype);
   Run want, got;
   if (status_of([&] { want = p.run(false); }).raised) return Verdict::discard();
   if (p.derives() && (!finite(want.results) || largest_part(want.results) > 1e6)) return Verdict::discard();

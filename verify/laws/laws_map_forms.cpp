@@ -71,6 +71,17 @@ Tensors with_captures(const Mapping& m) {
   return vmap(g, {dims, {0}, Randomness::Error, m.b.size})(passed);
 }
 
+/// The dims of results are asked for when the function has run.
+std::optional<Tensors> dims_asked_later(Mapping& m, bool in_chunks) {
+  InDims dims;
+  for (const Tensor& y : m.plain) dims.push_back(int(m.c.draw.below(uint32_t(y.rank()))));
+  if (dims.empty()) return std::nullopt;
+  VmapOptions o = plain_options(m);
+  if (in_chunks) o.chunk = 1 + m.c.draw.below(2);
+  o.result_dims = [&] { return dims; };
+  return in_front(vmap(m.f, o)(m.b.xs), dims);
+}
+
 /// A way to write the mapping: results with lanes in front; nothing where it cannot be written so.
 struct Form {
   std::string_view name;
@@ -97,14 +108,7 @@ constexpr Form kForms[] = {
        return in_front(vmap(m.f, o)(m.b.xs), o.out_dims);
      }},
     {"dims of results that are asked for later",
-     [](Mapping& m) -> std::optional<Tensors> {
-       InDims dims;
-       for (const Tensor& y : m.plain) dims.push_back(int(m.c.draw.below(uint32_t(y.rank()))));
-       if (dims.empty()) return std::nullopt;
-       VmapOptions o = plain_options(m);
-       o.result_dims = [&] { return dims; };
-       return in_front(vmap(m.f, o)(m.b.xs), dims);
-     }},
+     [](Mapping& m) -> std::optional<Tensors> { return dims_asked_later(m, false); }},
     {"a function of one tensor",
      [](Mapping& m) -> std::optional<Tensors> {
        if (m.b.xs.size() != 1 || m.plain.size() != 1 || m.b.in_dims[0] == kNone) return std::nullopt;
@@ -134,16 +138,7 @@ constexpr Form kForms[] = {
      },
      false, false},
     {"a few lanes at a time, dims of results asked for later",
-     [](Mapping& m) -> std::optional<Tensors> {
-       InDims dims;
-       for (const Tensor& y : m.plain) dims.push_back(int(m.c.draw.below(uint32_t(y.rank()))));
-       if (dims.empty()) return std::nullopt;
-       VmapOptions o = plain_options(m);
-       o.chunk = 1 + m.c.draw.below(2);
-       o.result_dims = [&] { return dims; };
-       return in_front(vmap(m.f, o)(m.b.xs), dims);
-     },
-     false, false},
+     [](Mapping& m) -> std::optional<Tensors> { return dims_asked_later(m, true); }, false, false},
 };
 
 Finding unlike(const Mapping& m, const Form& form, const Tensors& got) {

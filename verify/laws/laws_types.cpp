@@ -106,19 +106,6 @@ DType table_type(const Tensors& operands) {
   return *tensors == DType::F64 ? DType::C128 : DType::C64;
 }
 
-/// For a scope.
-class DefaultDType {
- public:
-  explicit DefaultDType(DType d) : saved_(dispatch_state().default_dtype) {
-    dispatch_state().default_dtype = d;
-  }
-  ~DefaultDType() { dispatch_state().default_dtype = saved_; }
-  DefaultDType(const DefaultDType&) = delete;
-
- private:
-  DType saved_;
-};
-
 /// The usual one half of the time.
 DType draw_default(Draw& d) {
   static constexpr DType kDefaults[] = {DType::F32, DType::F32, DType::F64, DType::F64, DType::BF16};
@@ -159,7 +146,7 @@ Finding number_unlike_table(Case& c) {
   for (const Case::Slot& s : c.tensors())
     if (c.op.schema.params[size_t(s.param)].name != "condition") slots.push_back(s);
   if (slots.size() < 2) return "";
-  const DefaultDType setting(draw_default(c.draw));
+  const ScopedDefaultDType setting(draw_default(c.draw));
   const Case::Slot at = slots[c.draw.below(uint32_t(slots.size()))];
   const Scalar number = draw_number(c.draw);
   Tensors others;
@@ -310,7 +297,7 @@ DType listed_type(const Case& c, ResultType type) {
 }
 
 Verdict dtypes_as_listed(Case& c) {
-  const DefaultDType setting(draw_default(c.draw));
+  const ScopedDefaultDType setting(draw_default(c.draw));
   const DType want = listed_type(c, *result_type_of(c.op));
   const Tensors ys = call_boxed(c.op, c.args);
   for (size_t k = 0; k < ys.size(); ++k)
