@@ -25,6 +25,7 @@ struct Law;
   F(state) \
   F(memory) \
   F(repeat) \
+  F(varying) \
   F(linear) \
   F(direction) \
   F(hidden) \
