@@ -138,19 +138,17 @@ Values canonical(const Op& op, Values args, const std::vector<std::pair<std::str
 
 BoxedArgs::BoxedArgs(const Op& op, const Values& values) {
   const size_t n = op.schema.params.size();
-  LAMELLA_ASSERT(values.size() == n);
-  pointers_.reserve(n);
-  ints_.reserve(n);
+  LAMELLA_ASSERT(values.size() == n && n <= kMaxArity);
   if (!op.simple) lists_.reserve(n);  // else there are none
-  const auto pointer = [this]<class T>(const T& v) -> const void* {
-    if constexpr (std::is_same_v<T, std::monostate>) return nullptr;
-    else if constexpr (std::is_same_v<T, Dims>) return &ints_.emplace_back(v);
-    else if constexpr (std::is_same_v<T, Tensors>) return &lists_.emplace_back(v.data(), v.size());
-    else return &v;
-  };
-  for (const Value& v : values) {  // most are tensors, for which no table is asked
-    const Tensor* const tensor = std::get_if<Tensor>(&v);
-    pointers_.push_back(tensor ? tensor : std::visit(pointer, v));
+  for (size_t i = 0; i < n; ++i) {
+    const auto pointer = [&]<class T>(const T& v) -> const void* {
+      if constexpr (std::is_same_v<T, std::monostate>) return nullptr;
+      else if constexpr (std::is_same_v<T, Dims>) return &(ints_[i] = v);
+      else if constexpr (std::is_same_v<T, Tensors>) return &lists_.emplace_back(v.data(), v.size());
+      else return &v;
+    };
+    const Tensor* const tensor = std::get_if<Tensor>(&values[i]);  // most are, for which no table is asked
+    pointers_[i] = tensor ? tensor : std::visit(pointer, values[i]);
   }
 }
 

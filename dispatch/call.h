@@ -134,11 +134,11 @@ Values own(const Frame& frame);
 class BoxedArgs {
  public:
   BoxedArgs(const Op& op, const Values& values);
-  const void* const* data() const { return pointers_.data(); }
+  const void* const* data() const { return pointers_; }
 
  private:
-  std::vector<const void*> pointers_;
-  std::vector<Ints> ints_;
+  const void* pointers_[kMaxArity];  // as many as there are parameters
+  Ints ints_[kMaxArity];
   std::vector<TensorSpan> lists_;
 };
 

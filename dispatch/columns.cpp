@@ -136,7 +136,7 @@ void OpTable::renew(uint32_t id, const std::function<void(Op&)>& edit) {
     const Op* const before = row;
     row = by;
     if (!detail::is_under_construction(*this)) return;
-    if (by_name_.erase(before->name)) by_name_[by->name] = by->id;
+    if (own_names().erase(before->name)) own_names()[by->name] = by->id;
     delete before;
   };
   auto base = std::make_unique<Op>(*rows_[id]);

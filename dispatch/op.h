@@ -41,8 +41,34 @@ struct Shape {
   Dims sizes;
   DType dtype = DType::F32;
 };
+/// A list of them with room for one in line, as nearly all have.
+class Shapes {
+ public:
+  Shapes() = default;
+  Shapes(std::initializer_list<Shape> shapes) {
+    for (const Shape& s : shapes) push_back(s);
+  }
+  void push_back(Shape s) {
+    if (more_.empty() && !has_one_) return void((one_ = std::move(s), has_one_ = true));
+    if (more_.empty()) more_.push_back(std::move(one_));
+    more_.push_back(std::move(s));
+  }
+  size_t size() const { return more_.empty() ? size_t(has_one_) : more_.size(); }
+  bool empty() const { return size() == 0; }
+  Shape* begin() { return more_.empty() ? &one_ : more_.data(); }
+  const Shape* begin() const { return more_.empty() ? &one_ : more_.data(); }
+  Shape* end() { return begin() + size(); }
+  const Shape* end() const { return begin() + size(); }
+  Shape& operator[](size_t i) { return begin()[i]; }
+  const Shape& operator[](size_t i) const { return begin()[i]; }
+
+ private:
+  Shape one_;
+  bool has_one_ = false;
+  std::vector<Shape> more_;  ///< all of two and more
+};
 struct Inferred {
-  std::vector<Shape> outs;     ///< one per result
+  Shapes outs;                 ///< one per result
   DType compute = DType::F32;  ///< dtype the kernel works in
   Dims ints;                   ///< attributes for the kernel: normalised dims, flags
   /// Said by definitions of composites, which leave it to the composite to raise.

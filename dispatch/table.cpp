@@ -154,7 +154,7 @@ const OpTable& first_table() {
 class TableBuilder {
  public:
   static const Op& append(OpTable& table, std::unique_ptr<Op> op) {
-    const auto [it, fresh] = table.by_name_.try_emplace(op->name, uint32_t(table.rows_.size()));
+    const auto [it, fresh] = table.own_names().try_emplace(op->name, uint32_t(table.rows_.size()));
     LAMELLA_CHECK(fresh, Schema, "{}: {} defines it, and {} has an operator of this name; expected a new one",
                   op->name, detail::origin_str(op->origin),
                   detail::origin_str(table.rows_[it->second]->origin));
@@ -169,7 +169,7 @@ class TableBuilder {
       append_forms(table, def);
     } catch (...) {
       for (; table.rows_.size() > before; table.rows_.pop_back()) {
-        table.by_name_.erase(table.rows_.back()->name);
+        table.own_names().erase(table.rows_.back()->name);
         delete table.rows_.back();
       }
       throw;
@@ -215,8 +215,8 @@ class TableBuilder {
   }
   /// The key of a name views the row's own.
   static const Op& put_at(OpTable& table, std::unique_ptr<Op> op) {
-    table.by_name_.erase(op->name);
-    table.by_name_[op->name] = op->id;
+    table.own_names().erase(op->name);
+    table.own_names()[op->name] = op->id;
     table.rows_[op->id] = op.get();
     return *op.release();
   }
@@ -230,14 +230,19 @@ class TableBuilder {
     auto* const gone = new Op(**it);
     gone->base = &base;
     empty_cells(*gone);
-    table.by_name_.erase(name);
+    table.own_names().erase(name);
     *it = gone;
   }
 };
 
+OpTable::Names& OpTable::own_names() {
+  if (by_name_.use_count() > 1) by_name_ = std::make_shared<Names>(*by_name_);
+  return *by_name_;
+}
+
 const Op* OpTable::find(std::string_view name) const {
-  const auto it = by_name_.find(name);
-  return it == by_name_.end() ? nullptr : rows_[it->second];
+  const auto it = by_name_->find(name);
+  return it == by_name_->end() ? nullptr : rows_[it->second];
 }
 
 const OpTable* OpTable::with(const Op& row) const {

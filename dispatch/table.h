@@ -3,8 +3,8 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 #include "lamella/core/device_hooks.h"
@@ -82,7 +82,10 @@ class OpTable {
   void refill();
   const OpTable* made_of_ = nullptr;  ///< by add and replace
   std::vector<const Op*> rows_;
-  std::map<std::string_view, uint32_t, std::less<>> by_name_;
+  using Names = std::unordered_map<std::string_view, uint32_t>;
+  /// For changes of a table that nobody else has yet: copies share their names until then.
+  Names& own_names();
+  std::shared_ptr<Names> by_name_ = std::make_shared<Names>();  ///< ids
   KeyDefaults defaults_;
 };
 

@@ -35,7 +35,7 @@ void no_lanes(BatchCall& b) {
   const int first = op.tensor_params[0];
   const Tensor& like = tensors_at(b.logical, first)[0];
   const Tensor& plain = tensors_at(b.frame, first)[0];
-  std::vector<Shape> outs = b.lane.outs;
+  Shapes outs = b.lane.outs;
   if (op.is_view()) {
     const Geometry g = op.view(b.logical, {like.sizes(), like.strides(), 0});
     outs.push_back({g.sizes, g.dtype.value_or(like.dtype())});

@@ -104,10 +104,9 @@ bool surely_agree(const Tensors& a, const Tensors& b, const Tensors& c, const Te
   Short gap = 0, size = 0;
   size_t n = 0;
   for (const auto& [first, second, sign] : {std::tuple(&a, &b, Short(1)), std::tuple(&c, &d, Short(-1))}) {
-    const std::vector<Short> x = short_parts(*first), y = short_parts(*second);
-    if (x.size() != y.size()) return false;
-    for (size_t i = 0; i < x.size(); ++i) gap += sign * (x[i] * y[i]), size += std::fabs(x[i] * y[i]);
-    n += x.size();
+    const std::optional<ShortSums> s = short_product(*first, *second);
+    if (!s) return false;
+    gap += sign * s->sum, size += s->size, n += s->terms;
   }
   return size - size == 0 && std::fabs(gap) <= (Short(k) - Short(n + 2) * 0x1p-62L) * size;
 }

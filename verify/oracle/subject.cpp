@@ -45,6 +45,40 @@ std::vector<long double> short_parts(const Tensors& ts) {
   return out;
 }
 
+namespace {
+void add_term(ShortSums& s, long double a, long double b) {
+  s.sum += a * b, s.size += std::fabs(a * b), ++s.terms;
+}
+
+/// Most pairs are of one dtype and dense: their parts lie beside each other.
+void add_dense(ShortSums& s, const Tensor& a, const Tensor& b) {
+  const int64_t n = a.numel() * (is_complex(a.dtype()) ? 2 : 1);
+  visit_dtype(to_real(a.dtype()), [&]<class Tag>(Tag) {
+    using T = typename Tag::type;
+    if constexpr (!is_complex_type<T>) {
+      using Wide = std::conditional_t<is_half_type<T>, float, T>;
+      const auto *const x = static_cast<const T*>(a.raw_data()), *const y =
+                                                                     static_cast<const T*>(b.raw_data());
+      for (int64_t i = 0; i < n; ++i) add_term(s, (long double)(Wide(x[i])), (long double)(Wide(y[i])));
+    }
+  });
+}
+}  // namespace
+
+std::optional<ShortSums> short_product(const Tensors& a, const Tensors& b) {
+  ShortSums s;
+  const bool alike = std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) {
+    return x.dtype() == y.dtype() && x.numel() == y.numel() && x.is_contiguous() && y.is_contiguous();
+  });
+  for (size_t k = 0; alike && k < a.size(); ++k)
+    if (is_inexact(a[k].dtype())) add_dense(s, a[k], b[k]);
+  if (alike) return s;
+  const std::vector<long double> x = short_parts(a), y = short_parts(b);
+  if (x.size() != y.size()) return {};
+  for (size_t i = 0; i < x.size(); ++i) add_term(s, x[i], y[i]);
+  return s;
+}
+
 bool far_from_overflow(const Tensors& ts) {
   for (const Tensor& t : ts) {
     if (is_inexact(t.dtype()) && to_real(t.dtype()) != DType::F64) return false;

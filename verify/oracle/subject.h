@@ -24,6 +24,13 @@ bool finite(const Tensors& ts);
 /// Parts as flatten() has them, in numbers of 64 bits: of all dtypes but those of the reference column they
 /// are exact.
 std::vector<long double> short_parts(const Tensors& ts);
+/// Sums over the parts of <a, b> in such numbers: of the products, and of their magnitudes.
+struct ShortSums {
+  long double sum = 0, size = 0;
+  size_t terms = 0;
+};
+/// Absent where the lists do not have the same number of parts.
+std::optional<ShortSums> short_product(const Tensors& a, const Tensors& b);
 /// Whether nothing computed of these numbers by a few calls overflows or vanishes on the way: all are of f64
 /// or c128, and each part is 0 or within [1/8, 8]. What is not finite then is wrong, if the other way is.
 bool far_from_overflow(const Tensors& ts);
