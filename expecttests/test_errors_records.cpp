@@ -161,12 +161,12 @@ std::string refused_blob(const std::string& blob) {
 }
 
 TEST(RecordErrors, Blobs) {
-  EXPECT_INLINE(refused_blob("nonsense"), R"(replay: "nonsense" is no blob; expected LD17.…)");
+  EXPECT_INLINE(refused_blob("nonsense"), R"(replay: "nonsense" is no blob; expected LD18.…)");
   EXPECT_INLINE(refused_blob("LD5.dmpwX2VxdWFsc19kaWZmZXJlbmNlcwBicm9rZW5faGFsZl9zcXVhcmUANAAABSm7iA"), R"(
-      replay: the blob is of decoder 5, this is 17; replay the file of the case, which keeps its \
+      replay: the blob is of decoder 5, this is 18; replay the file of the case, which keeps its \
       arguments)");
   EXPECT_INLINE(refused_blob("LC2.cHJvbW90ZXNfYnlfdGFibGUAbXVsAAuXrQMAAHgAAAAAAAAAAAAAAAIj"), R"(
-      replay: the blob is of decoder 2, this is 17; replay the file of the case, which keeps its \
+      replay: the blob is of decoder 2, this is 18; replay the file of the case, which keeps its \
       arguments)");
   EXPECT_INLINE(refused_blob(format("LD{}.dmpwX2VxdWFsc19kaWZmZXJlbmNlcwBicm9rZW5faGFsZl9zcXVhcmUANAAABSm7iA",
                                     kDecoder)),

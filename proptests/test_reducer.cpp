@@ -155,10 +155,10 @@ std::string drawn(const char* name, const DrawOptions& options, uint32_t first) 
   return cpp_declarations(c.args) + cpp_call(c.op, c.args);
 }
 
-/// What decoder 17 makes of these words, literally: where this changes, kDecoder counts one up, so that no
+/// What decoder 18 makes of these words, literally: where this changes, kDecoder counts one up, so that no
 /// blob is read as another case.
 TEST(Decoder, WordsMeanWhatTheirNumberSays) {
-  ASSERT_EQ(kDecoder, 17);
+  ASSERT_EQ(kDecoder, 18);
   EXPECT_EQ(drawn("maximum", {}, 28), R"(  Tensor a0 = tensor_of({2}, {-2, 1}, DType::F16);
   Tensor a1 = tensor_of({2}, {-2, 1}, DType::F16);
 call("maximum", Values{a0, a1}))");

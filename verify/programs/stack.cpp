@@ -4,15 +4,34 @@
 #include <algorithm>
 
 #include "lamella/ops/functions/complex.h"
+#include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/ops/functions/reduce.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/case/strata.h"
 
 namespace lamella::verify {
 
 namespace {
 Tensor sum_of_squares(const Tensor& z) { return sum(real(mul(z, conj(z)))); }
+
+/// y, of which the first entry along dim 0 is squared in place, through a view.
+Tensor squared_in_part(const Tensor& y) {
+  Tensor t = clone(y);
+  const Tensor part = t.rank() > 0 ? select(t, 0, 0) : t;
+  mul_(part, part);
+  return t;
+}
+
+/// y * y + y: y is written into zeros through a view that is read again once its base has been written.
+Tensor written_and_read(const Tensor& y) {
+  const Tensor t = sub(y, y), view = unsqueeze(t, 0);
+  copy_(view, unsqueeze(y, 0));
+  const Tensor before = clone(t);
+  mul_(t, y);
+  return add(select(view, 0, 0), before);
+}
 
 Tensor finished(const Tensor& y, const Tensors& xs, const Program& p) {
   switch (p.after) {
@@ -21,6 +40,8 @@ Tensor finished(const Tensor& y, const Tensors& xs, const Program& p) {
     case 3: return log(real(mul(y, conj(y))) + 1.0);
     case 4: return mul(y, sum(xs[0]));
     case 5: return mul(y, conj(y));
+    case 6: return y.numel() > 0 ? squared_in_part(y) : y;
+    case 7: return written_and_read(y);
     default: return y;
   }
 }
@@ -119,7 +140,7 @@ Stack::Stack(Case& c, const Options& o) : case_(c), slots_(c.inexact()), max_cos
   if (slots_.size() > 2) slots_ = {slots_[d.below(uint32_t(slots_.size() - 1))], slots_.back()};
   if (slots_.empty()) return;
   inputs_ = c.values(slots_);
-  program_ = {d.below(2), d.below(6), o.captures || o.shares};
+  program_ = {d.below(2), d.below(8), o.captures || o.shares};
   if (program_.extra) inputs_.push_back(c.direction(inputs_[0]));
   if (status_of([&] { results_ = program(c.smooth_function(slots_))(inputs_); }).raised) return;
   if (results_.empty()) return;

@@ -30,7 +30,7 @@ struct Layer {
 struct Program {
   uint32_t before = 0;  ///< 0: nothing; 1: inputs scaled by a number that depends on all of them
   uint32_t after = 0;   ///< 0: nothing; 1: sin; 2: y * y; 3: log(1 + |y|^2); 4: y times the sum of the first
-                        ///< input; 5: y * conj(y)
+                        ///< input; 5: y * conj(y); 6, 7: written in place, through views
   bool extra = false;   ///< a last input: each result times 1 + the sum of its squares
 };
 

@@ -68,7 +68,16 @@ std::string layer_text(const Layer& l, const std::string& below, const std::stri
 
 std::string program_text(const Program& p, size_t inputs) {
   static constexpr const char* kAfter[] = {
-      "y", "sin(y)", "y * y", "log(real(y * conj(y)) + 1.0)", "y * sum(x[0])", "y * conj(y)"};
+      "y",
+      "sin(y)",
+      "y * y",
+      "log(real(y * conj(y)) + 1.0)",
+      "y * sum(x[0])",
+      "y * conj(y)",
+      "[&] { Tensor t = clone(y); if (t.numel() == 0) return t; const Tensor part = t.rank() > 0 ? select(t, "
+      "0, 0) : t; mul_(part, part); return t; }()",
+      "[&] { const Tensor t = y - y, view = unsqueeze(t, 0); copy_(view, unsqueeze(y, 0)); const "
+      "Tensor before = clone(t); mul_(t, y); return select(view, 0, 0) + before; }()"};
   std::string out = "  const Function g0 = [=](const Tensors& x) {\n    Tensors z(x.begin(), x.begin() + " +
                     std::to_string(inputs) + ");\n";
   if (p.before) {
