@@ -6,11 +6,13 @@ usage: law_weights.py RUN.json MUTATE.json [REAL.json ...] > verify/run/law_weig
 RUN is a report of `lamella verify --json` (what a case of a law costs), MUTATE one of `lamella mutate
 --json`, REAL what tools/real_mutants.py keeps. A mutant that k laws notice gives each of them 1/k, a real one
 five times that: there are fewer, and they are what is looked for. A law's weight is the root of that sum by
-the time a case takes, in units of the median law, within 1/4 and 4.
+the time a case takes, in units of the median law, within 1/4 and 4. Behind it stand the operators of which
+it notices mutants that no other law does: those pairs get twice the time.
 """
 import json
 import statistics
 import sys
+import textwrap
 
 REAL, LEAST, MOST = 5.0, 0.25, 4.0
 
@@ -18,6 +20,35 @@ REAL, LEAST, MOST = 5.0, 0.25, 4.0
 def read(path):
     with open(path, encoding="utf-8") as stream:
         return json.load(stream)
+
+
+def operator_of(mutant):
+    """The name that an id has in front of its formula, or behind what is done to a kernel or a row; none of
+    the harness and of what others planted."""
+    if mutant.get("group") in ("kernel", "dispatch"):
+        return mutant["id"].rpartition(":")[2]
+    return mutant["id"].partition(".")[0] if mutant.get("group") in ("rule", "batch", "composite") else None
+
+
+def of_real(kept):
+    """What is kept of each, or a report's: the laws alone."""
+    return [m if isinstance(m, dict) else {"laws": m or []} for m in kept["mutants"].values()]
+
+
+def row(law, weight, operators):
+    lines = textwrap.wrap(" ".join(operators), 100)
+    words = "".join(f'\n    "{line}{" " if k + 1 < len(lines) else ""}"' for k, line in enumerate(lines))
+    return f'{{"{law}", {weight:.2f}{"," if words else ""}{words}}},'
+
+
+def alone(mutants):
+    """Operators by law."""
+    found = {}
+    for m in mutants:
+        op = operator_of(m)
+        if op and len(m["laws"]) == 1:
+            found.setdefault(m["laws"][0]["law"], set()).add(op)
+    return found
 
 
 def main():
@@ -30,15 +61,18 @@ def main():
     credit = dict.fromkeys(seconds, 0.0)
     noticed = [([k["law"] for k in m["laws"]], 1.0) for m in mutate["kills"]]
     for path in sys.argv[3:]:
-        noticed += [(m.get("laws", []), REAL) for m in read(path)["mutants"].values()]
+        noticed += [(m.get("laws", []), REAL) for m in of_real(read(path))]
     for laws, worth in noticed:
         for law in set(laws) & credit.keys():
             credit[law] += worth / len(laws)
     score = {law: ((credit[law] + 0.1) / (seconds[law] / max(cases[law], 1) + 1e-6)) ** 0.5 for law in credit}
     middle = statistics.median(score.values())
+    pairs = alone(mutate["kills"])
     print("// How sharp laws are, beside the median law: tools/law_weights.py wrote it.")
+    print("// clang-format off")
     for law in sorted(score):
-        print(f'{{"{law}", {min(MOST, max(LEAST, score[law] / middle)):.2f}}},')
+        weight = min(MOST, max(LEAST, score[law] / middle))
+        print(row(law, weight, sorted(pairs.get(law, ()))))
 
 
 if __name__ == "__main__":

@@ -62,7 +62,7 @@ Worker::Worker(const RunOptions& options, int index, Position* position)
                           .law_index = int(l),
                           .next = uint64_t(index),
                           .series = series_of(options.seed, *options.laws[l], *options.ops[o]),
-                          .weight = sharpness(options.laws[l]->id)});
+                          .weight = sharpness(options.laws[l]->id, options.ops[o]->name)});
   // The sharpest laws first; among those, neighbours in the list differ in both: a short run sees all laws
   // and all operators.
   std::stable_sort(pairs_.begin(), pairs_.end(), [&](const Pair& a, const Pair& b) {

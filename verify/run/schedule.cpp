@@ -3,6 +3,7 @@
 #include <chrono>
 #include <ctime>
 #include <map>
+#include <ranges>
 #include <utility>
 
 #include "lamella/verify/case/fault.h"
@@ -30,7 +31,9 @@ double thread_ms() {
 struct LawWeight {
   std::string_view law;
   double weight;
+  std::string_view alone_on = {};  ///< operators with mutants that no other law notices
 };
+constexpr double kOfSharpPairs = 2;
 constexpr LawWeight kWeights[] = {
 #include "law_weights.inc"
 };
@@ -40,6 +43,14 @@ double sharpness(std::string_view law) {
   for (const LawWeight& w : kWeights)
     if (w.law == law) return w.weight;
   return 1;
+}
+
+double sharpness(std::string_view law, std::string_view op) {
+  for (const LawWeight& w : kWeights)
+    if (w.law == law)
+      for (const auto word : std::views::split(w.alone_on, ' '))
+        if (std::string_view(word.begin(), word.end()) == op) return w.weight * kOfSharpPairs;
+  return sharpness(law);
 }
 
 /// Runs cases of a pair for about `seconds`, at least one and at most `most`.

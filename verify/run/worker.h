@@ -22,6 +22,8 @@ struct Position {
 
 /// How much time pairs of a law get, beside others: 1 for the median law.
 double sharpness(std::string_view law);
+/// Likewise of a pair: twice that where no other law notices some mutant of the operator.
+double sharpness(std::string_view law, std::string_view op);
 
 class Worker {
  public:
