@@ -37,6 +37,11 @@ std::string unwitnessed(const Op& op) {
   if (op.composite && op.schema.returns_alias && !index_map_of(op) && !op.kernel.reference)
     missing("which memory it shares");
   if (op.is_view() && !asked(op, {"elements_as_mapped"})) missing("which memory it shows");
+  if (!asked(op, {"bad_input_is_refused"})) missing("what it refuses");
+  if (has_jvp(op) && !asked(op, {"jvp_equals_differences"})) missing("tangents");
+  if (has_vjp(op) && !asked(op, {"vjp_equals_differences"})) missing("cotangents");
+  if (has_jvp(op) && has_vjp(op) && !asked(op, {"second_derivatives_agree"})) missing("second derivatives");
+  // One that has neither says why in its row: law 64.
   return out;
 }
 
@@ -52,6 +57,9 @@ TEST(Witnesses, ALackIsSeen) {
   EXPECT_EQ(unwitnessed(composite), "layer_norm: elements\n");
   composite.infer = nullptr;
   EXPECT_EQ(unwitnessed(composite), "layer_norm: elements\nlayer_norm: sizes\nlayer_norm: dtypes\n");
+  Op empty = *OpTable::current().find("mul");
+  empty.schema.params.clear();
+  EXPECT_EQ(unwitnessed(empty), "mul: what it refuses\n");
   Op view = *OpTable::current().find("transpose");
   view.name = "turn";
   EXPECT_EQ(unwitnessed(view), "turn: elements\nturn: sizes\nturn: dtypes\nturn: which memory it shows\n");
