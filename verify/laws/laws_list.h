@@ -26,6 +26,7 @@ struct Law;
   F(memory) \
   F(repeat) \
   F(varying) \
+  F(box) \
   F(linear) \
   F(direction) \
   F(hidden) \
