@@ -13,6 +13,7 @@ alignas(64) char no_bytes[64];
 }  // namespace
 
 Tensor adopt_memory(const ForeignMemory& memory, DType dtype, Ints sizes, Ints strides, int64_t offset) {
+  check_dtype("adopt_memory", dtype);
   LAMELLA_CHECK(memory.data || memory.nbytes == 0, Value,
                 "adopt_memory: data is null for nbytes = {}; expected memory", memory.nbytes);
   LAMELLA_CHECK(memory.nbytes <= size_t(INT64_MAX), Overflow,

@@ -14,9 +14,21 @@ namespace lamella {
 /// User1: see NOTE: [devices].
 enum class Device : uint8_t { CPU, Reference, CUDA, Meta, User0, User1 };
 
+inline constexpr int kDeviceCount = 6;
+inline constexpr bool is_valid(Device d) { return int(d) < kDeviceCount; }
+namespace detail {
+[[noreturn, gnu::cold]] void refuse_device(std::string_view who, Device d, std::string_view argument);
+}
+/// Error device, naming function and argument, for a number that is none of the list.
+inline void check_device(std::string_view who, Device d, std::string_view argument = "device") {
+  if (!is_valid(d)) [[unlikely]]
+    detail::refuse_device(who, d, argument);
+}
+
+/// "no device" of what is none.
 inline constexpr std::string_view name(Device d) {
   constexpr std::string_view kNames[] = {"cpu", "reference", "cuda", "meta", "user0", "user1"};
-  return kNames[int(d)];
+  return is_valid(d) ? kNames[int(d)] : "no device";
 }
 
 /// The device of that name, or none.

@@ -10,6 +10,11 @@
 
 namespace lamella {
 
+void detail::refuse_device(std::string_view who, Device d, std::string_view argument) {
+  fail(ErrorCode::Device, "{}: {} = Device({}); expected cpu, reference, cuda, meta, user0 or user1", who,
+       Argument{std::string(argument)}, int(d));
+}
+
 namespace {
 constexpr size_t kDevices = size_t(Device::User1) + 1;
 std::atomic<const DeviceHooks*> all_hooks[kDevices];  // never freed

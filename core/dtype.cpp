@@ -75,11 +75,20 @@ DType to_complex(DType d) { return is_complex(d) ? d : widest_complex(d); }
 
 int category(DType d) { return category_of(d); }
 
-DType promote(DType a, DType b) { return kPromoted[size_t(a)][size_t(b)]; }
+DType promote(DType a, DType b) {
+  check_dtype("promote", a, "a"), check_dtype("promote", b, "b");
+  return kPromoted[size_t(a)][size_t(b)];
+}
 
 bool can_store(DType from, DType to) { return category(from) <= category(to); }
 
-std::string_view name(DType d) { return kNames[int(d)]; }
+std::string_view name(DType d) { return is_valid(d) ? kNames[int(d)] : "no dtype"; }
+
+void detail::refuse_dtype(std::string_view who, DType d, std::string_view argument) {
+  fail(ErrorCode::DType,
+       "{}: {} = DType({}); expected bool, u8 to u64, i8 to i64, f16, bf16, f32, f64, c64 or c128", who,
+       Argument{std::string(argument)}, int(d));
+}
 
 bool parse_dtype(std::string_view text, DType& out) {
   for (int i = 0; i < kDTypeCount; ++i)

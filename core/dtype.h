@@ -34,6 +34,16 @@ enum class DType : uint8_t {
   C256
 };
 inline constexpr int kDTypeCount = 17;
+inline constexpr bool is_valid(DType d) { return int(d) < kDTypeCount; }
+namespace detail {
+[[noreturn, gnu::cold]] void refuse_dtype(std::string_view who, DType d, std::string_view argument);
+}
+/// Error dtype, naming function and argument, for a number that is none of the list: tables have no line for
+/// it.
+inline void check_dtype(std::string_view who, DType d, std::string_view argument = "dtype") {
+  if (!is_valid(d)) [[unlikely]]
+    detail::refuse_dtype(who, d, argument);
+}
 
 using c64 = std::complex<float>;
 using c128 = std::complex<double>;
@@ -94,7 +104,7 @@ int category(DType d);
 /// (float into int, complex into float, anything but bool into bool).
 bool can_store(DType from, DType to);
 
-/// "f32", "i64", "bool", …; parse accepts these and PyTorch's names ("float32").
+/// "f32", "i64", "bool", …, "no dtype" of what is none; parse accepts these and PyTorch's names ("float32").
 std::string_view name(DType d);
 bool parse_dtype(std::string_view text, DType& out);
 

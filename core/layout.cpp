@@ -6,6 +6,7 @@
 namespace lamella {
 
 Tensor make_of_layout(Ints sizes, DType dtype, Device device, Ref<TensorLayout> layout) {
+  check_dtype("make_of_layout", dtype), check_device("make_of_layout", device);
   checked_numel(sizes, "make_of_layout");
   LAMELLA_ASSERT(layout);
   TensorImpl* const impl = TensorImpl::create_bare();

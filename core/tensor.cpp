@@ -315,6 +315,7 @@ inline void begin(TensorImpl* impl, size_t rank, int64_t numel, DType dtype, siz
 }  // namespace
 
 TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
+  check_dtype("make_tensor", dtype), check_device("make_tensor", device);
   // The short way may have opened the block on top of the pool and not taken it.
   if (kPoisons && head_of(pools[kFull])) detail::poison(head_of(pools[kFull]), kBlock);
   const int64_t numel = checked_numel(sizes, "empty");
@@ -341,7 +342,7 @@ TensorImpl* TensorImpl::make_slowly(Ints sizes, DType dtype, Device device) {
 TensorImpl* TensorImpl::make_on_cpu(Ints sizes, DType dtype) {
   TensorPool& pool = pools[kFull];
   TensorImpl* const impl = head_of(pool);
-  if (!impl || has_pending()) [[unlikely]]
+  if (!impl || has_pending() || !is_valid(dtype)) [[unlikely]]
     return make_slowly(sizes, dtype, Device::CPU);
   detail::unpoison(impl, kBlock);
   uint64_t n = 1, step = 1;

@@ -165,7 +165,8 @@ class Tensor {
 using Tensors = std::vector<Tensor>;
 using TensorSpan = std::span<const Tensor>;
 
-/// New contiguous tensor, elements uninitialised. Errors: shape (negative size), overflow, out_of_memory.
+/// New contiguous tensor, elements uninitialised. Errors: shape (negative size), overflow, out_of_memory,
+/// dtype and device for what is none.
 inline Tensor make_tensor(Ints sizes, DType dtype, Device device = Device::CPU) {
   return Tensor::adopt(device == Device::CPU ? TensorImpl::make_on_cpu(sizes, dtype)
                                              : TensorImpl::make_slowly(sizes, dtype, device));

@@ -113,6 +113,7 @@ void check_fits(std::string_view op, const Scalar& value, DType dtype) {
 }  // namespace
 
 Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
+  check_dtype("scalar_tensor", dtype);
   check_fits("scalar_tensor", value, dtype);
   Tensor t = make_tensor({}, dtype, device);
   if (device == Device::Meta) return t;
@@ -126,6 +127,7 @@ Tensor scalar_tensor(const Scalar& value, DType dtype, Device device) {
 }
 
 Tensor tensor_of(Ints sizes, std::span<const double> values, DType dtype) {
+  check_dtype("tensor_of", dtype);
   Tensor t = make_tensor(sizes, dtype);
   LAMELLA_CHECK(t.numel() == int64_t(values.size()), Shape,
                 "tensor_of: values has {} entries for {}, expected one for each element", values.size(), t);

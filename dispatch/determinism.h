@@ -19,6 +19,8 @@ class Deterministic {
  public:
   explicit Deterministic(bool on) : Deterministic(on ? Determinism::Required : Determinism::Any) {}
   explicit Deterministic(Determinism asked) : saved_(dispatch_state().determinism) {
+    LAMELLA_CHECK(asked <= Determinism::Required, Value,
+                  "Deterministic: asked = Determinism({}); expected Any, Warned or Required", int(asked));
     dispatch_state().determinism = asked;
   }
   ~Deterministic() { dispatch_state().determinism = saved_; }

@@ -11,6 +11,12 @@ LAMELLA_API_BEGIN
 namespace lamella {
 
 struct Op;
+struct Frame;
+
+namespace detail {
+/// A dtype or device given as parameter i that is none of its list.
+[[noreturn, gnu::cold]] void refuse_number(const Frame& frame, int i);
+}  // namespace detail
 
 inline const Tensor& undefined_tensor() {
   static const Tensor kUndefined;
@@ -28,7 +34,14 @@ struct Frame {
   Tensors* list = nullptr;  ///< results of operators that return Tensor[]
 
   bool none(int i) const { return args[i] == nullptr; }
-  template <class T> const T& arg(int i) const { return *static_cast<const T*>(args[i]); }
+  /// Errors dtype, device: a number that is none of the list, which every operator asks for here.
+  template <class T> const T& arg(int i) const {
+    const T& value = *static_cast<const T*>(args[i]);
+    if constexpr (std::is_same_v<T, DType> || std::is_same_v<T, Device>)
+      if (!is_valid(value)) [[unlikely]]
+        detail::refuse_number(*this, i);
+    return value;
+  }
   template <class T> T arg_or(int i, T otherwise) const { return args[i] ? arg<T>(i) : otherwise; }
   /// Undefined when None.
   const Tensor& tensor(int i) const { return args[i] ? arg<Tensor>(i) : undefined_tensor(); }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lamella/core/thresholds.h"
+#include "lamella/dispatch/given.h"
 
 namespace lamella {
 
@@ -18,6 +19,18 @@ void check_defined(const Frame& frame) {
                     "{}: argument \"{}\" is an undefined tensor; expected a defined one", op.base->name,
                     p.name);
   }
+}
+
+void detail::refuse_number(const Frame& frame, int i) {
+  const Param& p = frame.op->schema.params[size_t(i)];
+  if (p.kind == ParamKind::DType)
+    refuse_dtype(frame.op->base->name, *static_cast<const DType*>(frame.args[i]), p.name);
+  refuse_device(frame.op->base->name, *static_cast<const Device*>(frame.args[i]), p.name);
+}
+
+void detail::refuse_empty_function(std::string_view who, std::string_view argument) {
+  fail(ErrorCode::Usage, "{}: {} is an empty function; expected one that can be called", who,
+       Argument{std::string(argument)});
 }
 
 void check_one_device(const Frame& frame) {

@@ -110,6 +110,7 @@ inline DispatchState& dispatch_state() { return detail::dispatch_state; }
 class DefaultDevice {
  public:
   explicit DefaultDevice(Device device) : saved_(dispatch_state().default_device) {
+    check_device("DefaultDevice", device);
     dispatch_state().default_device = device;
   }
   ~DefaultDevice() { dispatch_state().default_device = saved_; }

@@ -64,6 +64,7 @@ void Trace::on_call(const Frame& frame, KeySet, int chosen) {
 void Trace::on_return(const Frame&) { --depth_; }
 
 std::string trace(const std::function<void()>& f) {
+  given(f, "trace");
   Trace observer;
   const ScopedObserver scope(&observer);
   f();

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "lamella/core/tensor.h"
+#include "lamella/dispatch/given.h"
 
 LAMELLA_API_BEGIN
 namespace lamella {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "lamella/dispatch/given.h"
 #include "lamella/dispatch/value.h"
 
 LAMELLA_API_BEGIN

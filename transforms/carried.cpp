@@ -2,6 +2,7 @@
 #include "lamella/transforms/carried.h"
 
 #include "lamella/dispatch/frame_copy.h"
+#include "lamella/dispatch/given.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/transforms/machine/interpreter.h"
 
@@ -104,6 +105,7 @@ class CarriedTransform final : public Interpreter {
 }  // namespace
 
 Carried run_carried(const CarriedRules& rules, const Function& f, const Tensors& xs) {
+  given(f, rules.name);
   CarriedTransform transform(rules);
   const OpenLevel open(transform);
   Tensors wrapped;

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "lamella/core/generator.h"
+#include "lamella/dispatch/given.h"
 #include "lamella/transforms/machine/interpreter.h"
 #include "lamella/transforms/machine/tape.h"
 #include "lamella/transforms/tapes/reasons.h"
@@ -217,7 +218,9 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
 }  // namespace
 
 Function checkpoint(Function f) {
-  return [f = std::move(f)](const Tensors& xs) { return std::make_shared<Region>(f, xs)->first_run(xs); };
+  return [f = given(std::move(f), "checkpoint")](const Tensors& xs) {
+    return std::make_shared<Region>(f, xs)->first_run(xs);
+  };
 }
 
 }  // namespace lamella

@@ -9,6 +9,13 @@
 
 namespace lamella {
 
+void refuse_options(const VmapOptions& o) {
+  LAMELLA_CHECK(o.size >= -1, Value,
+                "vmap: size = {}; expected size >= 0, or -1 for the lanes of a mapped argument", o.size);
+  fail(ErrorCode::Randomness, "vmap: randomness = Randomness({}); expected Error, Same or Different",
+       int(o.randomness));
+}
+
 void refuse_dims(size_t dims, size_t tensors, std::string_view what) {
   fail(ErrorCode::MappedSize, "vmap: got {} {} for {} tensors, expected 1 or {}", dims,
        Argument{std::string(what)}, tensors, tensors);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "lamella/core/generator.h"
+#include "lamella/dispatch/given.h"
 #include "lamella/transforms/vmap.h"
 
 LAMELLA_API_BEGIN
@@ -17,6 +18,16 @@ class SameDraws {
   Generator& generator_;
   uint64_t start_;
 };
+
+/// Raises value, randomness: an option that none of its list is.
+[[noreturn, gnu::cold]] void refuse_options(const VmapOptions& options);
+
+/// What is wrong with any arguments, when vmap is handed it. Errors: usage, value, randomness.
+inline void check_mapping(const Function& f, const VmapOptions& o) {
+  given(f, "vmap");
+  if (o.size < -1 || o.randomness > Randomness::Different) [[unlikely]]
+    refuse_options(o);
+}
 
 /// Raises mapped_size: as many dims as tensors, or one. Apart, as refuse_lanes is.
 [[noreturn, gnu::cold]] void refuse_dims(size_t dims, size_t tensors, std::string_view what);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "lamella/dispatch/given.h"
 #include "lamella/draw/draw.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/pointwise_binary.h"
@@ -230,7 +231,8 @@ class CustomVjp final : public Custom {
     for (const Source& s : from_)
       residuals.push_back(s.where == Source::Argument ? xs[s.index] : ys[s.index]);
     Tensors out = watched(residuals, "rule", "residual", [&] {
-      return watched(cotangents, "rule", "cotangent", [&] { return rule_(residuals, cotangents); });
+      return watched(cotangents, "rule", "cotangent",
+                     [&] { return given(rule_, name(), "backward")(residuals, cotangents); });
     });
     check_rule(out, xs, "cotangent", "argument");
     return out;
@@ -267,7 +269,8 @@ class CustomJvp final : public Custom {
     tangents = filled(std::move(tangents), xs);
     Tensors out = watched(xs, "rule", "primal", [&] {
       return watched(ys, "rule", "value", [&] {
-        return watched(tangents, "rule", "tangent", [&] { return rule_(xs, ys, tangents); });
+        return watched(tangents, "rule", "tangent",
+                       [&] { return given(rule_, name(), "rule")(xs, ys, tangents); });
       });
     });
     check_rule(out, ys, "tangent", "value");
@@ -339,14 +342,15 @@ Tensors called(const OpHandle& op, const std::shared_ptr<Custom>& custom, const 
 }  // namespace
 
 Function custom_vjp(AuxFunction forward, BackwardRule backward) {
-  return [forward = std::move(forward), backward = std::move(backward)](const Tensors& xs) {
+  return [forward = given(std::move(forward), "custom_vjp", "forward"),
+          backward = std::move(backward)](const Tensors& xs) {
     static constinit const OpHandle op("custom_vjp");
     return called(op, std::make_shared<CustomVjp>(forward, backward, xs), xs);
   };
 }
 
 Function custom_jvp(Function f, ForwardRule rule) {
-  return [f = std::move(f), rule = std::move(rule)](const Tensors& xs) {
+  return [f = given(std::move(f), "custom_jvp"), rule = std::move(rule)](const Tensors& xs) {
     static constinit const OpHandle op("custom_jvp");
     return called(op, std::make_shared<CustomJvp>(f, rule, xs), xs);
   };

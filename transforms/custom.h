@@ -25,7 +25,7 @@ using ForwardRule =
 /// computed from the arguments. It must give as many each time. Neither may write to what it is given: others
 /// show that memory. Errors: shape or dtype when `backward` gives other cotangents than described; value when
 /// `forward` writes to an argument, or `backward` to a residual or cotangent; undefined for undefined
-/// tensors.
+/// tensors; usage for an empty `forward`, and for an empty `backward` where it would be called.
 Function custom_vjp(AuxFunction forward, BackwardRule backward);
 /// Likewise f with a rule for forward mode, which may not write to what it is given either.
 Function custom_jvp(Function f, ForwardRule rule);

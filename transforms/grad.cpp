@@ -132,6 +132,7 @@ Tensors Pullback::operator()(const Tensors& cotangents) && {
 }
 
 VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {
+  given(f, "vjp");
   check_inputs(inputs, "vjp");
   Grad transform;
   const OpenLevel open(transform);
@@ -155,7 +156,8 @@ VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {
 }
 
 VjpResult vjp(const Function& f, const Tensors& inputs) {
-  return vjp_has_aux([&f](const Tensors& xs) { return std::pair(f(xs), Tensors{}); }, inputs);
+  return vjp_has_aux([&f = given(f, "vjp")](const Tensors& xs) { return std::pair(f(xs), Tensors{}); },
+                     inputs);
 }
 
 }  // namespace lamella

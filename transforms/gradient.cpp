@@ -29,12 +29,14 @@ AuxFunction without_aux(ScalarFunction f) {
 }  // namespace
 
 Function grad(ScalarFunction f, std::vector<int> argnums) {
-  return
-      [f = without_aux(std::move(f)), argnums](const Tensors& xs) { return grad_at(f, argnums, xs).grads; };
+  return [f = without_aux(given(std::move(f), "grad")), argnums](const Tensors& xs) {
+    return grad_at(f, argnums, xs).grads;
+  };
 }
 
 UnaryFunction grad(UnaryFunction f) {
-  Function g = grad([f = std::move(f)](const Tensors& xs) { return f(xs[0]); }, std::vector<int>{0});
+  Function g =
+      grad([f = given(std::move(f), "grad")](const Tensors& xs) { return f(xs[0]); }, std::vector<int>{0});
   return [g = std::move(g)](const Tensor& x) { return g({x})[0]; };
 }
 
@@ -49,15 +51,19 @@ Tensors joined(GradResult r, bool value) {
 }  // namespace
 
 Function value_and_grad(ScalarFunction f, std::vector<int> argnums) {
-  return value_and_grad_has_aux(without_aux(std::move(f)), std::move(argnums));
+  return value_and_grad_has_aux(without_aux(given(std::move(f), "value_and_grad")), std::move(argnums));
 }
 
 Function grad_has_aux(AuxFunction f, std::vector<int> argnums) {
-  return [f = std::move(f), argnums](const Tensors& xs) { return joined(grad_at(f, argnums, xs), false); };
+  return [f = given(std::move(f), "grad_has_aux"), argnums](const Tensors& xs) {
+    return joined(grad_at(f, argnums, xs), false);
+  };
 }
 
 Function value_and_grad_has_aux(AuxFunction f, std::vector<int> argnums) {
-  return [f = std::move(f), argnums](const Tensors& xs) { return joined(grad_at(f, argnums, xs), true); };
+  return [f = given(std::move(f), "value_and_grad_has_aux"), argnums](const Tensors& xs) {
+    return joined(grad_at(f, argnums, xs), true);
+  };
 }
 
 }  // namespace lamella

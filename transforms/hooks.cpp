@@ -1,6 +1,7 @@
 // Hooks of base autograd: adding them, taking them away; what saved values go through.
 #include <algorithm>
 
+#include "lamella/dispatch/given.h"
 #include "lamella/transforms/history.h"
 
 namespace lamella {
@@ -33,7 +34,7 @@ HookHandle add_hook(const Tensor& x, TensorHook hook) {
   const NodeOutput from = history_for(x, "add_hook");
   auto state = std::make_shared<HookHandle::State>();
   state->output = from.output;
-  state->tensor = std::move(hook);
+  state->tensor = given(std::move(hook), "add_hook", "hook");
   return added(*from.node, std::move(state));
 }
 
@@ -43,7 +44,7 @@ HookHandle add_accumulated_hook(const Tensor& leaf, AccumulatedHook hook) {
                 "add_accumulated_hook: leaf is {}, no leaf; expected one that requires grad",
                 leaf.defined() ? type_str(leaf) : "an undefined tensor");
   auto state = std::make_shared<HookHandle::State>();
-  state->accumulated = std::move(hook);
+  state->accumulated = given(std::move(hook), "add_accumulated_hook", "hook");
   return added(*meta->from.node, std::move(state));
 }
 

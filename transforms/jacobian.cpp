@@ -196,33 +196,33 @@ AuxFunction reverse(AuxFunction f, Plan p) {
 }  // namespace
 
 AuxFunction jacrev_has_aux(AuxFunction f, JacobianOptions o) {
-  return reverse(std::move(f), {"jacrev", std::move(o)});
+  return reverse(given(std::move(f), "jacrev"), {"jacrev", std::move(o)});
 }
 AuxFunction jacfwd_has_aux(AuxFunction f, JacobianOptions o) {
-  return forward(std::move(f), {"jacfwd", std::move(o)});
+  return forward(given(std::move(f), "jacfwd"), {"jacfwd", std::move(o)});
 }
 AuxFunction hessian_has_aux(AuxFunction f, JacobianOptions o) {
-  return forward(reverse(std::move(f), {"hessian", o}), {"hessian", o});
+  return forward(reverse(given(std::move(f), "hessian"), {"hessian", o}), {"hessian", o});
 }
 
 Function jacrev(Function f, JacobianOptions o) {
-  return first_of(jacrev_has_aux(without_aux(std::move(f)), std::move(o)));
+  return first_of(jacrev_has_aux(without_aux(given(std::move(f), "jacrev")), std::move(o)));
 }
 Function jacfwd(Function f, JacobianOptions o) {
-  return first_of(jacfwd_has_aux(without_aux(std::move(f)), std::move(o)));
+  return first_of(jacfwd_has_aux(without_aux(given(std::move(f), "jacfwd")), std::move(o)));
 }
 Function hessian(Function f, JacobianOptions o) {
-  return first_of(hessian_has_aux(without_aux(std::move(f)), std::move(o)));
+  return first_of(hessian_has_aux(without_aux(given(std::move(f), "hessian")), std::move(o)));
 }
 
 UnaryFunction jacrev(UnaryFunction f, JacobianOptions o) {
-  return unary(jacrev(listed(std::move(f)), std::move(o)));
+  return unary(jacrev(listed(given(std::move(f), "jacrev")), std::move(o)));
 }
 UnaryFunction jacfwd(UnaryFunction f, JacobianOptions o) {
-  return unary(jacfwd(listed(std::move(f)), std::move(o)));
+  return unary(jacfwd(listed(given(std::move(f), "jacfwd")), std::move(o)));
 }
 UnaryFunction hessian(UnaryFunction f, JacobianOptions o) {
-  return unary(hessian(listed(std::move(f)), std::move(o)));
+  return unary(hessian(listed(given(std::move(f), "hessian")), std::move(o)));
 }
 
 }  // namespace lamella

@@ -176,6 +176,7 @@ class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
 }  // namespace
 
 JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensors& tangents) {
+  given(f, "jvp");
   LAMELLA_CHECK(primals.size() == tangents.size(), Shape,
                 "jvp: got {} {} and {} tangents; expected as many of each", primals.size(),
                 Argument{"primals"}, tangents.size());
@@ -211,7 +212,8 @@ JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensor
 }
 
 JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents) {
-  return jvp_has_aux([&f](const Tensors& xs) { return std::pair(f(xs), Tensors{}); }, primals, tangents);
+  return jvp_has_aux([&f = given(f, "jvp")](const Tensors& xs) { return std::pair(f(xs), Tensors{}); },
+                     primals, tangents);
 }
 
 }  // namespace lamella

@@ -55,6 +55,7 @@ HessianProduct first_order(const Tensors& value_and_gradients) {
 }  // namespace
 
 Linearized linearize(const Function& f, const Tensors& primals) {
+  given(f, "linearize");
   check_inputs(primals, "linearize");
   const VjpResult r = vjp(f, primals);
   const std::vector<size_t> at = inexact_of(r.values);
@@ -73,6 +74,7 @@ Linearized linearize(const Function& f, const Tensors& primals) {
 }
 
 Function linear_transpose(const Function& f, const Tensors& inputs) {
+  given(f, "linear_transpose");
   check_inputs(inputs, "linear_transpose");
   const VjpResult r = vjp(f, zeros_of(inputs));
   return [pullback = r.pullback, values = r.values](const Tensors& cotangents) {
@@ -85,14 +87,14 @@ Function linear_transpose(const Function& f, const Tensors& inputs) {
 }
 
 HessianProduct hvp(const ScalarFunction& f, const Tensors& xs, const Tensors& vs) {
-  const JvpResult r = jvp(value_and_grad(f, all_of(xs)), xs, vs);
+  const JvpResult r = jvp(value_and_grad(given(f, "hvp"), all_of(xs)), xs, vs);
   HessianProduct out = first_order(r.values);
   out.products.assign(r.tangents.begin() + 1, r.tangents.end());
   return out;
 }
 
 HessianProduct vhp(const ScalarFunction& f, const Tensors& xs, const Tensors& vs) {
-  VjpResult r = vjp(value_and_grad(f, all_of(xs)), xs);
+  VjpResult r = vjp(value_and_grad(given(f, "vhp"), all_of(xs)), xs);
   HessianProduct out = first_order(r.values);
   Tensors cotangents = filled(vs, xs, "vhp", "vector");
   cotangents.insert(cotangents.begin(), Tensor());

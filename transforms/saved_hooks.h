@@ -4,6 +4,7 @@
 #include <functional>
 
 #include "lamella/core/tensor.h"
+#include "lamella/dispatch/given.h"
 #include "lamella/transforms/tapes/packer.h"
 
 LAMELLA_API_BEGIN
@@ -17,11 +18,13 @@ using Unpack = std::function<Tensor()>;
 /// keep it.
 using Pack = std::function<Unpack(const Tensor&)>;
 
-/// While alive on this thread, tensors that are saved go through `pack`; the innermost one is in force.
-/// `pack` runs outside base autograd and outside the hooks. What it raises leaves the recorded call.
+/// Error usage for an empty `pack`. While alive on this thread, tensors that are saved go through `pack`; the
+/// innermost one is in force. `pack` runs outside base autograd and outside the hooks. What it raises leaves
+/// the recorded call.
 class SavedTensorHooks final : Packer {
  public:
-  explicit SavedTensorHooks(Pack pack) : pack_(std::move(pack)), scope_(this) {}
+  explicit SavedTensorHooks(Pack pack)
+      : pack_(given(std::move(pack), "SavedTensorHooks", "pack")), scope_(this) {}
 
  private:
   std::shared_ptr<Packed> pack(std::string_view saver, const Tensor& value, int key) override;

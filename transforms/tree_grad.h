@@ -100,7 +100,8 @@ concept GradOfTrees = sizeof...(Argnums) > 0 || TreeFunction<F>;
 template <int... Argnums, class F>
 requires detail::GradOfTrees<F, Argnums...>
 auto grad(F f) {
-  return [f = std::move(f)]<class... A>(const A&... args) requires std::invocable<const F&, const A&...> {
+  return [f = given(std::move(f), "grad")]<class... A>(
+      const A&... args) requires std::invocable<const F&, const A&...> {
     return detail::run_grad<Argnums...>(f, args...).grads;
   };
 }
@@ -109,7 +110,8 @@ auto grad(F f) {
 template <int... Argnums, class F>
 requires detail::GradOfTrees<F, Argnums...>
 auto value_and_grad(F f) {
-  return [f = std::move(f)]<class... A>(const A&... args) requires std::invocable<const F&, const A&...> {
+  return [f = given(std::move(f), "value_and_grad")]<class... A>(
+      const A&... args) requires std::invocable<const F&, const A&...> {
     auto r = detail::run_grad<Argnums...>(f, args...);
     return std::pair(std::move(r.result), std::move(r.grads));
   };
@@ -119,7 +121,8 @@ auto value_and_grad(F f) {
 template <int... Argnums, class F>
 requires detail::GradOfTrees<F, Argnums...>
 auto grad_has_aux(F f) {
-  return [f = std::move(f)]<class... A>(const A&... args) requires std::invocable<const F&, const A&...> {
+  return [f = given(std::move(f), "grad_has_aux")]<class... A>(
+      const A&... args) requires std::invocable<const F&, const A&...> {
     auto r = detail::run_grad<Argnums...>(f, args...);
     return std::pair(std::move(r.grads), std::get<1>(std::move(r.result)));
   };
@@ -129,7 +132,8 @@ auto grad_has_aux(F f) {
 template <int... Argnums, class F>
 requires detail::GradOfTrees<F, Argnums...>
 auto value_and_grad_has_aux(F f) {
-  return [f = std::move(f)]<class... A>(const A&... args) requires std::invocable<const F&, const A&...> {
+  return [f = given(std::move(f), "value_and_grad_has_aux")]<class... A>(
+      const A&... args) requires std::invocable<const F&, const A&...> {
     auto r = detail::run_grad<Argnums...>(f, args...);
     auto& [value, aux] = r.result;
     return std::tuple(std::move(value), std::move(r.grads), std::move(aux));
@@ -148,6 +152,7 @@ template <class R, class In> struct TreeVjp {
 template <TreeFunction F, class... A>
 requires std::invocable<const F&, const A&...>
 auto vjp(const F& f, const A&... args) {
+  given(f, "vjp");
   using R = detail::TreeResult<F, A...>;
   std::tuple<A...> held(args...);
   auto picked = detail::pick(held, std::index_sequence_for<A...>());
@@ -187,6 +192,7 @@ template <class R> struct TreeJvp { R value, tangent; };
 /// match its primal or its primal is neither floating nor complex.
 template <TreeFunction F, class... A>
 auto jvp(const F& f, const std::tuple<A...>& primals, const std::tuple<A...>& tangents) {
+  given(f, "jvp");
   using R = detail::TreeResult<F, A...>;
   std::tuple<A...> held(primals);
   Tensors values, directions;

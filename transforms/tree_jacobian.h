@@ -46,7 +46,7 @@ template <class In, class R> auto shaped(std::pair<std::vector<In>, R> jacobian)
 
 template <int... Argnums, class Make, class F>
 auto jacobian_of(Make make, std::string_view what, F f, JacobianOptions options) {
-  return [ make, what, f = std::move(f), options = std::move(options) ]<class... A>(
+  return [ make, what, f = given(std::move(f), what), options = std::move(options) ]<class... A>(
       const A&... args) requires std::invocable<const F&, const A&...> {
     constexpr auto at = positions<int(sizeof...(A)), Argnums...>();
     return shaped(run_jacobian(make, what, f, options, at, args...));
@@ -77,7 +77,7 @@ auto jacfwd(F f, JacobianOptions options = {}) {
 template <int... Argnums, class F>
 requires detail::GradOfTrees<F, Argnums...>
 auto hessian(F f, JacobianOptions options = {}) {
-  return [ f = std::move(f), options = std::move(options) ]<class... A>(
+  return [ f = given(std::move(f), "hessian"), options = std::move(options) ]<class... A>(
       const A&... args) requires std::invocable<const F&, const A&...> {
     static_assert(std::is_same_v<detail::TreeResult<F, A...>, Tensor>,
                   "hessian: the function returns a tree");

@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "lamella/dispatch/given.h"
 #include "lamella/transforms/tree.h"
 #include "lamella/transforms/vmap.h"
 
@@ -105,7 +106,7 @@ template <class F, class... A> using TreeResult = std::decay_t<std::invoke_resul
 template <TreeFunction F>
 auto vmap(F f, DimTree in_dims = 0, DimTree out_dims = 0, VmapOptions options = {}) {
   return [
-    f = std::move(f), in_dims = std::move(in_dims), out_dims = std::move(out_dims),
+    f = given(std::move(f), "vmap"), in_dims = std::move(in_dims), out_dims = std::move(out_dims),
     options = std::move(options)
   ]<class... A>(const A&... args) requires std::invocable<const F&, const A&...> {
     std::tuple<A...> held(args...);

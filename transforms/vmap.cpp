@@ -294,6 +294,7 @@ static void unwrap_all(const Vmap& transform, Tensors& ys, const InDims& out_dim
 }
 
 Function vmap(Function f, VmapOptions options) {
+  check_mapping(f, options);
   return [f = std::move(f), o = std::move(options)](const Tensors& xs) {
     const int64_t size = mapped_size(xs, o);
     if (o.chunk != 0) [[unlikely]]
@@ -314,8 +315,8 @@ Function vmap(Function f, VmapOptions options) {
 }
 
 UnaryFunction vmap(UnaryFunction f, int in_dim, int out_dim) {
-  Function g = vmap([f = std::move(f)](const Tensors& xs) { return Tensors{f(xs[0])}; }, InDims{in_dim},
-                    InDims{out_dim});
+  Function g = vmap([f = given(std::move(f), "vmap")](const Tensors& xs) { return Tensors{f(xs[0])}; },
+                    InDims{in_dim}, InDims{out_dim});
   return [g = std::move(g)](const Tensor& x) { return g({x})[0]; };
 }
 

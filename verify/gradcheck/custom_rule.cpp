@@ -186,6 +186,7 @@ class RuleCheck {
 
 CustomRuleReport check_custom_rule(const Function& f, const Tensors& inputs,
                                    const CustomRuleOptions& options) {
+  given(f, "check_custom_rule");
   CustomRuleReport report;
   if (options.differences)
     report.differences = gradcheck(f, inputs, {.second_order = true, .batched = true, .seed = options.seed});

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "lamella/dispatch/given.h"
 #include "lamella/dispatch/state.h"
 #include "lamella/transforms/machine/interpreter.h"
 #include "lamella/verify/case/compare.h"
@@ -47,6 +48,7 @@ std::string number(double v) {
 }  // namespace
 
 GradcheckReport gradcheck(const Function& f, const Tensors& inputs, const GradcheckOptions& options) {
+  given(f, "gradcheck");
   LAMELLA_CHECK(options.jvp || options.vjp, Usage, "gradcheck: neither jvp nor vjp is to be checked");
   refuse_wrapped(inputs);
   const Function g = Inexact{f};
