@@ -154,6 +154,20 @@ class Plugins(unittest.TestCase):
             for word in ('operator "half_square"', "law ", says):
                 self.assertIn(word, done.stderr)
 
+    def test_rules_that_do_not_fit(self):
+        """Shapes and counts that are no derivative's are failures with words, and end no worker."""
+        text, rule = text_of("my_operator"), 'return half_square_slope(dy, x); }'
+        self.assertIn(rule, text)
+        for name, gives, says in [("summed", "return sum(dy * x); }", r"gave b?f\d+\[\], expected "),
+                                  ("stacked", "return stack(Tensors{dy, x}, 0); }", r"gave b?f\d+\[2"),
+                                  ("widened", "return to(dy * x, DType::C128); }", "gave c128")]:
+            plugin = self.compiled(name, text.replace(rule, gives), *headers())
+            done = run("verify", "--load", plugin, "--op", "half_square", "--law", "vjp_equals_differences",
+                       "--seed", "1", "--time", "2", "--compile", "0")
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertNotIn("crashed", done.stdout)
+            self.assertRegex(done.stdout, "half_square: its vjp rule for x " + says)
+
     def test_a_device_outside_the_tree(self):
         """One line of the compiler."""
         device = self.compiled("device", text_of("my_device"), *headers())

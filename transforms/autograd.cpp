@@ -143,7 +143,7 @@ void make_leaf(Tensor& t) {
   LAMELLA_CHECK(is_inexact(t.dtype()), DType, "requires_grad: x is {}, expected floating point or complex",
                 t);
   NodeRef node = NodeRef::adopt(Node::create(0, 0));
-  state_of(*node);
+  state_of(*node).type = {Dims(t.sizes()), t.dtype()};
   attach(t, {std::move(node), 0});
   meta_of(t)->leaf = true;
 }

@@ -6,7 +6,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/history.h"
-#include "lamella/transforms/tapes/hooks.h"
+#include "lamella/transforms/tapes/steps.h"
 #include "lamella/transforms/writes/content.h"
 
 namespace lamella {
@@ -83,6 +83,8 @@ class Run final : public TapeHooks {
   void on_leaf(Node& leaf, const Tensor& ct) override {
     if (accumulates_) found_.push_back({NodeRef::share(&leaf), 0, ct, {}, {}});
   }
+
+  const Shape& type_of(Node& leaf) override { return state_of(leaf).type; }
 
   Tensor with_history(const Tensor& value, Node& from, uint32_t output) override {
     Tensor t = make_alias(value);
@@ -224,7 +226,7 @@ template <class Pass> void accumulating(BackwardOptions options, Pass&& pass) {
 
 void backward(const Tensors& roots, const Tensors& cotangents, BackwardOptions options) {
   const Roots from(roots, cotangents, "backward");
-  accumulating(options, [&](Run* run) { run_backward(from.from, from.cotangents, {}, run); });
+  accumulating(options, [&](Run* run) { run_backward(from.from, from.cotangents, {{}, {}, run}); });
 }
 
 void Tensor::backward() const { lamella::backward(*this); }
@@ -236,7 +238,9 @@ void backward(const Tensor& root, const Tensor& cotangent, BackwardOptions optio
 void backward(Tensor&& root, const Tensor& cotangent, BackwardOptions options) {
   Roots from(Tensors{root}, cotangent.defined() ? Tensors{cotangent} : Tensors{}, "backward");
   root = Tensor();
-  accumulating(options, [&](Run* run) { run_backward_once(from.from, std::move(from.cotangents), {}, run); });
+  accumulating(options, [&](Run* run) {
+    run_backward_once(from.from, std::move(from.cotangents), {{}, {}, run});
+  });
 }
 
 Tensors autograd::grad(const Tensors& outputs, const Tensors& inputs, const Tensors& cotangents,
@@ -252,7 +256,7 @@ Tensors autograd::grad(const Tensors& outputs, const Tensors& inputs, const Tens
   Tensors found;
   Run run(options.create_graph, false);
   recording_if(options.create_graph, [&] {
-    found = run_backward(from.from, from.cotangents, targets, &run);
+    found = run_backward(from.from, from.cotangents, {targets, {}, &run});
     for (size_t i = 0; i < found.size(); ++i) {
       LAMELLA_CHECK(found[i].defined() || options.allow_unused, NotDifferentiable,
                     "autograd::grad: no output depends on {}: {}; expected one that does, or allow_unused",

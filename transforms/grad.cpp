@@ -4,7 +4,7 @@
 #include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/machine/deriving.h"
-#include "lamella/transforms/machine/tape.h"
+#include "lamella/transforms/tapes/steps.h"
 
 namespace lamella {
 
@@ -118,7 +118,8 @@ void Pullback::check(const Tensors& cotangents) const {
 
 Tensors Pullback::operator()(const Tensors& cotangents) const& {
   check(cotangents);
-  return with_zeros(run_backward(state_->outputs, cotangents, state_->inputs), state_->like_inputs);
+  return with_zeros(run_backward(state_->outputs, cotangents, {state_->inputs, state_->like_inputs}),
+                    state_->like_inputs);
 }
 
 Tensors Pullback::operator()(const Tensors& cotangents) && {
@@ -128,7 +129,7 @@ Tensors Pullback::operator()(const Tensors& cotangents) && {
   const std::vector<NodeOutput> inputs = state_->inputs;
   const Tensors like = state_->like_inputs;
   state_.reset();
-  return with_zeros(run_backward_once(outputs, cotangents, inputs), like);
+  return with_zeros(run_backward_once(outputs, cotangents, {inputs, like}), like);
 }
 
 VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {

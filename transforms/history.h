@@ -35,6 +35,7 @@ static_assert(sizeof(Meta) <= 64);
 struct NodeState : NodeExtra {
   std::mutex mutex;
   bool alive = true;           ///< a leaf: cleared when its last handle dies
+  Shape type;                  ///< a leaf's
   std::vector<bool> retained;  ///< results whose gradients are added up
   Tensors grads;               ///< of those, and of a leaf
   std::vector<std::shared_ptr<HookHandle::State>> hooks;

@@ -7,10 +7,9 @@
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/pointwise_binary.h"
-#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/machine/deriving.h"
-#include "lamella/transforms/machine/tape.h"
+#include "lamella/transforms/tapes/steps.h"
 
 namespace lamella {
 
@@ -101,7 +100,8 @@ class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
     for (const uint8_t i : f.op->tensor_params) {
       if (tangents[i].empty()) continue;
       const BoundFormula& formula = *f.op->jvp_of(i);
-      Tensors parts = formula.many({tangents[i], FrameSaves(lower, formula).data()});
+      Tensors parts = for_results(formula.many({tangents[i], FrameSaves(lower, formula).data()}), *f.op, i,
+                                  f.list->size());
       for (size_t k = 0; k < parts.size(); ++k)
         if (Tensor& result = (*f.list)[k]; parts[k].defined() && is_inexact(result.dtype()))
           result = wrap(std::move(result), std::move(parts[k]));
@@ -131,11 +131,12 @@ class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
     } else if (formula.one) {
       parts[0] = formula.one({tangent, FrameSaves(lower, formula).data()});
     } else {
-      Tensors all = formula.many({tangent, FrameSaves(lower, formula).data()});
+      Tensors all = for_results(formula.many({tangent, FrameSaves(lower, formula).data()}), *lower.op,
+                                formula.input, size_t(n));
       for (int k = 0; k < n; ++k) parts[k] = std::move(all[size_t(k)]);
     }
     for (int k = 0; k < n; ++k)
-      if (parts[k].defined()) fit_tangent(parts[k], lower.results[k]);
+      if (parts[k].defined()) fit_tangent(parts[k], lower.results[k], *lower.op, formula.input);
   }
 
   static void apply_linear(const Frame& lower, int i, TensorSpan tangent, Tensor* parts) {
@@ -157,11 +158,11 @@ class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
   }
 
   /// Tangents have the result's type: broadcast inputs and promoted dtypes are brought up to it.
-  static void fit_tangent(Tensor& part, const Tensor& result) {
+  static void fit_tangent(Tensor& part, const Tensor& result, const Op& op, int input) {
     const DType from = part.dtype(), to_dtype = result.dtype();
     if (from != to_dtype && is_complex(from) && !is_complex(to_dtype)) part = contiguous(real(part));
     if (from != to_dtype) part = to(part, to_dtype);
-    if (!part.impl()->has_shape_of(*result.impl())) part = expand(part, result.sizes());
+    if (!part.impl()->has_shape_of(*result.impl())) part = expanded_tangent(part, result, op, input);
   }
 
   void finish(Frame& f, Parts& sums) {

@@ -35,11 +35,11 @@ class Backward {
   };
 
   /// `frees`: nodes that wait are held, so that what nobody else holds is freed once it has run.
-  Backward(std::span<const NodeOutput> targets, TapeHooks* hooks, bool frees = false)
-      : targets_(targets), hooks_(hooks), watch_(watch_in_force()), frees_(frees), found_(targets.size()) {
-    if (hooks && targets.empty()) return;
+  Backward(const Receivers& to, bool frees = false)
+      : to_(to), watch_(watch_in_force()), frees_(frees), found_(targets_.size()) {
+    if (hooks_ && targets_.empty()) return;
     lowest_ = ~uint64_t{0};
-    for (const NodeOutput& t : targets)
+    for (const NodeOutput& t : targets_)
       if (t.node) lowest_ = std::min(lowest_, t.node->order);
   }
 
@@ -159,7 +159,7 @@ class Backward {
     const bool hooked = hooks_ && n.extra && hooks_->watches(n);
     if (hooked || kWatched) [[unlikely]]
       return step_whole(n, at, cts, hooked ? hooks_ : nullptr);
-    run_rules(n, at, cts, [&](uint32_t i, auto&& g) { deliver(n.edges()[i], std::move(g)); });
+    run_rules(n, at, cts, [&](uint32_t i, auto&& g) { deliver(n, n.edges()[i], std::move(g)); });
   }
 
   /// Delivers when all formulas have run, and been looked at.
@@ -169,12 +169,15 @@ class Backward {
       run_rules(n, at, cts, [&](uint32_t i, auto&& g) { given[i] = given_as(std::move(g)); });
     });
     for (uint32_t i = 0; i < n.n_edges; ++i)
-      if (given[i].cotangent.defined()) deliver(n.edges()[i], std::move(given[i]));
+      if (given[i].cotangent.defined()) deliver(n, n.edges()[i], std::move(given[i]));
   }
 
-  void deliver(const Edge& e, Tensor&& ct) { add(e.node, e.output, std::move(ct)); }
-  void deliver(const Edge& e, Given&& g) {
-    if (!g.marks) return add(e.node, e.output, std::move(g.cotangent));
+  void deliver(const Node& n, const Edge& e, Tensor&& ct) {
+    if (!e.node->op) check_gradient(n, e, ct, to_);
+    add(e.node, e.output, std::move(ct));
+  }
+  void deliver(const Node& n, const Edge& e, Given&& g) {
+    if (!g.marks || !e.node->op) return deliver(n, e, std::move(g.cotangent));
     const uint32_t to = place_of(e.node);
     note_hidden(to, g.hidden);
     sum_up(to, e.output, std::move(g.cotangent));
@@ -195,7 +198,7 @@ class Backward {
         const Tensors all = formula->many(args);
         const int param = e.input;
         for (; i < n.n_edges && n.edges()[i].input == param; ++i)
-          if (const Tensor& ct = all[n.edges()[i].element]; ct.defined()) give(i, Tensor(ct));
+          if (const Tensor& ct = entry_of(all, n, n.edges()[i]); ct.defined()) give(i, Tensor(ct));
         --i;
         continue;
       }
@@ -223,8 +226,9 @@ class Backward {
     return fit_cotangent(ct, sizes, *dtype);
   }
 
-  std::span<const NodeOutput> targets_;
-  TapeHooks* hooks_;
+  const Receivers to_;
+  const std::span<const NodeOutput> targets_ = to_.targets;
+  TapeHooks* const hooks_ = to_.hooks;
   TapeWatch* const watch_;
   const bool frees_;
   Tensors kept_[kMaxSaves];  ///< saved values with their history, of the formula that runs
@@ -246,16 +250,14 @@ void add_roots(Backward& b, std::span<const NodeOutput> roots, const Tensors& co
 }
 }  // namespace
 
-Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
-                     std::span<const NodeOutput> targets, TapeHooks* hooks) {
-  Backward b(targets, hooks);
+Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents, const Receivers& to) {
+  Backward b(to);
   add_roots(b, roots, cotangents);
   return b.run();
 }
 
-Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents,
-                          std::span<const NodeOutput> targets, TapeHooks* hooks) {
-  Backward b(targets, hooks, true);
+Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents, const Receivers& to) {
+  Backward b(to, true);
   add_roots(b, roots, cotangents);
   roots.clear(), cotangents.clear();
   return b.run();

@@ -10,7 +10,7 @@ inline constexpr uint64_t kAutogradBit = KeySet::of(kAutogradKey).bits;
 
 struct Node;
 struct TapeInput;
-class TapeHooks;  ///< tapes/hooks.h
+struct Receivers;  ///< tapes/steps.h
 using NodeRef = Ref<Node>;
 
 /// What a node was computed from: result `output` of `node`, given as parameter `input` (entry `element` of a
@@ -122,14 +122,12 @@ NodeRef record(const Frame& values, std::span<const TapeInput> inputs, int key =
 /// was its last level. Error value when it was written since.
 const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version);
 
-/// Cotangents of `targets` given those of `roots`; undefined for targets that do not contribute. Runs rules
-/// as ordinary calls; without hooks, only nodes that may lead to a target.
-Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents,
-                     std::span<const NodeOutput> targets, TapeHooks* hooks = nullptr);
+/// Cotangents of the targets of `to` given those of `roots`; undefined for targets that do not contribute.
+/// Runs rules as ordinary calls; without hooks, only nodes that may lead to a target.
+Tensors run_backward(std::span<const NodeOutput> roots, const Tensors& cotangents, const Receivers& to);
 /// Likewise, and lets go of the roots when it begins: a node that nobody else holds, and what it saved, is
 /// freed as soon as it has run, so that memory falls on the way.
-Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents,
-                          std::span<const NodeOutput> targets, TapeHooks* hooks = nullptr);
+Tensors run_backward_once(std::vector<NodeOutput>& roots, Tensors cotangents, const Receivers& to);
 
 /// Saved values as formulas receive them, straight from a frame.
 class FrameSaves {

@@ -18,6 +18,8 @@ class TapeHooks {
   virtual void after(Node& node, Tensors& to_inputs, TensorSpan cotangents) = 0;
   /// A leaf that received a cotangent.
   virtual void on_leaf(Node& leaf, const Tensor& cotangent) = 0;
+  /// What a leaf's gradient is like.
+  virtual const Shape& type_of(Node& leaf) = 0;
   /// A saved value with the history it had: that of result `output` of `from`. Asked only when
   /// `keeps_history`.
   virtual Tensor with_history(const Tensor& value, Node& from, uint32_t output) = 0;
