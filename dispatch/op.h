@@ -132,8 +132,8 @@ enum class AtKinks : uint8_t {
 };
 
 /// NOTE: [promises] What an operator's `doc` says of its values, as data: laws 99 to 104 hold it to them.
-/// They are about real tensors, and about arguments that are no tensors at their defaults, except `range` and
-/// `whole`.
+/// They are about real tensors, and about arguments that are no tensors at their defaults, except `range`,
+/// `sign_of` and `whole`.
 struct Promises {
   /// From `low` to `high`, NaN aside; an open end is no value, in no dtype.
   struct Range {
@@ -141,6 +141,8 @@ struct Promises {
     bool low_open = false, high_open = false;
   };
   Range range = {};
+  /// The tensor whose sign a result has, element by element, where it is neither 0 nor NaN.
+  std::string_view sign_of = {};
   /// Whole numbers, infinities and NaN aside: "always", or when this argument is given.
   std::string_view whole = {};
   bool once = false;       ///< the exact result, rounded once to its dtype: all bits but a NaN's

@@ -27,6 +27,21 @@ void check_counts(const Op& op) {
   LAMELLA_CHECK(op.samples || op.has(kTestOnly), Schema, "{}: samples is null, expected a function", op.name);
 }
 
+/// Laws look for these by name.
+void check_promises(const Op& op) {
+  const auto names = [&](std::string_view name, bool tensor) {
+    const int at = op.schema.find(name);
+    return at >= 0 && (!tensor || op.schema.params[size_t(at)].kind == ParamKind::Tensor);
+  };
+  const Promises& p = op.promises;
+  LAMELLA_CHECK(p.sign_of.empty() || names(p.sign_of, true), Schema,
+                "{}: promises.sign_of = \"{}\" for {}; expected the name of a tensor", op.name, p.sign_of,
+                str(op.schema));
+  LAMELLA_CHECK(p.whole.empty() || p.whole == "always" || names(p.whole, false), Schema,
+                "{}: promises.whole = \"{}\" for {}; expected \"always\" or the name of an argument", op.name,
+                p.whole, str(op.schema));
+}
+
 /// Class launches and shape functions count on these.
 void check_class(const Op& op, bool gives_one) {
   if (op.composite || op.body) return;
@@ -185,6 +200,7 @@ std::vector<BoundFormula> bind(const Op& op, const Rules& rules) {
 
 void validate(const Op& op, bool gives_one) {
   check_counts(op);
+  check_promises(op);
   check_class(op, gives_one);
   check_rules(op, op.jvp, "jvp");
   check_rules(op, op.vjp, "vjp");

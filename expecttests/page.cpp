@@ -90,6 +90,7 @@ std::string promises_of(const Op& op) {
   if (low || high || p.range.low_open || p.range.high_open)
     out.push_back(format("in {}{}, {}{}", p.range.low_open || !low ? "(" : "[", bound(p.range.low),
                          bound(p.range.high), p.range.high_open || !high ? ")" : "]"));
+  if (!p.sign_of.empty()) out.push_back(format("the sign of {}", p.sign_of));
   if (p.whole == "always") out.emplace_back("whole numbers");
   else if (!p.whole.empty()) out.push_back(format("whole numbers with {}", p.whole));
   if (p.once) out.emplace_back("rounded once");

@@ -81,14 +81,15 @@ void define_pointwise_math() {
        .kernel = "atan2",
        .first = derivative("y", saves("y", "x"), [](Tensor y, Tensor x) { return over_modulus(x, y, x); }),
        .second = derivative("x", saves("y", "x"), [](Tensor y, Tensor x) { return -over_modulus(y, y, x); }),
-       .promises = {.range = {-kPi, kPi}},
+       .promises = {.range = {-kPi, kPi}, .sign_of = "y"},
        .numerics =
            {.floor = 8,
             .reason =
                 "second derivatives (x^2 - y^2) / r^4 cancel where |x| = |y|; r is at least 1/8 as drawn"},
        .samples = [](Draw& d) { return binary(d, kFloating, Domain::NonZero, Domain::NonZero); },
-       .doc = "The angle of the point (x, y) in radians, in [-pi, pi], pi as the dtype rounds it. The "
-              "derivative at (0, 0) is 0. Error dtype for complex numbers. At most 4 ULP (f32, f64)."});
+       .doc = "The angle of the point (x, y) in radians, in [-pi, pi], pi as the dtype rounds it, and of the "
+              "sign of y. The derivative at (0, 0) is 0. Error dtype for complex numbers. At most 4 ULP "
+              "(f32, f64)."});
   define(
       {.schema = "hypot(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,

@@ -83,6 +83,7 @@ struct Rest {
   ShapeClass shape;
   InferFn infer;  ///< likewise
   std::string_view kernel;
+  Promises promises;
   std::string_view doc;
 };
 
@@ -98,7 +99,7 @@ template <Tensor (*kRound)(const Tensor&)> void define_rest(const Rest& r) {
        .vjp = {wrt("a", [](Tensor dy) { return dy; }),
                wrt("b", saves("a", "b"),
                    [](Tensor dy, Tensor a, Tensor b) { return -(dy * kRound(a / b)); })},
-       .promises = {.once = true},
+       .promises = r.promises,
        .samples = two,
        .doc = r.doc});
 }
@@ -140,7 +141,7 @@ void define_rounding() {
        .kernel = kernel("frac", kFloating),
        .jvp = {wrt("x", [](Tensor t) { return t; })},
        .vjp = {wrt("x", [](Tensor dy) { return dy; })},
-       .promises = {.range = {-1, 1, true, true}, .once = true, .odd = true},
+       .promises = {.range = {-1, 1, true, true}, .sign_of = "x", .once = true, .odd = true},
        .samples = [](Draw& d) { return one(d, kFloating); },
        .doc =
            "x - trunc(x), in (-1, 1) and of the sign of x; NaN for infinities. The derivative is 1. Exact. "
@@ -150,6 +151,7 @@ void define_rounding() {
        .shape = ShapeClass::Broadcast,
        .infer = infer_real_numbers,
        .kernel = "fmod",
+       .promises = {.sign_of = "a", .once = true},
        .doc = "a - b * trunc(a / b): what is left of a by whole multiples of b, with the sign of a (C's "
               "fmod). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
               "that it is. Errors: value for an integer b = 0, dtype for complex numbers and bool."});
@@ -158,6 +160,7 @@ void define_rounding() {
        .shape = ShapeClass::Broadcast,
        .infer = infer_real_numbers,
        .kernel = "remainder",
+       .promises = {.sign_of = "b", .once = true},
        .doc = "a - b * floor(a / b): what is left of a by whole multiples of b, with the sign of b (Python's "
               "%). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
               "that it is. Errors: value for an integer b = 0, dtype for complex numbers and bool."});

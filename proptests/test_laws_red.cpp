@@ -108,6 +108,14 @@ TEST(LawsRed, NonfiniteAsReference) {
 TEST(LawsRed, EndsAsReference) {
   EXPECT_GT(cases_to_red("ends_as_reference", "mul", [](Op& r) { wrong_kernel(r, zeros_without_sign); }), 0);
 }
+TEST(LawsRed, RangesAreKeptOfASign) {
+  EXPECT_GT(cases_to_red("ranges_are_kept", "remainder",
+                         [](Op& r) { wrong_kernel(r, OpTable::current().find("fmod")->kernel.cpu); }),
+            0);
+  EXPECT_GT(cases_to_red("ranges_are_kept", "fmod",
+                         [](Op& r) { wrong_kernel(r, OpTable::current().find("remainder")->kernel.cpu); }),
+            0);
+}
 TEST(LawsRed, ElementsAlone) {
   EXPECT_GT(cases_to_red("elements_alone", "mul", [](Op& r) { wrong_kernel(r, last_element_wrong); }), 0);
 }

@@ -50,6 +50,23 @@ class Rows : public testing::Test {
   const OpTable* before_;
 };
 
+TEST_F(Rows, PromisesNameArguments) {
+  OpDef def = definition("row_promises(Tensor x, int n=0) -> Tensor");
+  for (const char* name : {"y", "n", "x.sizes"}) {
+    def.promises = {.sign_of = name};
+    EXPECT_EQ(refused(def),
+              format("schema: row_promises: promises.sign_of = \"{}\" for row_promises(Tensor x, int "
+                     "n=0) -> Tensor; expected the name of a tensor",
+                     name));
+  }
+  def.promises = {.whole = "never"};
+  EXPECT_EQ(refused(def),
+            "schema: row_promises: promises.whole = \"never\" for row_promises(Tensor x, int n=0) -> Tensor; "
+            "expected \"always\" or the name of an argument");
+  def.promises = {.sign_of = "x", .whole = "n"};
+  EXPECT_EQ(refusal([&] { OpTable::add(def); }), "");
+}
+
 TEST_F(Rows, OperandsOfClassesAreCounted) {
   EXPECT_EQ(refused(definition("row_many(Tensor a, Tensor b, Tensor c, Tensor d, Tensor e) -> Tensor")),
             "schema: row_many: shape is broadcast of 5 tensors; expected at most 4, or a launch of its own");

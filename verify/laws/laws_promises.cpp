@@ -3,6 +3,7 @@
 #include <cstring>
 #include <quadmath.h>
 
+#include "lamella/ops/functions/view.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/oracle/oracle.h"
@@ -113,6 +114,20 @@ Reals numbers(const Tensor& t) {
   return out;
 }
 
+/// An element of a result whose sign is not that of the tensor that the row names; infinity - infinity is
+/// NaN.
+Finding wrong_sign(const Op& op, const Values& args, const Tensor& y) {
+  const std::string_view name = op.promises.sign_of;
+  if (name.empty()) return {};
+  const Tensor& given = std::get<Tensor>(args[size_t(op.schema.find(name))]);
+  const Reals got = numbers(y), of = numbers(strided_copy(expand(given, y.sizes())));
+  for (size_t k = 0; k < got.size(); ++k)
+    if (got[k] == got[k] && got[k] != 0 && signbitq(got[k]) != signbitq(of[k]))
+      return format("element {}: got {}, promised the sign of {}, {}", k, double(got[k]), name,
+                    double(of[k]));
+  return {};
+}
+
 Verdict ranges_are_kept(Case& c) {
   if (has_complex(c)) return Verdict::discard();
   Values args = c.args;
@@ -124,6 +139,9 @@ Verdict ranges_are_kept(Case& c) {
     }
   const Promises::Range& r = c.op.promises.range;
   for (const Tensor& y : call_boxed(c.op, args)) {
+    const std::string program =
+        cpp_declarations(args) + "  std::cout << str(" + cpp_call(c.op, args) + "[0]);\n";
+    if (const Finding wrong = wrong_sign(c.op, args, y); !wrong.empty()) return Verdict::fail(wrong, program);
     if (!is_floating(y.dtype())) continue;
     const Reals v = flatten({y});
     for (size_t k = 0; k < v.size(); ++k) {
@@ -132,7 +150,7 @@ Verdict ranges_are_kept(Case& c) {
       if ((v[k] == r.low && !r.low_open) || (v[k] == r.high && !r.high_open)) continue;
       return Verdict::fail(format("element {}: got {}, promised {}{}, {}{}", k, double(v[k]),
                                   r.low_open ? "(" : "[", r.low, r.high, r.high_open ? ")" : "]"),
-                           cpp_declarations(args) + "  std::cout << str(" + cpp_call(c.op, args) + "[0]);\n");
+                           program);
     }
   }
   return Verdict::pass();
@@ -232,9 +250,10 @@ Verdict numbers_are_whole(Case& c) {
   return Verdict::pass();
 }
 
+/// Or a sign, which is a range as well.
 bool has_range(const Op& op) {
   const Promises::Range& r = op.promises.range;
-  return std::isfinite(r.low) || std::isfinite(r.high);
+  return std::isfinite(r.low) || std::isfinite(r.high) || !op.promises.sign_of.empty();
 }
 /// Of random ones law 1 asks: the reference draws in their dtype.
 bool is_once(const Op& op) { return op.promises.once && stays_on_device(op) && !op.has(kRandom); }
@@ -249,9 +268,11 @@ constexpr DrawOptions kMixed{.nonfinite = true, .ends = true};
 }  // namespace
 
 void add_promise_laws(std::vector<Law>& laws) {
-  laws.push_back({99, "ranges_are_kept", "value",
-                  "Results lie within the range that the row promises, open ends left out, in every dtype.",
-                  kWholeRange, false, has_range, ranges_are_kept});
+  laws.push_back(
+      {99, "ranges_are_kept", "value",
+       "Results lie within the range that the row promises, open ends left out, in every dtype, and "
+       "have the sign of the argument that it names.",
+       kWholeRange, false, has_range, ranges_are_kept});
   laws.push_back(
       {100, "rounded_once", "value",
        "What a row promises to round once, or not at all, is the f128 reference rounded once, bit by bit.",
