@@ -23,6 +23,11 @@ NO_VARIABLE = re.compile(
     r"|continue|asm|LAMELLA_\w+)\b")
 BODY = re.compile(r"\b(const|noexcept|override|final|mutable)$")  # between a function's head and its body
 OUTLIVES = re.compile(r"\b(static|thread_local|extern)\b")
+BRACED = re.compile(r"(static|thread_local|extern)\b[^=()]*[\w>\]]$")  # in a body: `static int x{3};`
+POINTER = re.compile(r"[^(]*\(\s*(?:\w+::)*\*\s*(const\b)?\s*([A-Za-z_]\w*)(\[[^]]*\])*\s*\)\s*\(")
+PARENTHESES = re.compile(r"([^(]*[\w>*&\]]\s*[\s*&]\s*)((?:\w+::)*[A-Za-z_]\w*)\((.*)\)$")
+TYPE_WORD = re.compile(  # in lower case, as names of variables are
+    r"(int|bool|char|double|float|long|short|signed|unsigned|void|auto|\w+_t|b?f\d+|c\d+)$")
 
 
 def without_comments(text):
@@ -46,7 +51,8 @@ def statements(text):
                 kind = "namespace"
             elif re.match(r"(template\b.*\s|typedef\s)?(struct|class|union|enum)\b[^=()]*$", head):
                 kind = "type"
-            elif blocks[-1] != "body" and re.search(r"[\w>\]=]$", head) and not BODY.search(head):
+            elif BRACED.match(head) or \
+                    blocks[-1] != "body" and re.search(r"[\w>\]=]$", head) and not BODY.search(head):
                 kind = "value"  # an initializer: the statement goes on behind it
             else:
                 kind = "body"
@@ -64,6 +70,18 @@ def statements(text):
         at += 1
 
 
+def is_value(text):
+    """Whether what stands in parentheses behind a name initialises a variable: no list of parameters."""
+    first = text.split(",")[0].strip()
+    if not first:
+        return text != ""  # a string, blanked out
+    if re.match(r"[-+!~&*\"'{[\d]|(nullptr|true|false|sizeof|new)\b|k[A-Z]\w*$", first):
+        return True
+    if re.search(r"[\w\]](\((?!\*)|->|\.\w)|\s[-+/%|]\s", first):
+        return True  # a call, a member, a sum
+    return re.fullmatch(r"[a-z]\w*", first) is not None and not TYPE_WORD.match(first)
+
+
 def variable(statement, around):
     """The name of the variable that is written and outlives calls, if the statement declares one."""
     attributes = r"^((public|private|protected):\s*)+|\[\[[^]]*\]\]\s*|\balignas\([^)]*\)\s*"
@@ -74,13 +92,20 @@ def variable(statement, around):
         return None
     declared = re.sub(r"\[[^]]*\]", "[]", re.split(r"=|\{", statement, maxsplit=1)[0]).strip()
     bare = re.sub(r"<[^<>]*>", "", re.sub(r"<[^<>]*>", "", declared))
+    pointer, init = POINTER.match(bare), PARENTHESES.match(bare)
+    if pointer:  # to a function
+        written = not pointer.group(1) and not re.search(r"\bconstexpr\b", bare[:pointer.start(2)])
+        return pointer.group(2) if written else None
+    if init and (around == "body" or is_value(init.group(3))):
+        declared = bare = init.group(1) + init.group(2).split("::")[-1]
     if "(" in bare or not re.search(r"[\w>*&\]]\s*[\s*&]\s*[A-Za-z_]\w*(\[[^]]*\])*$", bare):
         return None  # a function, or no declaration
     last = re.split(r"[*&]", bare)[-1]
     is_const = re.search(r"\bconst\b|\bconstexpr\b", bare if len(re.split(r"[*&]", bare)) == 1 else last)
     if is_const or re.search(r"\bconstexpr\b", bare):
         return None
-    return re.search(r"([A-Za-z_]\w*)(\[[^]]*\])*$", bare).group(1)
+    name = re.search(r"([A-Za-z_]\w*)(\[[^]]*\])*$", bare).group(1)
+    return name if name != "operator" else None  # operator== and the like
 
 
 def variables(text):
