@@ -124,11 +124,15 @@ class Plugins(unittest.TestCase):
         self.assertIn("half_square states its own k: its slope cancels", done.stdout, done.stderr)
         for name, wrong, says in [("k1", ("half_square", "128", ""), "has no reason"),
                                   ("k2", ("half_square", "1e9", "big"), "got k = "),
+                                  ("k5", ("half_squar", "128", "mine"),
+                                   'there is no operator "half_squar"; the nearest is "half_square"'),
                                   ("k3", ("tanh", "128", "mine"), "tanh is the library's; expected"),
                                   ("k4", ("sigmoid", "128", "mine"), "sigmoid is the library's; expected")]:
-            self.refused([says], self.compiled(name, text % wrong, *headers()))
+            self.refused([says], os.path.join(PLUGINS, "my_operator.so"),
+                         self.compiled(name, text % wrong, *headers()))
         again = shutil.copy(good, os.path.join(self.folder.name, "k_again.so"))
-        self.refused(["has stated its k already", "its slope cancels"], good, again)
+        self.refused(["has stated its k already", "its slope cancels"],
+                     os.path.join(PLUGINS, "my_operator.so"), good, again)
 
     def test_whatever_it_raises(self):
         raises = self.compiled("raises", RAISES, *headers())

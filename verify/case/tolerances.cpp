@@ -6,6 +6,7 @@
 #include <string>
 
 #include "lamella/core/check.h"
+#include "lamella/dispatch/nearest.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/verify/case/context.h"
 
@@ -76,6 +77,10 @@ void state_tolerance(std::string_view op, const Tolerance& k, std::string_view r
   const Op* const row = OpTable::current().find(op);
   const bool measured =
       !measured_errors(op).op.empty() || floors().contains(op);  // also where it is replaced
+  LAMELLA_CHECK(row || measured, UnknownOperator,
+                "state_tolerance: there is no operator \"{}\"{}; expected "
+                "one's own, which is added first",
+                op, nearest_operators(op));
   LAMELLA_CHECK(!measured && !(row && row->origin.empty()), Usage,
                 "state_tolerance: {} is the library's; expected an operator of one's own", op);
   LAMELLA_CHECK(

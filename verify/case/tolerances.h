@@ -35,7 +35,8 @@ const Tolerance& tolerance(std::string_view op);
 /// tolerances --op NAME --load FILE.so` shows it beside the largest error seen, and the reason. It holds
 /// where tolerance() is asked, and changes no other operator's. Errors: usage without a reason, for a k that
 /// is negative or above kMostStated (whoever needs more has an error, not a tolerance), for an operator that
-/// the library measured, and for one that has stated its own.
+/// the library measured, and for one that has stated its own; unknown_operator for one that nobody has added
+/// yet, with the nearest names.
 inline constexpr double kMostStated = 4096;
 void state_tolerance(std::string_view op, const Tolerance& stated, std::string_view reason);
 /// "" where none was stated.
