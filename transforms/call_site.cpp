@@ -197,6 +197,30 @@ std::vector<Known> known_of(const CallSite& site) {
   }
   return out;
 }
+/// What is said of a frame.
+struct Line {
+  CallFrame frame;
+  Place place;
+};
+
+/// The frames that are shown: those of this library only if there are no others.
+std::vector<Line> lines_of(const std::vector<Known>& known) {
+  std::vector<Line> out;
+  for (const bool all : {false, true}) {
+    for (const Known& k : known) {
+      for (const CallFrame& f : k.frames) {
+        if (out.size() == kMostLines || f.function == "_start" || f.function.starts_with("__libc_start"))
+          return out;
+        if (!all && is_library_frame(f)) continue;
+        out.push_back({f, k.place});
+        if (starts_program(f)) return out;
+      }
+      if (k.frames.empty() && out.size() < kMostLines && !k.place.file.empty()) out.push_back({{}, k.place});
+    }
+    if (!out.empty()) return out;
+  }
+  return out;
+}
 }  // namespace
 
 [[gnu::noinline]] CallSite call_site() {
@@ -244,34 +268,15 @@ bool is_library_frame(const CallFrame& f) {
 }
 
 std::string call_site_text(const CallSite& site) {
-  const std::vector<Known> known = known_of(site);
-  for (const bool all : {false, true}) {
-    std::string out;
-    size_t lines = 0;
-    for (const Known& k : known) {
-      for (const CallFrame& f : k.frames) {
-        if (lines == kMostLines || f.function == "_start" || f.function.starts_with("__libc_start"))
-          return out;
-        if (!all && is_library_frame(f)) continue;
-        out += frame_text(f, k.place);
-        ++lines;
-        if (starts_program(f)) return out;
-      }
-      if (k.frames.empty() && lines < kMostLines && !k.place.file.empty()) {
-        out += frame_text({}, k.place);
-        ++lines;
-      }
-    }
-    if (!out.empty()) return out;
-  }
-  return "";
+  std::string out;
+  for (const Line& line : lines_of(known_of(site))) out += frame_text(line.frame, line.place);
+  return out;
 }
 
 std::vector<std::string> call_site_functions(const CallSite& site) {
   std::vector<std::string> out;
-  for (const Known& k : known_of(site))
-    for (const CallFrame& f : k.frames)
-      if (!f.function.empty()) out.push_back(f.function);
+  for (Line& line : lines_of(known_of(site)))
+    if (!line.frame.function.empty()) out.push_back(std::move(line.frame.function));
   return out;
 }
 

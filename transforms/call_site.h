@@ -22,7 +22,7 @@ CallSite call_site();
 /// names else from the dynamic linker. Never throws but bad_alloc.
 std::string call_site_text(const CallSite& site);
 
-/// The functions that call_site_text() may name, innermost first; those of lines without a name left out.
+/// The functions of the lines that call_site_text() gives, innermost first; those without a name left out.
 std::vector<std::string> call_site_functions(const CallSite& site);
 
 /// What a tool was told, or said, of an address.
