@@ -16,6 +16,9 @@ struct Argument {
 /// An attribute's value from text: "0", "[0,1]", "0,1", "true", "1.5", "f64", "none". Error usage, naming the
 /// operator and the attribute.
 Value parse_attribute(const Op& op, const Param& param, std::string_view text);
+/// Error usage when the operands, the largest of which is made in f64, and results are more than the
+/// machine's memory: who asks for it all the same is ended by the system, without a word.
+void check_memory(const Op& op, const std::vector<Argument>& arguments, const Dims& sizes);
 /// "dim=[-1]", for names of rows.
 std::string shown(const Value& v);
 

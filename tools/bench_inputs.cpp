@@ -260,6 +260,7 @@ Work work_of(const Asked& asked) {
   const std::vector<Argument> arguments = arguments_of(op, asked, s);
   Work w;
   w.op = &op, w.dtype = asked.dtype;
+  check_memory(op, arguments, s);
   w.args = values_of(op, arguments);
   give_names(w, op, arguments, asked, s);
   const Tensors ys = call_boxed(op, w.args);

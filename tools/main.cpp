@@ -10,6 +10,7 @@
 #include "lamella/dispatch/nearest.h"
 #include "lamella/mutate/laws_harness.h"
 
+#include "address_space.h"
 #include "command_line.h"
 #include "commands.h"
 #include "interrupt.h"
@@ -71,6 +72,7 @@ int run(const Command& c, int argc, char** argv) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  lamella::tools::libraries_started();
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grew too large is an error to report, not the end
   lamella::tools::hold_closed_files();
   if (argc < 2) {

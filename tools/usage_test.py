@@ -163,6 +163,14 @@ class Usage(unittest.TestCase):
             self.assertIn(f"limited to {kilobytes} KiB, expected at least 1024", done.stderr)
         self.assertEqual(of(1024).returncode, 0)
 
+    def test_a_small_address_space_is_told_of(self):
+        """OpenBLAS asked for memory for good before the program began. Without it there is room enough."""
+        done = run("--version", preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (150 << 20,) * 2))
+        if done.returncode == 0 or "Sanitizer" in done.stderr:
+            self.skipTest("its libraries start, or never do")
+        self.assertEqual(done.returncode, 2, done)
+        self.assertIn("did not start within 10 s, and the address space is limited", done.stderr)
+
     def test_no_room_for_processes(self):
         """Laws that start threads failed, as if operators were wrong."""
         if os.getuid() or not shutil.which("setpriv") or not readable_by_all(PROGRAM):
