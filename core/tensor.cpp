@@ -282,6 +282,9 @@ Dims contiguous_strides(Ints sizes) {
   return strides;
 }
 
+/// A size beside a 0 counts as strides do: zeros({2^62, 0}) is refused, which has no elements, and which
+/// PyTorch makes (it refuses {2^62, 4, 0}, by the order of the sizes). Strides, views and reductions over the
+/// empty dim would go on with numbers that overflow, as in pt#147352.
 int64_t checked_numel(Ints sizes, const char* op) {
   LAMELLA_CHECK(sizes.size() <= kMaxDims, Shape, "{}: size has {} entries, expected at most {} dims", op,
                 sizes.size(), kMaxDims);
