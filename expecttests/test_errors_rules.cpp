@@ -17,7 +17,8 @@ void add_row(std::string_view schema, Rules jvp, Rules vjp) {
                 .infer =
                     [](const Frame& f, Inferred& out) {
                       const Tensor& x = tensors_at(f, 0)[0];
-                      out.outs.assign(size_t(f.op->schema.n_results), {Dims(x.sizes()), x.dtype()});
+                      for (int k = 0; k < f.op->schema.n_results; ++k)
+                        out.outs.push_back({x.sizes(), x.dtype()});
                       out.compute = x.dtype();
                     },
                 .kernel = {.cpu = [](const KernelCall&) {}, .reference = [](const KernelCall&) {}},

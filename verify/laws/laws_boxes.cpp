@@ -103,10 +103,15 @@ bool opens(const Op& op) {
 
 void add_box_laws(std::vector<Law>& laws) {
   (void)box_key();
-  laws.push_back({178, "boxes_are_opened", "dispatch",
+  laws.push_back({178,
+                  "boxes_are_opened",
+                  "dispatch",
                   "An operator and its forms give tensors of a type that only holds strided ones what they "
                   "give those, write into them, and refuse the same arguments.",
-                  {.layouts = false, .nonfinite = true}, false, opens, boxes_are_opened});
+                  {.layouts = false, .nonfinite = true},
+                  false,
+                  opens,
+                  boxes_are_opened});
 }
 
 }  // namespace lamella::verify
