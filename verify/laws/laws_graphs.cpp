@@ -151,7 +151,7 @@ Finding absent_unlike_zero(const Graph& g, uint32_t word) {
 }
 
 /// Gradients of tensors on the way and of leaves, asked for together, are those that each has alone, in
-/// whichever order they are named.
+/// whichever order they are named, one of them twice.
 Finding targets_unlike_alone(const Graph& g, uint32_t word) {
   const Tensors leaves = g.leaves();
   Tensors way;
@@ -160,6 +160,7 @@ Finding targets_unlike_alone(const Graph& g, uint32_t word) {
   if (live.ys.empty()) return "";
   Tensors targets = leaves;
   targets.insert(word & 1 ? targets.begin() : targets.end(), way.begin(), way.end());
+  if (word & 2) targets.push_back(targets[word / 4 % targets.size()]);
   const auto grads = [&](const Tensors& of) {
     return autograd::grad(live.ys, of, live.us, {.allow_unused = true});
   };
