@@ -289,6 +289,21 @@ Finding streams_alike(Draw& d) {
   return "";
 }
 
+/// Seeds this thread and those to come; what is seeded in a scope that has a generator of its own stays
+/// there.
+Finding seeds_elsewhere(uint64_t seed) {
+  manual_seed(seed);
+  const uint64_t key = default_generator().key();
+  Generator own(0);
+  {
+    const ScopedGenerator on(own);
+    manual_seed(~seed);
+  }
+  if (own.key() != Generator(~seed).key()) return "manual_seed in a scope leaves its generator as it was";
+  return default_generator().key() == key ? ""
+                                          : "manual_seed in a scope seeds the thread's own generator, too";
+}
+
 /// Threads that ask for their generator at once are the next ones of the seed given last, each another one.
 Verdict streams_are_apart(Case& c) {
   static std::atomic<uint64_t> seen{1};  ///< of this process: what earlier cases found
@@ -296,7 +311,8 @@ Verdict streams_are_apart(Case& c) {
   const auto key_of_thread = [](uint64_t& key) { key = default_generator().key(); };
   const auto alone = [](const std::function<void()>& f) { std::thread(f).join(); };
   std::vector<uint64_t> keys(2 + c.draw.below(3));
-  alone([&] { manual_seed(seed); });
+  Finding wrong;
+  alone([&] { wrong = seeds_elsewhere(seed); });
   const Schedule schedule(c.draw.word(), false);
   std::vector<std::function<void()>> bodies;
   for (uint64_t& key : keys) bodies.push_back([&key, key_of_thread] { key_of_thread(key); });
@@ -306,10 +322,10 @@ Verdict streams_are_apart(Case& c) {
   keys.insert(keys.end(), paired.begin(), paired.end());
   for (int k = 0; k < 3; ++k) one_inside_the_other(c.draw, keys);
   alone([] { manual_seed(0); });
-  Finding wrong;
   std::set<uint64_t> places;
   for (const uint64_t key : keys) places.insert(thread_of(key, seed, seen));
-  if (*places.begin() == 0) wrong = "a generator is that of no thread after the seed";
+  if (!wrong.empty()) seen += keys.size();  // and whose they are does not matter
+  else if (*places.begin() == 0) wrong = "a generator is that of no thread after the seed";
   else if (places.size() != keys.size()) wrong = "two threads have one generator";
   else seen = *places.begin();
   if (wrong.empty() && call_boxed(c.op, c.args).size() != 1) wrong = "this thread draws no more";
