@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "lamella/core/generator.h"
+#include "lamella/ops/functions/compare.h"
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
@@ -58,24 +59,39 @@ Tensors shifts_and_squares(const Tensors& xs) {
 Tensor slope_of_square(const Tensor& shifted, const Tensor& by) {
   return to((shifted - 1) * 2, by.dtype()) * by;
 }
-Function shifts_and_squares_by_rule(bool forward) {
+Tensors without_last(Tensors all) {
+  all.pop_back();
+  return all;
+}
+/// Likewise of arguments of which the last one, and with results of which the last one, has no derivatives.
+Tensors beside_integers(const Tensors& all) {
+  return joined_lists(shifts_and_squares(without_last(all)), {ne(all[0], 0)});
+}
+/// By rules that give a direction for the integers as well, which nobody asks for.
+Function rule_beside_integers(bool forward) {
   if (forward)
-    return custom_jvp(shifts_and_squares, [](const Tensors&, const Tensors& values, const Tensors& ts) {
+    return custom_jvp(beside_integers, [](const Tensors&, const Tensors& values, const Tensors& all) {
+      const Tensors ts = without_last(all);
       Tensors out = ts;
       for (size_t k = 0; k < ts.size(); ++k) out.push_back(slope_of_square(values[k], ts[k]));
-      return out;
+      return joined_lists(out, {ts[0]});
     });
   return custom_vjp(
-      [](const Tensors& xs) {
-        const Tensors ys = shifts_and_squares(xs);
-        return std::pair(ys, Tensors(ys.begin(), ys.begin() + long(xs.size())));
+      [](const Tensors& all) {
+        const Tensors ys = beside_integers(all);
+        return std::pair(ys, Tensors(ys.begin(), ys.begin() + long(all.size()) - 1));
       },
       [](const Tensors& shifted, const Tensors& cts) {
         Tensors out;
         for (size_t k = 0; k < shifted.size(); ++k)
           out.push_back(cts[k] + slope_of_square(conj(shifted[k]), cts[shifted.size() + k]));
-        return out;
+        return joined_lists(out, {cts[0]});
       });
+}
+Function shifts_and_squares_by_rule(bool forward) {
+  return [rule = rule_beside_integers(forward)](const Tensors& xs) {
+    return without_last(rule(joined_lists(xs, {ones({2}, DType::I64)})));
+  };
 }
 
 /// The function with a rule, and the same without.
