@@ -31,6 +31,22 @@ Verdict hooks_see_gradients(Case& c) {
   return wrong.empty() ? Verdict::pass(1) : Verdict::fail(wrong, g.cpp() + hooked.cpp(), 1);
 }
 
+/// Hooks of a view whose base was written before they came, and the gradient that it keeps.
+Finding stale_view_forgets(const Tensor& root, const Tensor& u) {
+  const Tensor z = clone(root), view = reshape(z, {z.numel()}), ct = reshape(plain_copy(u), {u.numel()});
+  mul_(z, full({}, 2.0, z.dtype()));
+  Tensor seen;
+  add_hook(view, [&](const Tensor& given) {
+    seen = given;
+    return Tensor();
+  });
+  retain_grad(view);
+  backward(view, ct);
+  Finding wrong = unlike_gradients({seen}, {ct});
+  if (wrong.empty()) wrong = unlike_gradients({grad_of(view)}, {ct});
+  return wrong.empty() ? "" : "of a view of what was written before: " + wrong;
+}
+
 /// A tensor that keeps its gradient does so when it is written; hooks stay with what it was.
 Verdict retained_follow_writes(Case& c) {
   const Graph g(c);
@@ -59,6 +75,7 @@ Verdict retained_follow_writes(Case& c) {
   if (wrong.empty() && !(wrong = unlike_gradients({before}, {us[k]})).empty())
     wrong = "a hook added before the write sees: " + wrong;
   if (wrong.empty()) wrong = unlike_gradients(grads_of(leaves), vjp(g.function(), g.inputs()).pullback(us));
+  if (wrong.empty() && at >> 31) wrong = stale_view_forgets(roots[k], u);
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(wrong,
                        g.cpp() + format("  const Tensor z = clone(all[{}]);\n", k) +
@@ -77,10 +94,11 @@ void add_hook_laws(std::vector<Law>& laws) {
        "Hooks of tensors, nodes and accumulation run once each, in order, see complete cotangents and "
        "sums, change what goes on from there alone, and when one throws nothing has changed.",
        chain_options(), false, chained_smoothly, hooks_see_gradients});
-  laws.push_back({87, "retained_follow_writes", "derivative",
-                  "A tensor that keeps its gradient keeps it when it is written in place; a hook stays with "
-                  "what it was added to.",
-                  chain_options(), false, chained_smoothly, retained_follow_writes});
+  laws.push_back(
+      {87, "retained_follow_writes", "derivative",
+       "A tensor that keeps its gradient keeps it when it is written in place; a hook stays with "
+       "what it was added to, and one that comes to a view after a write to its base is the view's.",
+       chain_options(), false, chained_smoothly, retained_follow_writes});
 }
 
 }  // namespace lamella::verify
