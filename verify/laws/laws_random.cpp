@@ -111,6 +111,31 @@ Finding groups_show(Case& c, Generator& g, uint64_t start) {
   return d.empty() ? d : format("{} in groups: ", forward ? "jacfwd" : "jacrev") + d;
 }
 
+/// What a function gives beside its results is given once for all columns: numbers that differ from column to
+/// column are refused.
+Finding aux_of_columns(const Function& plain, Generator& g, uint64_t start) {
+  const Tensor x = tensor_of({3}, {1, 2, 3}, DType::F64);
+  const AuxFunction f = [&plain](const Tensors& xs) {
+    return std::pair(Tensors{mul(xs[0], xs[0])}, plain({}));
+  };
+  for (const Randomness mode : {Randomness::Same, Randomness::Different}) {
+    JacobianOptions o;
+    o.randomness = mode;
+    Tensors aux;
+    g.set_counter(start);
+    const Status s = status_of([&] { aux = jacfwd_has_aux(f, o)({x}).second; });
+    if (mode == Randomness::Different) {
+      if (!s.raised || s.code != ErrorCode::Randomness)
+        return "aux of jacfwd that differs from column to column: " + str(s);
+      continue;
+    }
+    if (s.raised) return "aux of jacfwd that is one for all columns: " + str(s);
+    g.set_counter(start);
+    if (const Finding d = differs(aux[0], plain({})[0]); !d.empty()) return "aux of jacfwd: " + d;
+  }
+  return "";
+}
+
 Verdict random_modes(Case& c) {
   if (const int key = c.op.schema.find("key"); key >= 0) c.args[size_t(key)] = Value{};
   std::vector<RandomLevel> levels;  // outermost first
@@ -147,6 +172,7 @@ Verdict random_modes(Case& c) {
         wrong = format("call {}, against the levels that draw apart alone: ", k) + wrong;
   }
   if (wrong.empty()) wrong = groups_show(c, g, start);
+  if (wrong.empty()) wrong = aux_of_columns(plain, g, start);
   if (wrong.empty()) return Verdict::pass(depth);
   return Verdict::fail(wrong, random_program(c, levels, key, start), depth);
 }
@@ -212,7 +238,8 @@ void add_random_laws(std::vector<Law>& laws) {
        "random_modes",
        "random",
        "At every depth `error` refuses draws, `same`, chunks and derivatives do not show in them, a call "
-       "moves the generator by one; nor do groups of a Jacobian's rows and columns.",
+       "moves the generator by one; nor do groups of a Jacobian's rows and columns, whose aux is one for "
+       "all.",
        {},
        false,
        draws,
