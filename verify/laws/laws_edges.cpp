@@ -220,6 +220,14 @@ constexpr Formulas kFormulas[] = {
        const f128 e = expq(-fabsq(x));
        d[0] = e / ((1 + e) * (1 + e));
      }},
+    {"rsqrt", 1, true,
+     [](f128 x, f128, f128* d) {
+       const f128 y = 1 / sqrtq(x);
+       d[0] = -0.5 * y * y * y;
+     }},
+    {"asinh", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / hypotq(x, 1); }, true},
+    {"erf", 1, true, [](f128 x, f128, f128* d) { d[0] = 2 / sqrtq(acosq(-1)) * expq(-x * x); }},
+    {"erfc", 1, true, [](f128 x, f128, f128* d) { d[0] = -2 / sqrtq(acosq(-1)) * expq(-x * x); }},
     {"square", 1, true, [](f128 x, f128, f128* d) { d[0] = 2 * x; }},
     {"atan", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (1 + x * x); }},
     {"atan2", 2, false,
