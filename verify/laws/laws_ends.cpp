@@ -1,8 +1,9 @@
-// The law of ends: numbers at the ends of what a dtype holds, each beside each.
+// The law of ends: numbers at the ends of what a dtype holds, alone and each beside each.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
+#include "lamella/ops/functions/copy.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/laws/identities.h"
@@ -13,7 +14,8 @@ namespace lamella::verify {
 namespace {
 
 /// Of each dtype those that it has: zeros (they stand first), ones, a few whole and broken numbers, the
-/// smallest and largest, what is not finite.
+/// smallest and largest, what is not finite, and those at which whole numbers change: halves, what lies just
+/// below 1/2, and an odd number of the last bit.
 template <class T> std::vector<T> ends_of() {
   if constexpr (is_integer_type<T>) {
     constexpr T kLeast = std::numeric_limits<T>::min(), kMost = std::numeric_limits<T>::max();
@@ -24,10 +26,11 @@ template <class T> std::vector<T> ends_of() {
     }
   } else {
     constexpr DType d = dtype_of<T>;
+    const double u = unit_roundoff(d);
     std::vector<T> out;
-    for (const double v :
-         {0.0, 1.0, 2.0, 3.0, 0.75, 2.5, smallest_number(d), 2 / half_range(d), half_range(d),
-          largest_number(d), HUGE_VAL, std::numeric_limits<double>::quiet_NaN()})
+    for (const double v : {0.0, 1.0, 2.0, 3.0, 0.75, 0.5, 1.5, 2.5, 0.5 - u / 2, 0.5 / u + 1,
+                           smallest_number(d), 2 / half_range(d), half_range(d), largest_number(d), HUGE_VAL,
+                           std::numeric_limits<double>::quiet_NaN()})
       out.push_back(T(v)), out.push_back(T(-v));
     return out;
   }
@@ -60,10 +63,11 @@ Operands meeting(const Tensor& a, const Tensor& b, uint32_t layout) {
   return layout == 1 ? Operands{x, y} : Operands{plain_copy(x), plain_copy(y)};
 }
 
-void give(Case& c, const Operands& m) {
-  c.args = c.with(c.tensors(), {m.x, m.y});
+void give(Case& c, const Tensors& operands) {
+  c.args = c.with(c.tensors(), operands);
   c.find_tensors();
 }
+void give(Case& c, const Operands& m) { give(c, Tensors{m.x, m.y}); }
 
 /// Whether the reference has no result for these numbers: a divisor of 0 among integers.
 bool reference_refuses(const Case& c) {
@@ -94,16 +98,46 @@ Finding other_sign_of_zero(const Case& c, const Tensor& got, const Tensor& want)
   return "";
 }
 
-Verdict asked_of(Case& c, const Operands& m) {
-  give(c, m);
-  if (Verdict v = broken_identity(c.op, m.x, m.y); v.kind == Verdict::Fail) return v;
+/// What is promised to be rounded once is the reference rounded: beside a step no condition excuses another
+/// one.
+Finding not_rounded_once(const Case& c, const Tensor& got, const Tensor& want) {
+  if (!c.op.promises.once || !is_inexact(got.dtype()) || got.dtype() != c.at(c.tensors()[0]).dtype())
+    return "";
+  const Reals g = flatten({got}), w = flatten({want});
+  for (size_t i = 0; i < g.size(); ++i) {
+    const f128 rounded = rounded_to(w[i], got.dtype());
+    if (g[i] != rounded && (g[i] == g[i] || rounded == rounded))
+      return format("part {}: got {}, expected {}", i, double(g[i]), double(rounded));
+  }
+  return "";
+}
+
+/// Of the arguments that the case was given.
+Verdict unlike_reference(Case& c) {
   const Tensors got = call_boxed(c.op, c.args);
   if (Verdict v = classes_as_reference(c, got); v.kind != Verdict::Pass) return v;
   const Tensor want = reference_forward(c.op, to_reference(c.args))[0];
-  const Finding wrong = other_sign_of_zero(c, got[0], want);
+  Finding wrong = other_sign_of_zero(c, got[0], want);
+  if (wrong.empty() && c.tensors().size() == 1) wrong = not_rounded_once(c, got[0], want);
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail(wrong, cpp_got_want(c, cpp_tensor("w", narrow(want, got[0].dtype())),
                                            "{" + cpp_call(c.op, c.args) + "[0]}", "{w}"));
+}
+
+Verdict asked_of(Case& c, const Operands& m) {
+  give(c, m);
+  if (Verdict v = broken_identity(c.op, m.x, m.y); v.kind == Verdict::Fail) return v;
+  return unlike_reference(c);
+}
+
+/// Each number alone, dense or with gaps between them.
+Verdict one_operand(Case& c, const Tensor& ends, uint32_t layout) {
+  const int64_t n = ends.numel(), step = layout + 1;
+  const Tensor room = make_tensor(Dims{n * step}, ends.dtype());
+  const Tensor x = make_view(room, Dims{n}, Dims{step}, 0);
+  fill_(room, 1), copy_(x, ends);
+  give(c, Tensors{x});
+  return unlike_reference(c);
 }
 
 /// The first pair of numbers that fails alone; what they gave together where none does.
@@ -126,10 +160,11 @@ Verdict pairs_obey(Case& c, const Tensor& ends, uint32_t layout) {
 }
 
 Verdict ends_as_reference(Case& c) {
-  if (c.tensors().size() != 2) return Verdict::discard();
+  if (c.tensors().empty() || c.tensors().size() > 2) return Verdict::discard();
   const Tensor ends = ends_in(c.at(c.tensors()[0]).dtype());
   if (!ends.defined()) return Verdict::discard();
   const uint32_t layout = c.draw.below(3, "layout");
+  if (c.tensors().size() == 1) return one_operand(c, ends, layout);
   const int mode = c.op.schema.find("rounding_mode");
   if (mode < 0) return pairs_obey(c, ends, layout);
   for (const Value& each : {Value(), Value(std::string("floor")), Value(std::string("trunc"))}) {
@@ -139,9 +174,10 @@ Verdict ends_as_reference(Case& c) {
   return Verdict::pass();
 }
 
-bool has_two_operands(const Op& op) {
-  return op.shape == ShapeClass::Broadcast && stays_on_device(op) && op.tensor_params.size() == 2 &&
-         !op.has(kRandom) && !op.has(kUnspecified);
+bool has_one_or_two_operands(const Op& op) {
+  const size_t n = op.tensor_params.size();
+  return op.shape == ShapeClass::Broadcast && stays_on_device(op) && (n == 1 || n == 2) && !op.has(kRandom) &&
+         !op.has(kUnspecified);
 }
 
 }  // namespace
@@ -151,11 +187,11 @@ void add_end_laws(std::vector<Law>& laws) {
       {175,
        "ends_as_reference",
        "value",
-       "Two operands that hold the ends of their dtype's range, each beside each, give what the f128 "
+       "Operands that hold the ends of their dtype's range, alone and each beside each, give what the f128 "
        "reference gives, with its zeros' signs, and obey the operator's identities.",
        {.dtypes = kRealTypes, .layouts = false, .max_numel = 4, .mixed = false},
        true,
-       has_two_operands,
+       has_one_or_two_operands,
        ends_as_reference,
        4});
 }
