@@ -1,4 +1,5 @@
 // Law of result types: promotion compared with PyTorch's table, written out.
+#include "lamella/ops/functions/factory.h"
 #include "lamella/ops/number.h"
 #include "lamella/verify/case/lanes.h"
 #include "lamella/verify/case/law.h"
@@ -135,28 +136,34 @@ Scalar draw_number(Draw& d) {
 
 /// Which tensors promote: all but conditions; and where the result is the promoted type itself.
 bool promotes(const Op& op) {
+  if (op.composite && op.tensor_params.size() == 3)
+    return op.kernel.stated.result != StatedTypes::Result::Unsaid;
   return op.shape == ShapeClass::Broadcast && op.tensor_params.size() > 1 && !op.composite &&
          op.schema.find("real") < 0 && op.schema.n_results == 1 && !op.has(kRandom) &&
          (op.schema.find("b") >= 0 || op.schema.find("y") >= 0 || op.schema.find("min") >= 0);
 }
 
-/// One of the tensors that promote is a number, and its dtype the default one where that is said.
-Finding number_unlike_table(Case& c) {
+/// Where integers come out as the default dtype: quotients that are not rounded, and rows that say so.
+DType with_quotient(const Case& c, DType promoted) {
+  const int rounding = c.op.schema.find("rounding_mode");
+  const bool quotient = rounding >= 0 && is_none(c.args[size_t(rounding)]);
+  const bool floating = c.op.composite && c.op.kernel.stated.result == StatedTypes::Result::Floating;
+  return (quotient || floating) && !is_inexact(promoted) ? dispatch_state().default_dtype : promoted;
+}
+
+std::vector<Case::Slot> promoting_slots(const Case& c) {
   std::vector<Case::Slot> slots;
   for (const Case::Slot& s : c.tensors())
     if (c.op.schema.params[size_t(s.param)].name != "condition") slots.push_back(s);
-  if (slots.size() < 2) return "";
-  const ScopedDefaultDType setting(draw_default(c.draw));
-  const Case::Slot at = slots[c.draw.below(uint32_t(slots.size()))];
-  const Scalar number = draw_number(c.draw);
+  return slots;
+}
+
+/// One of the tensors that promote is `number`, and its dtype the default one where that is said.
+Finding number_unlike_table(const Case& c, Values args, const Case::Slot& at, const Scalar& number) {
   Tensors others;
-  for (const Case::Slot& s : slots)
-    if (s.param != at.param) others.push_back(c.at(s));
-  DType want = table_type(others, number);
-  const int rounding = c.op.schema.find("rounding_mode");
-  if (rounding >= 0 && is_none(c.args[size_t(rounding)]) && !is_inexact(want))
-    want = dispatch_state().default_dtype;
-  Values args = c.args;
+  for (const Case::Slot& s : promoting_slots(c))
+    if (s.param != at.param) others.push_back(std::get<Tensor>(args[size_t(s.param)]));
+  const DType want = with_quotient(c, table_type(others, number));
   entry(args, at) = number_like(number, others[0]);
   for (Value& v : args)
     if (std::holds_alternative<Scalar>(v)) v = Scalar(1);  // alpha, which was drawn for the tensor
@@ -171,15 +178,27 @@ Finding number_unlike_table(Case& c) {
                  c.op.schema.params[size_t(at.param)].name, dispatch_state().default_dtype, y, want)};
 }
 
+/// A number that is drawn, under a default dtype that is drawn; of three operands each in turn as 2.0 among
+/// integers, where it is the number that says the dtype.
+Finding numbers_unlike_table(Case& c) {
+  const std::vector<Case::Slot> slots = promoting_slots(c);
+  if (slots.size() < 2) return "";
+  const ScopedDefaultDType setting(draw_default(c.draw));
+  const Case::Slot at = slots[c.draw.below(uint32_t(slots.size()))];
+  const Scalar number = draw_number(c.draw);
+  if (Finding d = number_unlike_table(c, c.args, at, number); !d.empty() || slots.size() == 2) return d;
+  Values integers = c.args;
+  for (const Case::Slot& s : slots) entry(integers, s) = ones(c.at(s).sizes(), DType::I64);
+  for (const Case::Slot& s : slots)
+    if (Finding d = number_unlike_table(c, integers, s, 2.0); !d.empty()) return d;
+  return "";
+}
+
 Verdict promotes_by_table(Case& c) {
   Tensors operands;
-  for (const Case::Slot& s : c.tensors())
-    if (c.op.schema.params[size_t(s.param)].name != "condition") operands.push_back(c.at(s));
+  for (const Case::Slot& s : promoting_slots(c)) operands.push_back(c.at(s));
   const std::vector<bool> mapped = draw_mapped(c.draw, c.tensors().size());
-  DType want = table_type(operands);
-  if (c.op.schema.find("rounding_mode") >= 0 && is_none(c.args[size_t(c.op.schema.find("rounding_mode"))]) &&
-      !is_inexact(want))
-    want = dispatch_state().default_dtype;  // true division leaves the integers
+  DType want = with_quotient(c, table_type(operands));
   const Tensor plain = call_boxed(c.op, c.args)[0];
   if (plain.dtype() == DType::Bool && c.op.has(kDiscontinuous)) want = DType::Bool;  // comparisons
   Finding d = unlike_table();
@@ -189,7 +208,7 @@ Verdict promotes_by_table(Case& c) {
   const Tensor lanes = vmap(f, {b.in_dims, {0}, Randomness::Error, 2})(b.xs)[0];
   if (d.empty() && lanes.dtype() != want) d = format("under vmap got {}, the table says {}", lanes, want);
   if (d.empty())
-    if (const Finding number = number_unlike_table(c); !number.empty())
+    if (const Finding number = numbers_unlike_table(c); !number.empty())
       return Verdict::fail(number, cpp_declarations(c.args) + "  // " + number.text() + "\n", 1);
   if (d.empty()) return Verdict::pass(1);
   return Verdict::fail(d,
