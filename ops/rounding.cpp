@@ -87,18 +87,25 @@ struct Rest {
   std::string_view doc;
 };
 
-/// a - b * n for the whole number n = round(a / b), whose derivative is 0.
-template <Tensor (*kRound)(const Tensor&)> void define_rest(const Rest& r) {
+/// n of a - b * n. The quotient alone may be rounded up to the next whole number, as 1 / 0.001 is; what is
+/// left of a says which one it was taken off. Neither part overflows where n does not.
+Tensor times_taken_off(const Tensor& a, const Tensor& b, const Tensor& left) {
+  return round(a / b - left / b);
+}
+
+/// a - b * n for a whole number n, whose derivative is 0.
+void define_rest(const Rest& r) {
   OpTable::add(
       {.schema = r.schema,
        .shape = r.shape,
        .infer = r.infer,
        .kernel = kernel(r.kernel, kRealTypes),
        .jvp = {wrt("a", [](Tensor t) { return t; }),
-               wrt("b", saves("a", "b"), [](Tensor t, Tensor a, Tensor b) { return -(t * kRound(a / b)); })},
+               wrt("b", saves("a", "b", "result"),
+                   [](Tensor t, Tensor a, Tensor b, Tensor y) { return -(t * times_taken_off(a, b, y)); })},
        .vjp = {wrt("a", [](Tensor dy) { return dy; }),
-               wrt("b", saves("a", "b"),
-                   [](Tensor dy, Tensor a, Tensor b) { return -(dy * kRound(a / b)); })},
+               wrt("b", saves("a", "b", "result"),
+                   [](Tensor dy, Tensor a, Tensor b, Tensor y) { return -(dy * times_taken_off(a, b, y)); })},
        .promises = r.promises,
        .samples = two,
        .doc = r.doc});
@@ -146,7 +153,7 @@ void define_rounding() {
        .doc =
            "x - trunc(x), in (-1, 1) and of the sign of x; NaN for infinities. The derivative is 1. Exact. "
            "Integers compute in the default dtype. Error dtype for complex numbers."});
-  define_rest<trunc>(
+  define_rest(
       {.schema = "fmod(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_real_numbers,
@@ -155,7 +162,7 @@ void define_rounding() {
        .doc = "a - b * trunc(a / b): what is left of a by whole multiples of b, with the sign of a (C's "
               "fmod). Exact but for one rounding. Derivatives are those of a - b * n for the whole number n "
               "that it is. Errors: value for an integer b = 0, dtype for complex numbers and bool."});
-  define_rest<floor>(
+  define_rest(
       {.schema = "remainder(Tensor a, Tensor b) -> Tensor",
        .shape = ShapeClass::Broadcast,
        .infer = infer_real_numbers,

@@ -229,6 +229,20 @@ constexpr Formulas kFormulas[] = {
     {"erf", 1, true, [](f128 x, f128, f128* d) { d[0] = 2 / sqrtq(acosq(-1)) * expq(-x * x); }},
     {"erfc", 1, true, [](f128 x, f128, f128* d) { d[0] = -2 / sqrtq(acosq(-1)) * expq(-x * x); }},
     {"square", 1, true, [](f128 x, f128, f128* d) { d[0] = 2 * x; }},
+    {"sech_squared", 1, true,
+     [](f128 x, f128, f128* d) {
+       const f128 e = expq(-2 * fabsq(x)), y = 4 * e / ((1 + e) * (1 + e));
+       d[0] = -2 * tanhq(x) * y;
+     }},
+    {"relu", 1, true, [](f128 x, f128, f128* d) { d[0] = x > 0; }},
+    {"frac", 1, false, [](f128, f128, f128* d) { d[0] = 1; }},
+    {"floor", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
+    {"ceil", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
+    {"round", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
+    {"trunc", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
+    {"fmod", 2, false, [](f128 x, f128 y, f128* d) { d[0] = 1, d[1] = y == 0 ? f128(NAN) : -truncq(x / y); }},
+    {"remainder", 2, false,
+     [](f128 x, f128 y, f128* d) { d[0] = 1, d[1] = y == 0 ? f128(NAN) : -floorq(x / y); }},
     {"atan", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (1 + x * x); }},
     {"atan2", 2, false,
      [](f128 y, f128 x, f128* d) {
