@@ -17,13 +17,13 @@ namespace lamella {
 struct TensorLayout : RefCounted {
   const int key;  ///< that of its type
 
-  explicit TensorLayout(int type) : key(type) {
-    destroy_queued = [](RefCounted* l) { destroy(static_cast<TensorLayout*>(l)); };
-  }
+  explicit TensorLayout(int type) : key(type) { destroy_queued = destroy_handed_on; }
   virtual ~TensorLayout() = default;
   /// What follows the type when a tensor is printed; never throws.
   virtual std::string str() const { return ""; }
   static void destroy(TensorLayout* l) { delete l; }
+  /// Of one that another thread gave up.
+  static void destroy_handed_on(RefCounted* l) { destroy(static_cast<TensorLayout*>(l)); }
 };
 
 /// A tensor of these sizes that is what `layout` says. Errors: shape, overflow for sizes that no tensor has.

@@ -50,7 +50,7 @@ void add_term(ShortSums& s, long double a, long double b) {
   s.sum += a * b, s.size += std::fabs(a * b), ++s.terms;
 }
 
-/// Most pairs are of one dtype and dense: their parts lie beside each other.
+/// Most pairs are of one dtype: where they are dense, their parts lie beside each other.
 void add_dense(ShortSums& s, const Tensor& a, const Tensor& b) {
   const int64_t n = a.numel() * (is_complex(a.dtype()) ? 2 : 1);
   visit_dtype(to_real(a.dtype()), [&]<class Tag>(Tag) {
@@ -68,10 +68,11 @@ void add_dense(ShortSums& s, const Tensor& a, const Tensor& b) {
 std::optional<ShortSums> short_product(const Tensors& a, const Tensors& b) {
   ShortSums s;
   const bool alike = std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) {
-    return x.dtype() == y.dtype() && x.numel() == y.numel() && x.is_contiguous() && y.is_contiguous();
+    return x.dtype() == y.dtype() && std::ranges::equal(x.sizes(), y.sizes());
   });
+  const auto dense = [](const Tensor& t) { return t.is_contiguous() ? t : plain_copy(t); };
   for (size_t k = 0; alike && k < a.size(); ++k)
-    if (is_inexact(a[k].dtype())) add_dense(s, a[k], b[k]);
+    if (is_inexact(a[k].dtype())) add_dense(s, dense(a[k]), dense(b[k]));
   if (alike) return s;
   const std::vector<long double> x = short_parts(a), y = short_parts(b);
   if (x.size() != y.size()) return {};
