@@ -33,6 +33,10 @@ Tensor softmax_derivative(Tensor v, Tensor y, int64_t dim) {
   return vy - y * sum(vy, IntArg{dim}, true);
 }
 
+/// Halves in f32: sums of many cotangents overflow where their products with small shares are ordinary
+/// numbers.
+Tensor widened(const Tensor& y) { return is_half(y.dtype()) ? in_dtype(y, DType::F32) : y; }
+
 Values softmax_samples(Draw& d) {
   const DType t = d.dtype(kFloating);
   return d.with_dtype(t, kFloating, false, [&] {
@@ -81,12 +85,13 @@ void define_softmax() {
                 .launch = launch_softmax,
                 .jvp = {wrt("x", saves("result", "dim"),
                             [](Tensor t, Tensor y, int64_t dim) {
-                              const Tensor v = in_dtype(t, y.dtype());
-                              return v - sum(exp(y) * v, IntArg{dim}, true);
+                              const Tensor wide = widened(y), v = in_dtype(t, wide.dtype());
+                              return in_dtype(v - sum(exp(wide) * v, IntArg{dim}, true), y.dtype());
                             })},
                 .vjp = {wrt("x", saves("result", "dim"),
                             [](Tensor dy, Tensor y, int64_t dim) {
-                              return dy - exp(y) * sum(dy, IntArg{dim}, true);
+                              const Tensor wide = widened(y), v = in_dtype(dy, wide.dtype());
+                              return in_dtype(v - exp(wide) * sum(v, IntArg{dim}, true), y.dtype());
                             })},
                 .properties = kNoInPlace,
                 .promises = {.range = {.high = 0}},

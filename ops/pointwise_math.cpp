@@ -21,7 +21,13 @@ Tensor in_float(const Tensor& x, const Tensor& beside) {
 Tensor one_for_zero(const Tensor& y) { return where(eq(y, 0), ones_like(y), y); }
 
 /// t / (x^2 + y^2), which neither overflows nor vanishes on the way.
+/// Halves in f32: a further derivative divides once more before it multiplies.
 Tensor over_modulus(const Tensor& t, const Tensor& y, const Tensor& x) {
+  const Tensor* const both[] = {&y, &x};
+  if (const DType d = result_type(both); is_half(d)) {
+    const auto wide = [d](const Tensor& v) { return in_dtype(in_dtype(v, d), DType::F32); };
+    return in_dtype(over_modulus(wide(t), wide(y), wide(x)), d);
+  }
   const Tensor modulus = one_for_zero(hypot(y, x));
   return t / modulus / modulus;
 }

@@ -38,10 +38,19 @@ Tensor operand(const Tensor& t, const Tensor& like) {
 /// At a = 0 the mixed derivative a^(b-1) (1 + b log a) exists for b > 1 only and is 0 in both orders. For b
 /// <= 1 it is infinite, and no guard of inputs says so: b first gives 0, a first b a^0 = 1 at b = 1 and NaN
 /// below.
+/// Halves take it in f32: a^(b-1) may overflow, or nearly vanish, where its product with b is an ordinary
+/// number. From 2^p on b is even, b - 1 rounds to an even number again, and a^(b-1) has lost the sign of a.
 Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
   const Tensor b = operand(exponent, a);
+  if (is_half(b.dtype()))
+    return in_dtype(pow_wrt_a(in_dtype(operand(a, exponent), DType::F32), in_dtype(b, DType::F32)),
+                    b.dtype());
   const Tensor both_zero = logical_and(eq(a, 0), eq(b, 0));
-  return b * pow(a, where(both_zero, ones_like(b), b) - 1);
+  const Tensor less = where(both_zero, ones_like(b), b) - 1;
+  const Tensor power = pow(a, less);
+  if (is_complex(power.dtype())) return b * power;
+  const Tensor lost = eq(abs(b - less - 1), 1);  // where 1 made no difference, or one of 2
+  return where(logical_and(lost, lt(a, 0)), -b, b) * power;
 }
 
 /// a^b log a, whose limit for a -> 0 is 0 when b > 0; at a = b = 0 it is 0 by convention.

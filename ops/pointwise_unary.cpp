@@ -28,13 +28,37 @@ void infer_real_number(const Frame& f, Inferred& out) {
                 f.tensor(0));
 }
 
-constexpr double kLog2 = 0.69314718055994530942, kTwoOverRootPi = 1.12837916709551257390;
+constexpr double kLog2 = 0.69314718055994530942, kLog2OfE = 1.44269504088896340736,
+                 kTwoOverRootPi = 1.12837916709551257390;
+
+/// 1 / f(1 + x^2), f the root or nothing, of a complex x: far out, where x^2 may overflow and its inverse
+/// not, of (1 + ix)(1 - ix), whose arguments add up to less than pi: so the product of the roots is the root
+/// of the product. Near 0 those cancel at second order. Zeros keep their signs, by which the sides of cuts
+/// differ.
+template <class F> Tensor over_one_plus_square(const Tensor& x, F&& inverse) {
+  const Tensor far = gt(abs(x), 1024), none = zeros_like(x);
+  const Tensor inside = where(far, none, x), outside = where(far, x, none);
+  const Tensor re = real(outside), im = imag(outside);
+  return where(far, inverse(complex(1 - im, re)) * inverse(complex(1 + im, -re)),
+               inverse(inside * inside + 1));
+}
+
+/// 1 / (1 + x^2). Halves in f32: the square leaves the range of f16 at 256.
+Tensor atan_derivative(const Tensor& x) {
+  if (is_half(x.dtype())) return in_dtype(atan_derivative(in_dtype(x, DType::F32)), x.dtype());
+  const auto inverse = [](const Tensor& v) { return reciprocal(v); };
+  return is_complex(x.dtype()) ? over_one_plus_square(x, inverse) : inverse(x * x + 1);
+}
 
 /// 1 / sqrt(1 + x^2). Real: by hypot, for x^2 may overflow where 1 / |x| is an ordinary number.
 Tensor asinh_derivative(const Tensor& x) {
-  if (is_complex(x.dtype())) return rsqrt(x * x + 1);
+  if (is_complex(x.dtype())) return over_one_plus_square(x, [](const Tensor& v) { return rsqrt(v); });
   return reciprocal(hypot(x, ones_like(x)));
 }
+
+/// t times -y^3 / 2. From t on, sizes go one way: nothing overflows or vanishes that the last product does
+/// not.
+Tensor rsqrt_tangent(Tensor t, Tensor y) { return t * -0.5 * y * y * y; }
 
 /// d(x/|x|): the component of t across the direction y = x/|x|, over |x|; self-adjoint for Re<.,.>; 0 at 0.
 Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
@@ -151,7 +175,7 @@ void define_powers_and_logarithms() {
                  .shape = ShapeClass::Broadcast,
                  .infer = infer_float,
                  .kernel = "log2",
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * kLog2); }),
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x) * kLog2OfE; }),
                  .samples = positive_samples,
                  .doc = "Logarithm to base 2; NaN below 0, -inf at 0. At most 4 ULP (f32, f64)."});
 }
@@ -165,18 +189,23 @@ void define_roots() {
                  .samples = positive_samples,
                  .promises = {.range = {.low = 0}, .once = true, .rising = true},
                  .doc = "Square root; NaN below 0; the derivative at 0 is +inf. Real: correctly rounded."});
-  define_smooth({.schema = "rsqrt(Tensor x) -> Tensor",
-                 .shape = ShapeClass::Broadcast,
-                 .infer = infer_float,
-                 .kernel = "rsqrt",
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return y * y * y * -0.5; }),
-                 .samples = positive_samples,
-                 .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
+  define_smooth(
+      {.schema = "rsqrt(Tensor x) -> Tensor",
+       .shape = ShapeClass::Broadcast,
+       .infer = infer_float,
+       .kernel = "rsqrt",
+       .derivative = {{wrt("x", saves("result"), [](Tensor t, Tensor y) { return rsqrt_tangent(t, y); })},
+                      {wrt("x", saves("result"),
+                           [](Tensor dy, Tensor y) { return rsqrt_tangent(dy, conj(y)); })}},
+       .samples = positive_samples,
+       .doc = "1 / sqrt(x): +inf at 0, -inf at -0, NaN below. At most 2 ULP (f32, f64)."});
   define_smooth({.schema = "reciprocal(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
                  .infer = infer_float,
                  .kernel = "reciprocal",
-                 .derivative = derivative("x", saves("result"), [](Tensor y) { return -(y * y); }),
+                 .derivative = {{wrt("x", saves("result"), [](Tensor t, Tensor y) { return -(t * y * y); })},
+                                {wrt("x", saves("result"),
+                                     [](Tensor dy, Tensor y) { return -(dy * conj(y) * conj(y)); })}},
                  .samples = positive_samples,
                  .promises = {.once = true, .odd = true},
                  .doc = "1 / x. Real: correctly rounded."});
@@ -203,7 +232,7 @@ void define_angles() {
                  .shape = ShapeClass::Broadcast,
                  .infer = infer_float,
                  .kernel = "atan",
-                 .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x * x + 1); }),
+                 .derivative = derivative("x", saves("x"), [](Tensor x) { return atan_derivative(x); }),
                  .samples = cut_samples,
                  .promises = {.odd = true},
                  .doc = "Arc tangent in radians, odd bit by bit; complex: cut along the imaginary numbers "

@@ -110,8 +110,9 @@ void infer_extreme(const Frame& f, Inferred& out) {
 }
 
 /// What of the sum of exp(x) is x's: d logsumexp / dx. exp(x - result) would be off by the roundings of the
-/// result, however far that is from 0.
-Tensor shares(const Tensor& x, Ints dim) {
+/// result, however far that is from 0. Those of halves are in f32: the sum of more than 65504 may overflow.
+Tensor shares(const Tensor& of, Ints dim) {
+  const Tensor x = is_half(of.dtype()) ? in_dtype(of, DType::F32) : of;
   if (x.numel() == 0) return exp(x);
   const Dims dims = reduced_dims(x.rank(), dim);
   const Tensor e = exp(x - detach(amax(x, Ints(dims), true)));
@@ -392,11 +393,15 @@ void define_reduce() {
        .kernel = kernel("logsumexp"),
        .jvp = {wrt("x", saves("x", "dim", "keepdim"),
                    [](Tensor t, Tensor x, Ints dim, bool keepdim) {
-                     return sum(t * shares(x, dim), Ints(reduced_dims(x.rank(), dim)), keepdim);
+                     const Tensor parts = in_dtype(t, is_half(x.dtype()) ? DType::F32 : x.dtype());
+                     return in_dtype(sum(parts * shares(x, dim), Ints(reduced_dims(x.rank(), dim)), keepdim),
+                                     x.dtype());
                    })},
        .vjp = {wrt("x", saves("x", "dim", "keepdim"),
                    [](Tensor dy, Tensor x, Ints dim, bool keepdim) {
-                     return with_reduced_dims(dy, x.rank(), dim, keepdim) * shares(x, dim);
+                     const Tensor v = in_dtype(dy, is_half(x.dtype()) ? DType::F32 : x.dtype());
+                     return in_dtype(with_reduced_dims(v, x.rank(), dim, keepdim) * shares(x, dim),
+                                     x.dtype());
                    })},
        .properties = kNoInPlace,
        .numerics = {.floor = 1, .reason = "its derivative is softmax"},

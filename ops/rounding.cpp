@@ -5,6 +5,7 @@
 
 #include "lamella/core/visit.h"
 #include "lamella/ops/define.h"
+#include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
 
 namespace lamella::ops {
@@ -88,9 +89,10 @@ struct Rest {
 };
 
 /// n of a - b * n. The quotient alone may be rounded up to the next whole number, as 1 / 0.001 is; what is
-/// left of a says which one it was taken off. Neither part overflows where n does not.
+/// left of a says which one it was taken off. Neither part overflows where n does not; their derivatives a /
+/// b^2 may, and 0 times those would be NaN: n is constant.
 Tensor times_taken_off(const Tensor& a, const Tensor& b, const Tensor& left) {
-  return round(a / b - left / b);
+  return detach(round(a / b - left / b));
 }
 
 /// a - b * n for a whole number n, whose derivative is 0.

@@ -58,12 +58,18 @@ Tensor recurrence(Tensor a, Tensor b, int64_t dim) {
 
 bool is_identity(const Tensor& y, int64_t dim) { return y.rank() == 0 || y.size(int(dim)) == 0; }
 
+/// y in the wide dtype: in its own, parts of it may have vanished or overflown.
+Tensor wide_products(const Tensor& x, const Tensor& y, int64_t dim) {
+  return x.dtype() == y.dtype() ? y : cumprod(x, dim);
+}
+
 /// t'_k = x_k t'_(k-1) + y_(k-1) t_k: see NOTE: [wide products].
 Tensor cumprod_jvp(Tensor t, Tensor x, Tensor y, int64_t dim) {
   if (is_identity(y, dim)) return in_dtype(t, y.dtype());
   const DType wide = wide_range(y.dtype());
-  const Tensor factors = slice(in_dtype(in_dtype(x, y.dtype()), wide), dim, 1, {});
-  const Tensor terms = previous(in_dtype(y, wide), dim) * in_dtype(t, wide);
+  const Tensor all = in_dtype(in_dtype(x, y.dtype()), wide);
+  const Tensor factors = slice(all, dim, 1, {});
+  const Tensor terms = previous(wide_products(all, y, dim), dim) * in_dtype(t, wide);
   return in_dtype(recurrence(factors, terms, dim), y.dtype());
 }
 
@@ -74,7 +80,7 @@ Tensor cumprod_vjp(Tensor dy, Tensor x, Tensor y, int64_t dim) {
   const Tensor from_end = flip(in_dtype(dy, wide), {dim}), all = in_dtype(in_dtype(x, y.dtype()), wide);
   const Tensor factors = flip(slice(conj(all), dim, 1, {}), {dim});
   const Tensor sums = flip(recurrence(factors, from_end, dim), {dim});
-  return in_dtype(previous(conj(in_dtype(y, wide)), dim) * sums, y.dtype());
+  return in_dtype(previous(conj(wide_products(all, y, dim)), dim) * sums, y.dtype());
 }
 
 Values scan_samples(Draw& d) {

@@ -280,16 +280,19 @@ const Formulas* formulas_of(const Op& op) {
 }
 
 f128 draw_edge(Draw& d, bool infinities) {
-  static constexpr double kEdges[] = {0,    0,   1,   -1,   2,     0.5,   -0.0, -2,  3,        9,
-                                      -9.5, 12., -17, 1e-3, -1e-3, 0x1p9, 4,    0.1, INFINITY, -INFINITY};
+  static constexpr double kEdges[] = {0, 0,   1,       -1,   2,        0.5,      -0.0,  -2,
+                                      3, 9,   -9.5,    12.,  -17,      1e-3,     -1e-3, 0x1p9,
+                                      4, 0.1, 0x1p-11, -0.5, INFINITY, -INFINITY};
   return kEdges[d.below(uint32_t(std::size(kEdges)) - (infinities ? 0 : 2))];
 }
 
-/// Whether a slope is what the formula says: of its class, and within 32 roundings of it.
-bool is_slope(f128 got, f128 want, double u) {
+/// Whether a slope is what the formula says: of its class, and within 32 roundings of it, or 32 of the
+/// smallest numbers of a half.
+bool is_slope(f128 got, f128 want, DType dtype) {
+  const double u = unit_roundoff(dtype), least = is_half(dtype) ? 32 * smallest_number(dtype) : 0;
   if (want != want || got != got) return want != want && got != got;
   if (!(want - want == 0) || !(got - got == 0)) return got == want;
-  return fabsq(got - want) <= 32 * f128(u) * fabsq(want);
+  return fabsq(got - want) <= 32 * f128(u) * fabsq(want) + f128(least);
 }
 
 Verdict slopes_as_listed(Case& c) {
@@ -301,10 +304,11 @@ Verdict slopes_as_listed(Case& c) {
   const int mode = c.op.schema.find("rounding_mode");
   const uint32_t steps = mode >= 0 ? c.draw.below(3) : 0;  // a whole quotient does not move
   if (steps) c.args[size_t(mode)] = std::string(steps == 1 ? "floor" : "trunc");
-  const DType dtype = c.draw.flag() ? DType::F32 : DType::F64;
+  static constexpr DType kDTypes[] = {DType::F64, DType::F32, DType::F16, DType::BF16};
+  const DType dtype = kDTypes[c.draw.below(4)];
   const int64_t n = 1 + c.draw.below(5);
   const int far = dtype == DType::F32 ? 70 : 600;
-  const uint32_t w = listed.scales ? c.draw.below(4) : 0;
+  const uint32_t w = listed.scales && !is_half(dtype) ? c.draw.below(4) : 0;
   const f128 scale = w < 2 ? 1 : ldexpq(1, w == 2 ? far : -far);
   Subject s;
   std::vector<Reals> points;
@@ -319,7 +323,6 @@ Verdict slopes_as_listed(Case& c) {
   c.find_tensors();
   s.slots = c.inexact(), s.xs = c.values(s.slots), s.f = c.smooth_function(s.slots);
   s.ys = s.f(s.xs);
-  const double u = unit_roundoff(dtype);
   Tensors us;
   for (const Tensor& y : s.ys) us.push_back(ones_like(y));
   const Tensors pulled = vjp(s.f, s.xs).pullback(us);
@@ -332,7 +335,7 @@ Verdict slopes_as_listed(Case& c) {
       f128 want[2] = {0, 0};
       if (!steps) listed.slopes(points[0][i], points.back()[i], want);
       for (const f128 got : {backward[i], forward[i]})
-        if (!is_slope(got, rounded_to(want[k], dtype), u))
+        if (!is_slope(got, rounded_to(want[k], dtype), dtype))
           return Verdict::fail(
               format("the derivative in input {} at ({}, {}): got {}, expected {}", k, double(points[0][i]),
                      double(points.back()[i]), double(got), double(want[k])),
