@@ -336,6 +336,35 @@ TEST(BaseWrites, ViewsOfAnEarlierViewKnowOfTheWrite) {
   EXPECT_EQ(autograd::grad({sum(views[0]() * 3.0)}, {w})[0].to_vector(), (Numbers{0, 21}));
 }
 
+TEST(AutogradGrad, AViewWhoseBaseWasWrittenIsOneInput) {
+  const auto gradients = [](const Tensor& base, const Tensor& view, const Tensor& w) {
+    copy_(base, w);
+    const Tensor y = sum(view * view);
+    Tensor seen;
+    add_hook(view, [&](const Tensor& ct) {
+      seen = ct;
+      return Tensor();
+    });
+    const Tensor g = autograd::grad({y}, {view})[0];
+    EXPECT_EQ(seen.to_vector(), g.to_vector());
+    return g.to_vector();
+  };
+  const Tensor w = requires_grad(tensor_of({3}, {1, 2, 3}, DType::F64));
+  const Tensor carries = w * 2, plain = zeros({3}, DType::F64);
+  EXPECT_EQ(gradients(carries, slice(carries, 0, 0, 2), w), (std::vector<double>{2, 4}));
+  EXPECT_EQ(gradients(plain, slice(plain, 0, 0, 2), w), (std::vector<double>{2, 4}));
+}
+
+TEST(BaseHooks, OfALeafThatIsGoneAreNotCalled) {
+  int calls = 0;
+  Tensor w = requires_grad(tensor_of({2}, {1, 2}, DType::F64));
+  add_accumulated_hook(w, [&](const Tensor&) { ++calls; });
+  const Tensor y = sum(w * 2);
+  w = Tensor();
+  backward(y);
+  EXPECT_EQ(calls, 0);
+}
+
 TEST(AutogradGrad, InputsOnTheWay) {
   const Tensor w = leaf({1, 2}), u = leaf({3, 4}), y = w * u, z = y * y;
   const Tensors g = autograd::grad({z}, {w, y}, {f64({1, 1})});

@@ -2,6 +2,7 @@
 #include "lamella/transforms/history.h"
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "lamella/ops/operators.h"
 #include "lamella/transforms/inference.h"
@@ -17,6 +18,9 @@ struct FamilyHistory : TensorExtra {
   DType dtype = DType::F32;
   int64_t offset = 0;
   NodeOutput from;
+  /// What members without a record of their own were last asked for, until the next write. No other handle
+  /// takes an address of one that dies meanwhile: whatever views the family now has a record.
+  std::unordered_map<const TensorImpl*, NodeOutput> parts;
   bool followed = true;  ///< false: the whole is no run of elements; writes to it are refused
   int64_t numel() const {
     int64_t n = 1;
@@ -109,7 +113,7 @@ void set_history(TensorImpl* impl, const NodeOutput& from, uint32_t generation) 
   }
   if (meta->retains && meta->from.node) forget_retained(meta->from);
   meta->from = from;
-  meta->generation = generation;
+  meta->generation.store(generation, std::memory_order_release);
   if (meta->retains && from.node) state_of(*from.node).retain(from.output);
 }
 
@@ -145,9 +149,22 @@ NodeOutput history_of(const Tensor& t) {
   const Meta* const meta = meta_of(t);
   Family* const family = t.impl()->family();
   if (!family || !known(*family)) return meta ? meta->from : NodeOutput{};
-  if (meta && meta->generation == family->generation.load(std::memory_order_acquire)) return meta->from;
+  const auto is_new = [&] {
+    return meta && meta->generation.load(std::memory_order_acquire) ==
+                       family->generation.load(std::memory_order_acquire);
+  };
+  if (is_new()) return meta->from;
   const std::lock_guard lock(family->mutex);
-  return part_of(*known(*family), *t.impl());
+  if (is_new()) return meta->from;
+  FamilyHistory& whole = *known(*family);
+  if (!meta) {
+    NodeOutput& kept = whole.parts[t.impl()];
+    if (!kept.node) kept = part_of(whole, *t.impl());
+    return kept;
+  }
+  NodeOutput from = part_of(whole, *t.impl());
+  set_history(t.impl(), from, family->generation.load(std::memory_order_relaxed));
+  return from;
 }
 
 NodeOutput settled_history(const Tensor& t) {
@@ -213,6 +230,7 @@ void follow_write(const Tensor& target, const NodeOutput& written) {
   } else {
     whole.from = with_part(whole, *impl, written);
   }
+  whole.parts.clear();
   const uint32_t generation = family->generation.load(std::memory_order_relaxed) + 1;
   family->generation.store(generation, std::memory_order_release);
   set_history(impl, written, generation);

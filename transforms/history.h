@@ -22,7 +22,7 @@ struct Meta : TensorExtra {
   static void operator delete(void* p) { Pool<64>::free(p); }
   Meta(NodeRef node, uint32_t output) : from{std::move(node), output} {}
   NodeOutput from;
-  uint32_t generation = 0;  ///< of the family when `from` was the handle's history
+  std::atomic<uint32_t> generation = 0;  ///< of the family when `from` was the handle's history
   bool leaf = false;
   bool retains = false;  ///< retain_grad: goes along when the handle is written
   std::string str() const override { return leaf ? " requires grad" : " with grad history"; }
@@ -80,7 +80,8 @@ inline bool says_its_history(const TensorImpl& t) {
 /// Gives the handle `t` a history; a header that has one already is replaced by one of its own.
 void attach(Tensor& t, NodeOutput from);
 
-/// Where the values of `t` come from today; a null node when it carries no derivatives.
+/// Where the values of `t` come from today; a null node when it carries no derivatives. The same node until
+/// the next write, whoever asks: a target of autograd::grad is what formulas before were recorded with.
 NodeOutput history_of(const Tensor& t);
 
 /// Likewise, and the handle keeps to it until the next write: what hooks and retain_grad hold on to. A handle

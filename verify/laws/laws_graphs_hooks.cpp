@@ -44,6 +44,12 @@ Finding stale_view_forgets(const Tensor& root, const Tensor& u) {
   backward(view, ct);
   Finding wrong = unlike_gradients({seen}, {ct});
   if (wrong.empty()) wrong = unlike_gradients({grad_of(view)}, {ct});
+  // Written after it kept its gradient, and used before anybody asks for it again.
+  mul_(z, full({}, 2.0, z.dtype()));
+  const Tensor used = view * 1;
+  backward(used, ct);
+  if (wrong.empty()) wrong = unlike_gradients({grad_of(view)}, {ct});
+  if (wrong.empty()) wrong = unlike_gradients(autograd::grad({used}, {view}, {ct}), {ct});
   return wrong.empty() ? "" : "of a view of what was written before: " + wrong;
 }
 
