@@ -219,6 +219,22 @@ TEST(TreeJacobians, PutBlocksInThePlacesOfLeaves) {
             "");
 }
 
+TEST(TreeJacobians, OfArgumentsWithoutLeaves) {
+  using Few = std::vector<Tensor>;
+  const auto twice = [](const Few&, const Tensor& x) { return x * 2; };
+  const auto parts = [](const Tensor&, const Tensor& x) { return std::pair(x * 2, sum(x)); };
+  const auto maybe = [](const Tensor& bias, const Tensor& x) { return bias.defined() ? x * bias : x; };
+  const Tensor x = of({2}, 0.5), none;
+  EXPECT_TRUE(jacrev(twice)(Few{}, x).empty());
+  EXPECT_TRUE(jacfwd(twice)(Few{}, x).empty());
+  EXPECT_TRUE(hessian(twice)(Few{}, x).empty());
+  EXPECT_FALSE(jacrev(twice)(Few{none}, x)[0].defined());
+  EXPECT_FALSE(jacfwd<0>(maybe)(none, x).defined());
+  EXPECT_FALSE(hessian<0>(maybe)(none, x).defined());
+  EXPECT_FALSE(jacrev<0>(parts)(none, x).first.defined());
+  EXPECT_THROW(jacrev([](const Few&, const Tensor&) { return Tensor(); })(Few{x}, x), Error);
+}
+
 TEST(TreeVmap, InChunks) {
   const Net n = net();
   const Tensor xs = of({5, 2}, 0.25);

@@ -109,7 +109,11 @@ Carried run_carried(const CarriedRules& rules, const Function& f, const Tensors&
   CarriedTransform transform(rules);
   const OpenLevel open(transform);
   Tensors wrapped;
-  for (const Tensor& x : xs) wrapped.push_back(transform.entered_argument(x));
+  for (const Tensor& x : xs) {
+    LAMELLA_CHECK(x.defined(), Undefined, "{}: argument {} is an undefined tensor; expected a defined one",
+                  rules.name, wrapped.size());
+    wrapped.push_back(transform.entered_argument(x));
+  }
   const Tensors ys = f(wrapped);
   const Below below(open.level.key());
   Carried out;

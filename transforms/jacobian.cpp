@@ -143,6 +143,7 @@ void check_aux(const Plan& p, const Tensors& aux, int vmap_key) {
 
 std::pair<Tensors, Tensors> jacfwd_at(const Plan& p, const AuxFunction& f, const Tensors& inputs) {
   const std::vector<size_t> at = chosen_inputs(p, inputs);
+  if (at.empty()) return jacrev_at(p, f, inputs);  // f runs for its aux alone
   const Tensors xs = taken(inputs, at);
   SameDraws draws;
   Tensors aux;

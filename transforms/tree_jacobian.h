@@ -22,12 +22,16 @@ auto run_jacobian(const Make& make, std::string_view what, const F& f, JacobianO
   const Function on_leaves = [&](const Tensors& leaves) {
     set_defined_leaves(picked, leaves);
     result.emplace(std::apply(f, std::as_const(held)));
+    if constexpr (std::is_same_v<R, Tensor>)
+      LAMELLA_CHECK(result->defined(), Undefined,
+                    "{}: the function returned an undefined tensor; expected a defined one", what);
     return defined_leaves(*result);
   };
   const Tensors blocks = make(on_leaves, options)(inputs);
   set_defined_leaves(picked, inputs);
   using In = decltype(with_leaves(picked, inputs));
   std::vector<In> rows;
+  if (inputs.empty()) rows.assign(defined_leaves(*result).size(), with_leaves(picked, {}));
   for (auto from = blocks.begin(); from != blocks.end(); from += std::ptrdiff_t(inputs.size()))
     rows.push_back(with_leaves(picked, Tensors(from, from + std::ptrdiff_t(inputs.size()))));
   return std::pair(std::move(rows), std::move(*result));
@@ -85,7 +89,10 @@ auto hessian(F f, JacobianOptions options = {}) {
     constexpr auto at = detail::positions<int(sizeof...(A)), Argnums...>();
     auto rows = detail::run_jacobian(make, "hessian", f, options, at, args...).first;
     if constexpr (std::is_same_v<decltype(rows), Tensors>) return std::move(rows[0]);
-    else return rows;
+    else {
+      if (detail::defined_leaves(rows[0]).empty()) rows.clear();  // of arguments without leaves
+      return rows;
+    }
   };
 }
 
