@@ -168,6 +168,22 @@ Function times_forward(const Tensor& c) {
                     [c](const Tensors&, const Tensors&, const Tensors& t) { return Tensors{t[0] * c}; });
 }
 
+TEST(CustomRule, DrawsAgainWhatItDrew) {
+  const Function square = custom_vjp(
+      [](const Tensors& x) {
+        const Tensor mask = rand({3}, {}, DType::F64);
+        return std::pair(Tensors{x[0] * x[0] * mask}, Tensors{x[0] * mask});
+      },
+      [](const Tensors& saved, const Tensors& u) { return Tensors{u[0] * saved[0] * 2}; });
+  const UnaryFunction loss = [&](const Tensor& x) { return sum(square({x})[0]); };
+  const UnaryFunction slope = [&](const Tensor& x) { return sum(grad(loss)(x)); };
+  manual_seed(3);
+  const Tensor mask = rand({3}, {}, DType::F64), next = rand({});
+  manual_seed(3);
+  EXPECT_EQ(grad(slope)(tensor_of({3}, {1, 2, 3}, DType::F64)).to_vector(), (mask * 2).to_vector());
+  EXPECT_EQ(rand({}).to_vector(), next.to_vector());
+}
+
 TEST(CustomRule, MayCaptureLanes) {
   const Tensor &x = point(), w = f64({3}, {3, 4, 5});
   for (const auto& make : {times, times_forward}) {

@@ -118,6 +118,32 @@ TEST(Vmap, InChunksIsVmap) {
       str(vmap(Function([](const Tensors& v) { return v; }), VmapOptions{{kNone}, {0}, {}, 5})({w})[0]));
 }
 
+TEST(Vmap, ChunksDrawAlikeWhereTheFunctionSeeds) {
+  const Function f = [](const Tensors& xs) {
+    const Tensor before = rand({}, {}, DType::F64);
+    manual_seed(5);
+    return Tensors{xs[0] * 0 + before, xs[0] * 0 + rand({}, {}, DType::F64)};
+  };
+  const auto drawn = [&](int64_t chunk) {
+    manual_seed(3);
+    return vmap(f, {.randomness = Randomness::Same, .chunk = chunk})({ones({4}, DType::F64)});
+  };
+  const Tensors want = drawn(0), got = drawn(2);
+  for (size_t i = 0; i < want.size(); ++i) EXPECT_EQ(got[i].to_vector(), want[i].to_vector());
+}
+
+TEST(Vmap, ViewsInTheLoopAreWritten) {
+  const UnaryFunction f = [](const Tensor& x) {
+    const Tensor y = x * 1;
+    mul_(slice(y, 0, 1, 3), sum(y));
+    return y;
+  };
+  const Tensor x = reshape(to(arange(12), DType::F64), {3, 4});
+  const std::vector<double> want = vmap(f)(x).to_vector();
+  const ForceLoop loop;
+  EXPECT_EQ(vmap(f)(x).to_vector(), want);
+}
+
 TEST(Vmap, InChunksNestsAndDifferentiates) {
   const Tensor x = reshape(arange(12, {}, {}, DType::F64), {3, 4});
   const auto mapped = [](int64_t chunk) {

@@ -11,12 +11,12 @@ namespace lamella {
 /// For a function that runs several times to compute one thing: each run draws from where the first began.
 class SameDraws {
  public:
-  SameDraws() : generator_(default_generator()), start_(generator_.counter()) {}
-  void again() { generator_.set_counter(start_); }
+  SameDraws() : generator_(default_generator()), start_(generator_) {}
+  void again() { generator_ = start_; }  // its key, too: the function may call manual_seed
 
  private:
   Generator& generator_;
-  uint64_t start_;
+  const Generator start_;
 };
 
 /// Raises value, randomness: an option that none of its list is.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "lamella/core/generator.h"
 #include "lamella/dispatch/given.h"
 #include "lamella/draw/draw.h"
 #include "lamella/ops/functions/factory.h"
@@ -139,7 +140,7 @@ class Custom {
 class CustomVjp final : public Custom {
  public:
   CustomVjp(const AuxFunction& forward, const BackwardRule& rule, const Tensors& xs)
-      : Custom("custom_vjp", xs), forward_(forward), rule_(rule) {}
+      : Custom("custom_vjp", xs), forward_(forward), rule_(rule), random_(random_state()) {}
 
   Tensors values_and_residuals(const Tensors& xs) override {
     auto [values, residuals] = watched(xs, "function", "argument", [&] { return forward_(xs); });
@@ -243,12 +244,14 @@ class CustomVjp final : public Custom {
     return [this, &xs, at, n](const Tensors& some) {
       Tensors full = xs;
       for (size_t k = 0; k < at.size(); ++k) full[at[k]] = some[k];
+      const ScopedRandomState as_then(random_);  // it draws what it drew
       return part(values_and_residuals(full), n_values_, n - n_values_);
     };
   }
 
   AuxFunction forward_;
   BackwardRule rule_;
+  RandomState random_;
   std::mutex mutex_;
   bool known_ = false;
   size_t n_values_ = 0;
