@@ -187,6 +187,7 @@ TEST(Pullbacks, OneGivenAwayLeavesItsCopies) {
   {
     const Pullback copy = r.pullback;
     EXPECT_EQ(std::move(r.pullback)({u})[0].to_vector(), want);
+    EXPECT_THROW(r.pullback({u}), Error);  // it was moved from
     EXPECT_EQ(copy({u})[0].to_vector(), want);
     r.pullback = copy;
   }

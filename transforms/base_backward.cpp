@@ -27,6 +27,8 @@ Tensor replaced(const Tensor& given, const Tensor& ct, std::string_view who) {
                 given, ct);
   LAMELLA_CHECK(std::ranges::equal(given.sizes(), ct.sizes()), Shape,
                 "backward: {} returned {}, expected {}, or nothing", who, given, ct);
+  LAMELLA_CHECK(given.device() == ct.device(), Device, "backward: {} returned a tensor on {}, expected {}",
+                who, name(given.device()), name(ct.device()));
   return given;
 }
 
@@ -100,7 +102,8 @@ class Run final : public TapeHooks {
       while (!put(f)) sum_up(f);
     for (Found& f : found_)
       for (const auto& hook : hooks_of(state_of(*f.node)))
-        if (hook->accumulated && !f.node->op) hook->accumulated(gradient(f));
+        if (hook->accumulated && !f.node->op)  // no gradient: the leaf is gone, or a hook has cleared it
+          if (const Tensor now = gradient(f); now.defined()) hook->accumulated(now);
   }
 
  private:

@@ -110,10 +110,9 @@ void Pullback::check(const Tensors& cotangents) const {
   const State& s = *state_;
   LAMELLA_CHECK(cotangents.size() == s.like_outputs.size(), Shape, "pullback: got {} {}, expected {}",
                 cotangents.size(), Argument{"cotangents"}, s.like_outputs.size());
-  for (size_t i = 0; i < cotangents.size(); ++i) {
+  for (size_t i = 0; i < cotangents.size(); ++i)
     if (cotangents[i].defined())
       check_direction("pullback", "cotangent", i, cotangents[i], s.like_outputs[i], "the result");
-  }
 }
 
 Tensors Pullback::operator()(const Tensors& cotangents) const& {
@@ -123,8 +122,9 @@ Tensors Pullback::operator()(const Tensors& cotangents) const& {
 }
 
 Tensors Pullback::operator()(const Tensors& cotangents) && {
-  if (const Pullback& kept = *this; state_.use_count() > 1) return kept(cotangents);
   check(cotangents);
+  if (state_.use_count() > 1)  // copies are left, and run as often as they like
+    return [last = std::move(*this), &cotangents] { return last(cotangents); }();
   std::vector<NodeOutput> outputs = state_->outputs;  // the state's own go before the first node runs
   const std::vector<NodeOutput> inputs = state_->inputs;
   const Tensors like = state_->like_inputs;

@@ -25,6 +25,8 @@ Tensors filled(const Tensors& given, const Tensors& like, std::string_view what,
                   t, x);
     LAMELLA_CHECK(std::ranges::equal(t.sizes(), x.sizes()), Shape, "{}: {} is {}, expected {}", what,
                   format("{} {}", arg, i), t, x);
+    LAMELLA_CHECK(t.device() == x.device(), Device, "{}: {} is on {}, expected {}", what,
+                  format("{} {}", arg, i), name(t.device()), name(x.device()));
   }
   return out;
 }
