@@ -10,14 +10,15 @@ import law_costs  # noqa: E402
 
 
 class Costs(unittest.TestCase):
-    def test_of_the_process_started_last(self):
-        for ids in ((7, 8), (9999, 10000), (99, 1000, 101), (123456, 9)):
+    def test_of_the_process_that_counted_most(self):
+        for counts in ({7: 90, 8: 1200}, {9999: 8, 10000: 90}, {32767: 0, 301: 5}, {7: 1200, 8: 90}):
             with tempfile.TemporaryDirectory() as folder:
                 out = os.path.join(folder, "law")
-                for process in ids:
-                    with open(f"{out}.{process}", "w", encoding="utf-8"):
-                        pass
-                self.assertEqual(law_costs.of_last_process(out), f"{out}.{max(ids)}")
+                for process, count in counts.items():
+                    with open(f"{out}.{process}", "w", encoding="utf-8") as stream:
+                        stream.write(f"version: 1\nevents: Ir\nfn=(1) main\n16 4\ntotals: {count}\n")
+                busiest = max(counts, key=counts.get)
+                self.assertEqual(law_costs.of_busiest_process(out), f"{out}.{busiest}")
 
     def test_instructions_by_group(self):
         lines = ["1,200 (60.0%)  malloc.c:malloc [libc.so.6]",
