@@ -13,14 +13,26 @@ namespace lamella {
 
 namespace {
 
+/// What a member without a record of its own was last asked for.
+struct Part {
+  Dims sizes, strides;
+  int64_t offset = 0;
+  DType dtype = DType::F32;
+  NodeOutput from;
+  bool is_of(const TensorImpl& t) const {
+    return from.node && dtype == t.dtype && offset == t.offset && sizes.equal({t.sizes(), t.rank}) &&
+           strides.equal({t.strides(), t.rank});
+  }
+};
+
 struct FamilyHistory : TensorExtra {
   Dims sizes;  ///< the whole: contiguous, at `offset` in the storage
   DType dtype = DType::F32;
   int64_t offset = 0;
   NodeOutput from;
-  /// What members without a record of their own were last asked for, until the next write. No other handle
-  /// takes an address of one that dies meanwhile: whatever views the family now has a record.
-  std::unordered_map<const TensorImpl*, NodeOutput> parts;
+  /// Of such members, until the next write. Whatever views the family now has a record: where one that has
+  /// none dies, its address goes to none that shows something else.
+  std::unordered_map<const TensorImpl*, Part> parts;
   bool followed = true;  ///< false: the whole is no run of elements; writes to it are refused
   int64_t numel() const {
     int64_t n = 1;
@@ -158,9 +170,10 @@ NodeOutput history_of(const Tensor& t) {
   if (is_new()) return meta->from;
   FamilyHistory& whole = *known(*family);
   if (!meta) {
-    NodeOutput& kept = whole.parts[t.impl()];
-    if (!kept.node) kept = part_of(whole, *t.impl());
-    return kept;
+    Part& kept = whole.parts[t.impl()];
+    if (!kept.is_of(*t.impl()))
+      kept = {t.sizes(), t.strides(), t.impl()->offset, t.dtype(), part_of(whole, *t.impl())};
+    return kept.from;
   }
   NodeOutput from = part_of(whole, *t.impl());
   set_history(t.impl(), from, family->generation.load(std::memory_order_relaxed));
