@@ -280,9 +280,9 @@ const Formulas* formulas_of(const Op& op) {
 }
 
 f128 draw_edge(Draw& d, bool infinities) {
-  static constexpr double kEdges[] = {0, 0,   1,       -1,   2,        0.5,      -0.0,  -2,
-                                      3, 9,   -9.5,    12.,  -17,      1e-3,     -1e-3, 0x1p9,
-                                      4, 0.1, 0x1p-11, -0.5, INFINITY, -INFINITY};
+  static constexpr double kEdges[] = {0, 0,   1,       -1,   2,      0.5,      -0.0,     -2,
+                                      3, 9,   -9.5,    12.,  -17,    1e-3,     -1e-3,    0x1p9,
+                                      4, 0.1, 0x1p-11, -0.5, 0x1p12, INFINITY, -INFINITY};
   return kEdges[d.below(uint32_t(std::size(kEdges)) - (infinities ? 0 : 2))];
 }
 
