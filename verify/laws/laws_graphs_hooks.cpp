@@ -26,6 +26,7 @@ Verdict hooks_see_gradients(Case& c) {
     hooked.run();
     wrong = hooked.wrong(want);
   }
+  if (wrong.empty()) wrong = hooked.wrong_targets(want);
   if (wrong.empty() && throws) wrong = hooked.broken(want);
   hooked.end();
   return wrong.empty() ? Verdict::pass(1) : Verdict::fail(wrong, g.cpp() + hooked.cpp(), 1);

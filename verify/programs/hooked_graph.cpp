@@ -192,6 +192,18 @@ Finding HookedGraph::wrong_leaf(size_t j, const Tensor& want) const {
   return d.empty() ? "" : "of its new gradient is shown another sum, " + d;
 }
 
+Finding HookedGraph::wrong_targets(const Tensors& want) {
+  if (live_->ys.empty()) return "";
+  const size_t inside = std::exchange(inside_, asked_.size());
+  const Tensors got =
+      autograd::grad(live_->ys, leaves_, live_->us, {.create_graph = create_graph_, .allow_unused = true});
+  inside_ = inside, log_.clear();
+  for (size_t j = 0; j < got.size(); ++j)
+    if (Finding d = unlike_gradients({got[j]}, {want[j]}); !d.empty())
+      return format("leaf {} as an input of grad: ", j) + d;
+  return "";
+}
+
 HookHandle HookedGraph::break_one() {
   const Tensor& x = values_[broken_].defined() ? values_[broken_] : leaves_[0];
   const auto raise = []() -> Tensors { throw BrokenHook(); };

@@ -40,6 +40,8 @@ class HookedGraph {
   }
   /// After run(): empty when all is as `want` says.
   Finding wrong(const Tensors& want);
+  /// autograd::grad gives a leaf what its own hooks leave, and adds nothing up.
+  Finding wrong_targets(const Tensors& want);
   /// One hook throws: nothing has changed, and once it is gone all goes on.
   Finding broken(const Tensors& want);
   void end() {
