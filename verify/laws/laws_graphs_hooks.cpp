@@ -4,6 +4,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
+#include "lamella/transforms/custom.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/programs/hooked_graph.h"
 
@@ -54,6 +55,26 @@ Finding stale_view_forgets(const Tensor& root, const Tensor& u) {
   return wrong.empty() ? "" : "of a view of what was written before: " + wrong;
 }
 
+/// Of a node of two results one has no cotangent: its hook is given none there, and what it gives goes on.
+Finding absent_is_not_filled(const Tensor& u) {
+  const Function two = custom_vjp(
+      [](const Tensors& xs) {
+        return std::pair(Tensors{xs[0] * 2, xs[0] * 4}, Tensors());
+      },
+      [](const Tensors&, const Tensors& cts) { return Tensors{cts[0] * 2 + cts[1] * 4}; });
+  const Tensor leaf = requires_grad(plain_copy(u));
+  const Tensors ys = two({leaf});
+  bool absent = false;
+  add_node_hook(ys[0], {.before = [&](const Tensors& cts) {
+                  absent = cts.size() == 2 && !cts[1].defined();
+                  return Tensors{Tensor(), cts[0]};
+                }});
+  backward(ys[0], u);
+  if (!absent) return "a hook of a node with two results is not told which of them has no cotangent";
+  const Finding wrong = unlike_gradients({grad_of(leaf)}, {u}, 6);
+  return wrong.empty() ? "" : "a hook gives a cotangent where there was none: " + wrong;
+}
+
 /// A tensor that keeps its gradient does so when it is written; hooks stay with what it was.
 Verdict retained_follow_writes(Case& c) {
   const Graph g(c);
@@ -83,6 +104,7 @@ Verdict retained_follow_writes(Case& c) {
     wrong = "a hook added before the write sees: " + wrong;
   if (wrong.empty()) wrong = unlike_gradients(grads_of(leaves), vjp(g.function(), g.inputs()).pullback(us));
   if (wrong.empty() && at >> 31) wrong = stale_view_forgets(roots[k], u);
+  if (wrong.empty() && (at >> 30 & 1)) wrong = absent_is_not_filled(u);
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(wrong,
                        g.cpp() + format("  const Tensor z = clone(all[{}]);\n", k) +
