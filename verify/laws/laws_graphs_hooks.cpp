@@ -5,12 +5,38 @@
 #include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/custom.h"
+#include "lamella/transforms/saved_hooks.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/programs/hooked_graph.h"
 
 namespace lamella::verify {
 
 namespace {
+
+/// What is saved goes through hooks, which compute without being recorded, and without hooks.
+Finding packed_otherwise(const Graph& g) {
+  const Tensors want = vjp(g.function(), g.inputs()).pullback(g.cotangents());
+  if (!small_numbers(want)) return "";
+  const Tensors leaves = g.leaves();
+  Tensors roots;
+  Finding wrong;
+  bool inside = false;
+  {
+    const SavedTensorHooks hooks([&](const Tensor& value) -> Unpack {
+      if (inside) wrong = "a hook of saved tensors is called for what it computes itself";
+      inside = true;
+      if (is_grad_required(leaves[0] * leaves[0]))
+        wrong = "what a hook of saved tensors computes is recorded";
+      inside = false;
+      return [kept = clone(value)] { return kept; };
+    });
+    roots = g.function()(leaves);
+  }
+  const LiveRoots live(roots, g.cotangents());
+  if (!live.ys.empty()) backward(live.ys, live.us);
+  if (wrong.empty()) wrong = unlike_gradients(grads_of(leaves), want);
+  return wrong.empty() ? "" : "with hooks of what is saved: " + wrong;
+}
 
 Verdict hooks_see_gradients(Case& c) {
   const Graph g(c);
@@ -30,6 +56,7 @@ Verdict hooks_see_gradients(Case& c) {
   if (wrong.empty()) wrong = hooked.wrong_targets(want);
   if (wrong.empty() && throws) wrong = hooked.broken(want);
   hooked.end();
+  if (wrong.empty() && throws) wrong = packed_otherwise(g);
   return wrong.empty() ? Verdict::pass(1) : Verdict::fail(wrong, g.cpp() + hooked.cpp(), 1);
 }
 
