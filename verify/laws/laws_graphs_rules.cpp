@@ -64,14 +64,17 @@ Tensors without_last(Tensors all) {
   return all;
 }
 /// Likewise of arguments of which the last one, and with results of which the last one, has no derivatives.
+/// The argument before it is not read.
+Tensors read_of(const Tensors& all) { return without_last(without_last(all)); }
 Tensors beside_integers(const Tensors& all) {
-  return joined_lists(shifts_and_squares(without_last(all)), {ne(all[0], 0)});
+  return joined_lists(shifts_and_squares(read_of(all)), {ne(all[0], 0)});
 }
-/// By rules that give a direction for the integers as well, which nobody asks for.
+/// By rules that give nothing, which is zero, for what is not read, and a direction for the integers as well,
+/// which nobody asks for.
 Function rule_beside_integers(bool forward) {
   if (forward)
     return custom_jvp(beside_integers, [](const Tensors&, const Tensors& values, const Tensors& all) {
-      const Tensors ts = without_last(all);
+      const Tensors ts = read_of(all);
       Tensors out = ts;
       for (size_t k = 0; k < ts.size(); ++k) out.push_back(slope_of_square(values[k], ts[k]));
       return joined_lists(out, {ts[0]});
@@ -79,18 +82,18 @@ Function rule_beside_integers(bool forward) {
   return custom_vjp(
       [](const Tensors& all) {
         const Tensors ys = beside_integers(all);
-        return std::pair(ys, Tensors(ys.begin(), ys.begin() + long(all.size()) - 1));
+        return std::pair(ys, Tensors(ys.begin(), ys.begin() + long(all.size()) - 2));
       },
       [](const Tensors& shifted, const Tensors& cts) {
         Tensors out;
         for (size_t k = 0; k < shifted.size(); ++k)
           out.push_back(cts[k] + slope_of_square(conj(shifted[k]), cts[shifted.size() + k]));
-        return joined_lists(out, {cts[0]});
+        return joined_lists(out, {Tensor(), cts[0]});
       });
 }
 Function shifts_and_squares_by_rule(bool forward) {
   return [rule = rule_beside_integers(forward)](const Tensors& xs) {
-    return without_last(rule(joined_lists(xs, {ones({2}, DType::I64)})));
+    return without_last(rule(joined_lists(xs, {xs[0], ones({2}, DType::I64)})));
   };
 }
 
