@@ -290,6 +290,33 @@ Tensors gradients_of(const Function& f, const Tensors& inputs, uint64_t seed, bo
   return out;
 }
 
+/// At a level a write gives an argument another value: the function runs again with what it was called with.
+Finding follows_argument(const Chain& chain) {
+  const auto writing = [](const Function& f) -> Function {
+    return [f](const Tensors& xs) {
+      Tensors own;
+      for (const Tensor& x : xs) own.push_back(clone(x));
+      const Tensors ys = f(own);
+      for (const Tensor& x : own) fill_(x, 3);
+      return ys;
+    };
+  };
+  const auto gradients = [&](const Function& f) {
+    const VjpResult r = vjp(writing(f), chain.inputs());
+    Tensors us;
+    for (const Tensor& y : r.values) us.push_back(ones(y.sizes(), y.dtype()));
+    return r.pullback(us);
+  };
+  const Function f = chain.smooth_function();
+  Tensors want, got;
+  if (status_of([&] { want = gradients(f); }).raised || !finite(want) || largest_part(want) > 1e6) return "";
+  const Status s = status_of([&] { got = gradients(checkpoint(f)); });
+  if (s.raised) return chain.writes() ? "" : "an argument was written at a level: raises " + str(s);
+  const Finding d =
+      disagrees(got, want, Agreement::Rounding, {256, std::max(64.0, largest_part(want)), coarsest(want)});
+  return d.empty() ? "" : "an argument was written at a level: " + d;
+}
+
 /// When a checkpointed function runs again it draws what it drew, and sees that an argument was written.
 Finding runs_again_otherwise(const Chain& chain, uint32_t word) {
   const Function f = chain.smooth_function();
@@ -299,6 +326,8 @@ Finding runs_again_otherwise(const Chain& chain, uint32_t word) {
     return f(scaled);
   };
   const bool draws = word & 1;
+  if (!draws)
+    if (const Finding d = follows_argument(chain); !d.empty()) return d;
   const Function& of = draws ? drawing : f;
   Tensors want, got;
   if (status_of([&] { want = gradients_of(of, chain.inputs(), word, false); }).raised) return "";
@@ -339,7 +368,7 @@ void add_graph_rule_laws(std::vector<Law>& laws) {
   laws.push_back({90, "checkpoints_map", "compose",
                   "A checkpointed function whose arguments are mapped at any dim has the gradients of the "
                   "function, on tapes inside and outside of the lanes; run again it draws what it drew, and "
-                  "refuses an argument that was written.",
+                  "refuses an argument that was written, or, at a level, has what it was.",
                   chain_options(), false, chained_smoothly, checkpoints_map});
 }
 
