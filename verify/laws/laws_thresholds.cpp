@@ -14,6 +14,8 @@
 
 #include "lamella/core/parallel.h"
 #include "lamella/dispatch/table.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/transforms/vmap.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/case/near_threshold.h"
@@ -193,7 +195,7 @@ Finding raises_another(Draw& d) {
     for (int n = 0; n < 20 && raising[which]; ++n) std::this_thread::yield();  // until it has
   };
   const bool late = d.flag();
-  const Status s = status_of([&] {
+  const auto loop = [&](const Tensors& xs) {
     const ScopedThreads on(threads);
     const ScopedThresholds lowered(kLoweredThresholds);
     parallel_for(tiles, [&](int64_t from, int64_t to) {
@@ -204,8 +206,12 @@ Finding raises_another(Draw& d) {
         fail(ErrorCode::Value, "tile {} of many", t);
       }
     });
-  });
+    return xs;
+  };
+  const Status s = status_of([&] { vmap(Function(loop))({zeros({1}, DType::F32)}); });
   if (!s.raised) return "of a loop whose tiles raise nothing is raised";
+  if (s.text.find("under: vmap") == std::string::npos)
+    return {failure_kind(s), "what a tile raised does not say under which transform: " + s.text};
   if (s.text.find(format("tile {} of many", first)) != std::string::npos) return "";
   return {failure_kind(s),
           format("tiles {} and {} of {} raise; raised again is {}", first, later, tiles, s.text)};
