@@ -4,6 +4,7 @@
 #include <quadmath.h>
 
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/linearize.h"
@@ -125,6 +126,17 @@ Verdict refuses_complex(const Case& c, const Subject& s, JacobianOptions o) {
   return Verdict::pass(2);
 }
 
+/// Of a complex function of halves, for which there are no complex numbers: blocks are those of its results.
+Finding wrong_of_halves(DType half, const JacobianOptions& o) {
+  const Function f = [](const Tensors& xs) { return Tensors{xs[0] * Scalar(c128(1, 2))}; };
+  const Tensors xs{full({2}, 0.5, half)};
+  JacobianOptions own = o;
+  own.argnums = {0}, own.holomorphic = false;
+  const Tensor rows = jacrev(f, own)(xs)[0], columns = jacfwd(f, own)(xs)[0];
+  const Finding d = differs(rows, columns);
+  return d.empty() ? "" : format("of a complex function of {}: ", half) + d;
+}
+
 Verdict jacobians_agree(Case& c) {
   Subject s;
   if (!prepare_one_kind(c, s)) return Verdict::discard();
@@ -132,6 +144,9 @@ Verdict jacobians_agree(Case& c) {
   const auto n = int(s.xs.size());
   for (int j = 0; j < n; ++j) o.argnums.push_back(c.draw.flag() ? j - n : j);
   o.chunk = c.draw.below(4);
+  if (c.draw.one_in(4))
+    if (const Finding d = wrong_of_halves(o.chunk % 2 ? DType::F16 : DType::BF16, o); !d.empty())
+      return Verdict::fail(d, jacobian_program(c, s, o), 2);
   if (o.holomorphic && !is_holomorphic(s)) return refuses_complex(c, s, o);
   const Tensors rows = jacrev(s.f, o)(s.xs), columns = jacfwd(s.f, o)(s.xs);
   Finding d = wrong_block(s, rows, true);
