@@ -96,11 +96,11 @@ Finding unlike_loop(const SharedWrite& w, Counts& counts) {
 /// Two windows of the same lanes, one of them moved on by one element or by all of its own: a write to one
 /// that reads the other is refused exactly where they meet, at whichever dim the lanes lie, and whether the
 /// windows are made inside of the lanes or outside.
-Finding windows_unlike(const Case& c, const Op& in_place) {
+Finding windows_unlike(const Case& c, const Op& in_place, DType dtype) {
   for (const uint32_t w : {0u, 1u, 2u, 3u, 4u, 5u, 6u, 7u}) {
     const bool meet = w & 1, inside = w & 2;
     const int dim = w & 4 ? 1 : 0;
-    const Tensor memory = ones(dim ? Dims{6, 2} : Dims{2, 6}, c.at(c.tensors()[0]).dtype());
+    const Tensor memory = ones(dim ? Dims{6, 2} : Dims{2, 6}, dtype);
     const auto windows = [meet](const Tensor& x, int along) {
       return Tensors{slice(x, along, 0, 3), slice(x, along, meet ? 1 : 3, meet ? 4 : 6)};
     };
@@ -115,11 +115,20 @@ Finding windows_unlike(const Case& c, const Op& in_place) {
       vmap(inside ? made_inside : write, {{dim}, {0}})(inside ? Tensors{memory} : windows(memory, 1 - dim));
     });
     if (s.raised != meet || (s.raised && s.code != ErrorCode::Overlap))
-      return format("two windows that {}, made {} of lanes at dim {}: ", meet ? "meet" : "do not meet",
-                    inside ? "inside" : "outside", dim) +
+      return format("two windows of {} that {}, made {} of lanes at dim {}: ", dtype,
+                    meet ? "meet" : "do not meet", inside ? "inside" : "outside", dim) +
              str(s);
   }
   return "";
+}
+
+/// Likewise of complex numbers, whose steps are counted in parts, where the operator takes them.
+Finding any_windows_unlike(const Case& c, const Op& in_place) {
+  const DType real = c.at(c.tensors()[0]).dtype(), both = to_complex(real);
+  if (Finding d = windows_unlike(c, in_place, real); !d.empty()) return d;
+  Values args = c.args;
+  for (const Case::Slot& s : c.tensors()) entry(args, s) = ones({3}, both);
+  return status_of([&] { call_boxed(c.op, args); }).raised ? "" : windows_unlike(c, in_place, both);
 }
 
 Verdict overlaps_are_refused_alike(Case& c) {
@@ -129,7 +138,7 @@ Verdict overlaps_are_refused_alike(Case& c) {
   const int depth = w.depth() + (w.engine != Engine::Plain && w.engine != Engine::Base);
   Finding wrong = unlike_loop(w, counts_of_case());
   const Op& in_place = *OpTable::current().find(c.op.name + "_");
-  if (wrong.empty() && c.draw.one_in(16) && c.tensors().size() > 1) wrong = windows_unlike(c, in_place);
+  if (wrong.empty() && c.draw.one_in(16) && c.tensors().size() > 1) wrong = any_windows_unlike(c, in_place);
   return wrong.empty() ? Verdict::pass(depth) : Verdict::fail(wrong, w.cpp(wanted(w, plain)), depth);
 }
 
