@@ -172,6 +172,32 @@ std::string spoiled(const Drawing& right, uint32_t w) {
   return "f(" + std::string(kParams[w / 4 % std::size(kParams)]) + ") -> Tensor";
 }
 
+/// Where a boxed call of such a row has its lists: several of them, which no row of the table has.
+Finding lists_elsewhere(const Schema& schema) {
+  const size_t n = schema.params.size();
+  Op row;
+  row.schema = schema, row.simple = false;
+  Values values(n);
+  for (size_t i = 0; i < n; ++i) {
+    if (schema.params[i].kind == ParamKind::TensorList) values[i] = Tensors(i + 1);
+    if (schema.params[i].kind == ParamKind::Ints) values[i] = Dims(int(i) + 1, int64_t(i));
+  }
+  if (n > kMaxArity) return "";
+  const BoxedArgs args(row, values);
+  for (size_t i = 0; i < n; ++i) {
+    const auto* const list = std::get_if<Tensors>(&values[i]);
+    const auto* const ints = std::get_if<Dims>(&values[i]);
+    bool right = true;
+    if (list) {
+      const auto& there = *static_cast<const TensorSpan*>(args.data()[i]);
+      right = there.data() == list->data() && there.size() == list->size();
+    }
+    if (ints) right = ints->equal(*static_cast<const Ints*>(args.data()[i]));
+    if (!right) return format("argument {} of a boxed call is another list", i);
+  }
+  return "";
+}
+
 Verdict schemas_as_written(Case& c) {
   Drawing d(c.draw);
   d.run();
@@ -183,6 +209,7 @@ Verdict schemas_as_written(Case& c) {
   Schema got, again;
   if (const Status s = parsed(text, got); s.raised) wrong = str(s);
   if (wrong.empty()) wrong = schemas_differ(got, d.schema);
+  if (wrong.empty()) wrong = lists_elsewhere(got);
   if (wrong.empty()) {
     text = str(got);
     if (const Status s = parsed(text, again); s.raised) wrong = "printed, it is refused: " + str(s);
@@ -214,7 +241,8 @@ void add_schema_laws(std::vector<Law>& laws) {
                   "schemas_as_written",
                   "dispatch",
                   "A schema is read as its text says, with all kinds of parameters, marks and defaults, and "
-                  "printed so that it reads back; a text that is none raises `schema`.",
+                  "printed so that it reads back, and a boxed call has its lists; a text that is none raises "
+                  "`schema`.",
                   {.tame = true, .max_numel = 4},
                   false,
                   all_rows,
