@@ -170,6 +170,18 @@ Finding what_is_wrong(const std::vector<Registrar>& registrars, const std::vecto
   return "";
 }
 
+/// Of rules that are set for two types, the lower one's first, those of the higher key are found first: so
+/// calls go to types.
+Finding rules_of_lower_type_first() {
+  constexpr std::string_view kName = "registration_ruled";
+  OpTable::add(definition("registration_ruled(Tensor x) -> Tensor", 0));
+  for (const int key : {kFirstTypeKey, kFirstTypeKey + 1})
+    OpTable::set_rules(kName, key, linear_in({"x"}), {wrt("x", [](Tensor dy) { return dy; })});
+  const auto& rules = OpTable::current().find(kName)->rules_of_types;
+  if (rules.size() != 2) return "an operator has not the rules that were set for two types";
+  return rules[0].key > rules[1].key ? "" : "of rules for two types those of the lower key are found first";
+}
+
 Verdict registrations_are_whole(Case& c) {
   const std::vector<Case::Slot>& slots = c.tensors();
   if (slots.empty() || draws_anew(c)) return Verdict::discard();
@@ -200,6 +212,7 @@ Verdict registrations_are_whole(Case& c) {
     for (Registrar& r : registrars) bodies.push_back([&r] { r.run(); });
     const std::vector<Finding> raised = schedule.run(bodies);
     wrong = what_is_wrong(registrars, raised, registrations.rows_before());
+    if (wrong.empty()) wrong = rules_of_lower_type_first();
   }
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail(wrong, cpp_declarations(c.args) + text + "  " + cpp_call(c.op, c.args) + ";\n");
@@ -215,7 +228,8 @@ void add_registration_laws(std::vector<Law>& laws) {
        "registrations_are_whole",
        "dispatch",
        "While threads add and replace operators, whoever finds one finds its row, forms and kernels of "
-       "one definition; of two that take one name one is refused and leaves nothing.",
+       "one definition; of two that take one name one is refused and leaves nothing. Rules of types stand by "
+       "their keys.",
        {.tame = true, .max_numel = 8},
        false,
        runs_anywhere,
