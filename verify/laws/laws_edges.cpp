@@ -428,6 +428,7 @@ void add_edge_laws(std::vector<Law>& laws) {
        false,
        has_formulas,
        slopes_as_listed});
+  laws.back().share = 16;  // two points of twenty-one, in one of four dtypes
   laws.push_back(
       {176,
        "slopes_are_numbers",
