@@ -90,6 +90,10 @@ TEST(AutogradErrors, Hooks) {
   EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
       [shape] backward: a hook of a tensor returned f64[2], expected f64[2,3], or nothing)");
   shape.remove();
+  HookHandle device = add_hook(y, [](const Tensor& g) { return to_device(g, Device::Reference); });
+  EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
+      [device] backward: a hook of a tensor returned a tensor on reference, expected cpu)");
+  device.remove();
   HookHandle count = add_node_hook(y, {.before = [](const Tensors&) { return Tensors(3); }});
   EXPECT_INLINE(refused([&] { backward(z); }, {leaf}), R"(
       [shape] backward: a hook before a node returned 3 tensors, expected 1, or none)");

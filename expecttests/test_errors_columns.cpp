@@ -220,10 +220,11 @@ TEST_F(Columns, AKernelThatALaunchLacksIsNamed) {
 }
 
 TEST_F(Columns, Layouts) {
+  (void)verify::laws();  // one of which brings a type, in this process or before
   EXPECT_INLINE(refused([] { layout_of(Tensor()); }), R"(
       [undefined] layout_of: x is an undefined tensor; expected a defined one)");
   EXPECT_INLINE(refused([] { to_layout(ones({2}), "nosuch"); }), R"(
-      [value] to_layout: layout = "nosuch", expected one of strided)");
+      [value] to_layout: layout = "nosuch", expected one of strided, verify.box)");
   EXPECT_EQ(layout_of(ones({2})), "strided");
 }
 
