@@ -3,7 +3,6 @@
 #include <chrono>
 #include <ctime>
 #include <map>
-#include <ranges>
 #include <utility>
 
 #include "lamella/verify/case/fault.h"
@@ -45,11 +44,21 @@ double sharpness(std::string_view law) {
   return 1;
 }
 
+namespace {
+/// Whether `word` is one of the words of `list`, which stand between spaces.
+bool is_among(std::string_view list, std::string_view word) {
+  const size_t n = word.size();
+  for (size_t at = list.find(word); at != list.npos; at = list.find(word, at + n)) {
+    const bool begins = at == 0 || list[at - 1] == ' ', ends = at + n == list.size() || list[at + n] == ' ';
+    if (begins && ends) return true;
+  }
+  return false;
+}
+}  // namespace
+
 double sharpness(std::string_view law, std::string_view op) {
   for (const LawWeight& w : kWeights)
-    if (w.law == law)
-      for (const auto word : std::views::split(w.alone_on, ' '))
-        if (std::string_view(word.begin(), word.end()) == op) return w.weight * kOfSharpPairs;
+    if (w.law == law) return w.weight * (is_among(w.alone_on, op) ? kOfSharpPairs : 1);
   return sharpness(law);
 }
 
