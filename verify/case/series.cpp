@@ -96,6 +96,7 @@ bool in_shard(const Op& op, const Law& law, int shard, int shards) {
 }
 
 std::vector<const Op*> all_operators() {
+  (void)laws();  // one of which brings a type, for which the table's rows are made anew
   std::vector<const Op*> out;
   for (const Op* op : OpTable::current().rows())
     if (op->form == OpForm::Functional && !op->has(kTestOnly) && op->samples) out.push_back(op);
