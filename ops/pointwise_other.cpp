@@ -50,7 +50,9 @@ Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
   const Tensor power = pow(a, less);
   if (is_complex(power.dtype())) return b * power;
   const Tensor lost = eq(abs(b - less - 1), 1);  // where 1 made no difference, or one of 2
-  return where(logical_and(lost, lt(a, 0)), -b, b) * power;
+  // Of the exponent's sizes up to here: a number costs two passes over a.
+  const Tensor turned_below = where(lost, zeros_like(b), full_like(b, -INFINITY));
+  return where(lt(a, turned_below), -b, b) * power;
 }
 
 /// a^b log a, whose limit for a -> 0 is 0 when b > 0; at a = b = 0 it is 0 by convention.
