@@ -8,8 +8,8 @@
 LAMELLA_API_BEGIN
 namespace lamella {
 
-/// While alive on this thread, vmap runs every operator as a loop over lanes instead of its batch rule: the
-/// oracle.
+/// While alive on this thread, vmap runs every operator but views as a loop over lanes instead of its batch
+/// rule: the oracle. A view takes its rule, for what is written to it has to reach what it shows.
 class ForceLoop {
  public:
   ForceLoop();

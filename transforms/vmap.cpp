@@ -238,7 +238,7 @@ class Vmap final : public Interpreter {
 
   void rule(BatchCall& call) {
     const Op& op = *call.frame.op;
-    if (force_loop && !op.is_view()) return loop_over_lanes(call);  // writes must reach what a view shows
+    if (force_loop && !op.is_view()) return loop_over_lanes(call);
     if (op.batch) return op.batch(call);
     if (op.shape == ShapeClass::Broadcast) return ops::batch_broadcast(call);
     if (op.shape == ShapeClass::Dynamic || op.shape == ShapeClass::Other) return loop_over_lanes(call);
