@@ -16,8 +16,7 @@ void detail::refuse_device(std::string_view who, Device d, std::string_view argu
 }
 
 namespace {
-constexpr size_t kDevices = size_t(Device::User1) + 1;
-std::atomic<const DeviceHooks*> all_hooks[kDevices];  // never freed
+std::atomic<const DeviceHooks*> all_hooks[kDeviceCount];  // never freed
 
 const DeviceHooks& needed_hooks(Device device) {
   const DeviceHooks* const hooks = device_hooks(device);

@@ -36,15 +36,7 @@ constexpr double kOfSharpPairs = 2;
 constexpr LawWeight kWeights[] = {
 #include "law_weights.inc"
 };
-}  // namespace
 
-double sharpness(std::string_view law) {
-  for (const LawWeight& w : kWeights)
-    if (w.law == law) return w.weight;
-  return 1;
-}
-
-namespace {
 /// Whether `word` is one of the words of `list`, which stand between spaces.
 bool is_among(std::string_view list, std::string_view word) {
   const size_t n = word.size();
@@ -58,8 +50,8 @@ bool is_among(std::string_view list, std::string_view word) {
 
 double sharpness(std::string_view law, std::string_view op) {
   for (const LawWeight& w : kWeights)
-    if (w.law == law) return w.weight * (is_among(w.alone_on, op) ? kOfSharpPairs : 1);
-  return sharpness(law);
+    if (w.law == law) return w.weight * (!op.empty() && is_among(w.alone_on, op) ? kOfSharpPairs : 1);
+  return 1;
 }
 
 /// Runs cases of a pair for about `seconds`, at least one and at most `most`.

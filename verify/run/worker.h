@@ -20,10 +20,9 @@ struct Position {
   char fault[120] = "";  ///< beside which block it read or wrote, when that has ended it
 };
 
-/// How much time pairs of a law get, beside others: 1 for the median law.
-double sharpness(std::string_view law);
-/// Likewise of a pair: twice that where no other law notices some mutant of the operator.
-double sharpness(std::string_view law, std::string_view op);
+/// How much time pairs of a law get, beside others: 1 for the median law, and twice the law's where no other
+/// one notices some mutant of the operator.
+double sharpness(std::string_view law, std::string_view op = {});
 
 class Worker {
  public:
