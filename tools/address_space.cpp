@@ -15,9 +15,8 @@ constexpr unsigned kSeconds = 10;  // it takes some hundredths of one
 
 void give_up(int) {
   static constexpr char kText[] =
-      "lamella: its libraries did not start within 10 s, and the address space is limited; OpenBLAS takes "
-      "128 "
-      "MiB of it for each processor: expected more (ulimit -v), or OMP_NUM_THREADS=1\n";
+      "lamella: its libraries did not start within 10 s, and the address space is limited; OpenBLAS takes\n"
+      "128 MiB of it for each processor: expected more (ulimit -v), or OMP_NUM_THREADS=1\n";
   if (::write(STDERR_FILENO, kText, std::strlen(kText)) < 0) ::_exit(3);
   ::_exit(2);
 }
