@@ -38,6 +38,8 @@ class AskedOnce {
   std::mutex guard_;
   std::map<std::string, bool> known_;
 };
+/// The row of this form that the table has now, of Functional that of the name; null where there is none.
+const Op* form_of(const Op& op, OpForm form);
 /// One argument changed into something the operator may have to refuse: sizes, dtypes, numbers at and beyond
 /// the ends of what they may be. `anything`: also another device, or an undefined tensor.
 void spoil(Case& c, bool anything = false);

@@ -368,6 +368,10 @@ std::vector<bool> named_dims(const Case& c, int rank) {
 
 bool takes_tensors(const Op& op) { return !op.tensor_params.empty(); }
 bool stays_on_device(const Op& op) { return takes_tensors(op); }
+const Op* form_of(const Op& op, OpForm form) {
+  static constexpr const char* kEndings[] = {"", "_", "_out"};
+  return OpTable::current().find(op.name + kEndings[int(form)]);
+}
 void SeesResults::on_result(const Frame& f) {
   const bool listed = f.op->schema.result_kind == ResultKind::TensorList;
   const TensorSpan given =

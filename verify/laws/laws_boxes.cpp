@@ -39,8 +39,8 @@ int box_key() {
   return key;
 }
 
-/// Cases are dense, as what comes out of a box is: sums go by strides.
-/// A form of the row with its target, of arguments of which some are boxed: what stands in the target.
+/// A form of the row with its target, of arguments of which some are boxed: what stands in the target. Cases
+/// are dense, as what comes out of a box is: sums go by strides.
 struct Call {
   const Op* form;
   Values args;
@@ -71,9 +71,8 @@ Call call_of(const Case& c, const Op& form, const Tensor& like, const std::vecto
 Verdict boxes_are_opened(Case& c) {
   const uint32_t which = c.draw.below(3);
   std::vector<bool> in_boxes = draw_mapped(c.draw, c.tensors().size());
-  const Op* form = &c.op;
+  const Op* const form = which > 0 ? form_of(c.op, which == 1 ? OpForm::InPlace : OpForm::Out) : &c.op;
   Tensor like;
-  if (which > 0) form = OpTable::current().find(c.op.name + (which == 1 ? "_" : "_out"));
   if (!form) return Verdict::discard();
   Tensors want, got;
   if (which == 2) {

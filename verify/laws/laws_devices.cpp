@@ -70,7 +70,7 @@ Verdict made_where_asked(Case& c) {
   Finding d = unlike(called(c, device), want, device);
   if (d.empty()) d = default_counts(c, want, device);
   if (d.empty() && dispatch_state().default_device != Device::CPU) d = "the scope left its device behind";
-  const Op* const out = OpTable::current().find(c.op.name + "_out");
+  const Op* const out = form_of(c.op, OpForm::Out);
   if (d.empty() && out && device != Device::CPU) {
     Values args = c.args;
     args[size_t(c.op.device_param)] = device;

@@ -42,9 +42,6 @@ Outcome attempt(const Op& op, const Values& args) {
   return o;
 }
 
-const Op* form_of(const Op& op, OpForm form) {
-  return OpTable::current().find(op.name + (form == OpForm::InPlace ? "_" : "_out"));
-}
 bool has_in_place(const Op& op) { return form_of(op, OpForm::InPlace) && takes_tensors(op); }
 bool has_out(const Op& op) { return form_of(op, OpForm::Out); }
 bool has_meta(const Op& op) { return stays_on_device(op) && op.shape != ShapeClass::Dynamic; }

@@ -137,14 +137,14 @@ Verdict overlaps_are_refused_alike(Case& c) {
   if (plain.other) return Verdict::discard();
   const int depth = w.depth() + (w.engine != Engine::Plain && w.engine != Engine::Base);
   Finding wrong = unlike_loop(w, counts_of_case());
-  const Op& in_place = *OpTable::current().find(c.op.name + "_");
+  const Op& in_place = *form_of(c.op, OpForm::InPlace);
   if (wrong.empty() && c.draw.one_in(16) && c.tensors().size() > 1) wrong = any_windows_unlike(c, in_place);
   return wrong.empty() ? Verdict::pass(depth) : Verdict::fail(wrong, w.cpp(wanted(w, plain)), depth);
 }
 
 bool writes_pointwise(const Op& op) {
   return op.shape == ShapeClass::Broadcast && takes_tensors(op) && !op.has(kRandom) &&
-         OpTable::current().find(op.name + "_") && OpTable::current().find(op.name + "_out") &&
+         form_of(op, OpForm::InPlace) && form_of(op, OpForm::Out) &&
          op.schema.params[0].kind == ParamKind::Tensor;
 }
 

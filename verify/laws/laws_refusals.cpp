@@ -25,8 +25,6 @@ namespace lamella::verify {
 
 namespace {
 
-const Op* form_of(const Case& c, const char* ending) { return OpTable::current().find(c.op.name + ending); }
-
 /// A way to call the operator with the arguments of the case, what the specification says of it, and what it
 /// gives where it is accepted.
 struct Way {
@@ -81,7 +79,7 @@ Finding same(const Case& c, const Tensors& got) {
 
 /// The forms that write: on a target that fits the plain result, or does not quite.
 std::optional<Way> in_place(Case& c, const Ruling& plain) {
-  const Op* const form = form_of(c, "_");
+  const Op* const form = form_of(c.op, OpForm::InPlace);
   if (!form || !on_cpu(c) || c.op.tensor_params.empty() || c.op.tensor_params[0] != 0 || is_none(c.args[0]))
     return {};
   const Tensor target = std::get<Tensor>(c.args[0]);
@@ -110,7 +108,7 @@ Tensor like_refused(const Case& c, const Ruling& plain) {
 }
 
 std::optional<Way> with_out(Case& c, const Ruling& plain) {
-  const Op* const form = form_of(c, "_out");
+  const Op* const form = form_of(c.op, OpForm::Out);
   if (!form || !on_cpu(c)) return {};
   const Tensors want = plain.refuses() ? Tensors() : plain_result(c);
   const bool known = !want.empty() && want[0].device() == Device::CPU;

@@ -75,8 +75,8 @@ Finding runs_what_varies(const Case& c, const Tensor& want, uint32_t w) {
   const bool has_kernel = c.op.kernel.cpu && !c.op.composite && want.numel() > 0;  // of none it is not called
   const bool is_kernel = has_kernel && w & 4;
   const WithVaryingCell varying(c.op, w & 1, is_kernel);
-  for (const char* ending : {"", "_", "_out"}) {
-    const Op* const form = OpTable::current().find(c.op.name + ending);
+  for (const OpForm each : {OpForm::Functional, OpForm::InPlace, OpForm::Out}) {
+    const Op* const form = form_of(c.op, each);
     if (!form) continue;
     const Tensor* const target = c.args.empty() ? nullptr : std::get_if<Tensor>(&c.args[0]);
     if (form->form == OpForm::InPlace && (!target || !target->defined() || target->dtype() != want.dtype() ||

@@ -15,9 +15,6 @@ namespace lamella::verify {
 
 namespace {
 
-const Op* form_of(const Op& op, OpForm form) {
-  return OpTable::current().find(op.name + (form == OpForm::InPlace ? "_" : "_out"));
-}
 bool has_in_place(const Op& op) {
   return form_of(op, OpForm::InPlace) && takes_tensors(op) && !op.has(kRandom);
 }

@@ -4,6 +4,7 @@
 #include "lamella/core/allocation.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/autograd.h"
+#include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/programs/stack.h"
 
 namespace lamella::verify {
@@ -21,12 +22,10 @@ Tensors by_backward(const Function& f, const Tensors& xs) {
   return grads;
 }
 
-const Op* form_of(const Op& op, const char* ending) { return OpTable::current().find(op.name + ending); }
-
 /// name_ or name_out on a copy of what they write to.
 std::optional<DrawnFunction> draw_form(Case& c) {
   const bool in_place = c.draw.flag();
-  const Op* form = form_of(c.op, in_place ? "_" : "_out");
+  const Op* form = form_of(c.op, in_place ? OpForm::InPlace : OpForm::Out);
   if (!form) return std::nullopt;
   Tensor like;
   if (!in_place && status_of([&] { like = call_boxed(c.op, c.args)[0]; }).raised) return std::nullopt;
