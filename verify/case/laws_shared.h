@@ -51,6 +51,8 @@ Verdict agrees_with_reference(Case& c);
 Verdict within_reference(Case& c, const Tensors& got);
 /// Law 14 likewise: NaN and infinities are where the reference's are.
 Verdict classes_as_reference(Case& c, const Tensors& got);
+/// Whether what the row says it computes may overflow on numbers as these, where it is kept in this dtype.
+bool may_overflow_inside(const Case& c, DType kept);
 /// `wide` in the dtype of `got`, with got's own entries where the exact result needs rounding.
 Tensor exact_parts(const Tensor& wide, const Tensor& got);
 /// A random operator that is given no key: another call gives other numbers.

@@ -76,6 +76,7 @@ struct Law;
   F(map_form) \
   F(conversion) \
   F(edge) \
+  F(wide_rule) \
   F(half) \
   F(neighbour) \
   F(end) \

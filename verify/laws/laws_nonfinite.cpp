@@ -46,15 +46,13 @@ Extent extent_of(const Case& c) {
   return out;
 }
 
-/// Whether what the row says it computes may overflow on numbers as these: in f32 for halves, except where an
-/// operator keeps a tensor of theirs in between.
-bool may_overflow(const Case& c, DType result) {
+}  // namespace
+
+bool may_overflow_inside(const Case& c, DType kept) {
   const Inside::Size size = c.op.overflows_in.size;
-  if (size == Inside::Nothing || (c.op.overflows_in.complex && !is_complex(result))) return false;
+  if (size == Inside::Nothing) return false;
   const int at = c.op.overflows_in.argument;
   if (at >= 0 && std::get<Scalar>(c.args[size_t(at)]) == Scalar(1)) return false;
-  const bool keeps_halves = c.op.shape == ShapeClass::Broadcast;
-  const DType kept = is_half(result) && !keeps_halves ? DType::F32 : to_real(result);
   for (const Value& v : c.args)  // a number that vanishes in the dtype makes NaN of an infinity
     if (const Scalar* n = std::get_if<Scalar>(&v); n && n->to_double() != 0)
       if (rounded_to(n->to_double(), kept) == 0) return true;
@@ -64,6 +62,15 @@ bool may_overflow(const Case& c, DType result) {
   if (size == Inside::Products) return e.largest * e.largest * terms > limit;
   return e.largest > half_range(kept) || e.least < 1 / f128(half_range(kept)) ||
          std::max(e.up, e.down) >= ilogbq(f128(largest_number(kept)));
+}
+
+namespace {
+
+/// Likewise in f32 for halves, except where an operator keeps a tensor of theirs in between.
+bool may_overflow(const Case& c, DType result) {
+  if (c.op.overflows_in.complex && !is_complex(result)) return false;
+  const bool keeps_halves = c.op.shape == ShapeClass::Broadcast;
+  return may_overflow_inside(c, is_half(result) && !keeps_halves ? DType::F32 : to_real(result));
 }
 
 /// Whether rounding may take this finite number to infinity, or back.
