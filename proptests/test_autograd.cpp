@@ -195,4 +195,31 @@ TEST(Pullbacks, OneGivenAwayLeavesItsCopies) {
   EXPECT_THROW(r.pullback({u}), Error);  // that was the last time
 }
 
+TEST(GradOfSome, GetsWhatHooksOfTheTensorLeft) {
+  const Tensor x = requires_grad(tensor_of({2}, {1, 2}, DType::F64)), y = x * x, root = sum(y * 3);
+  int calls = 0;
+  add_hook(y, [](const Tensor& ct) { return ct * 2; });
+  add_node_hook(y, {.before = [&](const Tensors& cts) { return ++calls, Tensors{cts[0] * 10}; }});
+  EXPECT_EQ(autograd::grad({root}, {y})[0].to_vector(), (std::vector<double>{6, 6}));
+  EXPECT_EQ(calls, 0);  // the rule of mul does not run
+  const Tensors both = autograd::grad({root}, {y, x});
+  EXPECT_EQ(both[0].to_vector(), (std::vector<double>{6, 6}));
+  EXPECT_EQ(both[1].to_vector(), (std::vector<double>{120, 240}));
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(GradOfSome, RunsWhatLeadsThereAlone) {
+  const Tensor a = requires_grad(tensor_of({2}, {1, 2}, DType::F64)), b = requires_grad(a), c = b * 2;
+  int calls = 0;
+  add_hook(b, [&](const Tensor&) { return ++calls, Tensor(); });
+  const Tensor d = a * 5, root = sum(d * c) + sum(sin(c));
+  mul_(d, 3);  // mul saved it for c
+  EXPECT_EQ(autograd::grad({root}, {a})[0].to_vector(), (std::vector<double>{10, 20}));
+  EXPECT_EQ(calls, 0);
+  EXPECT_THROW(autograd::grad({root}, {b}), Error);
+  mul_(c, 1);  // and c for d
+  EXPECT_THROW(autograd::grad({root}, {a}), Error);
+  EXPECT_FALSE(autograd::grad({sum(a * a)}, {b}, {}, {.allow_unused = true})[0].defined());
+}
+
 }  // namespace

@@ -48,17 +48,19 @@ class Run final : public TapeHooks {
  public:
   Run(bool create_graph, bool accumulates) : accumulates_(accumulates) { keeps_history = create_graph; }
 
-  void before(Node& node, std::span<Tensor> cts) override {
+  void complete(Node& node, std::span<Tensor> cts) override {
     NodeState& state = state_of(node);
-    const auto hooks = hooks_of(state);
-    for (const auto& hook : hooks)
+    for (const auto& hook : hooks_of(state))
       if (Tensor& ct = cts[hook->output]; hook->tensor && ct.defined())
         ct = replaced(without_writes({&ct, 1}, "a hook of a tensor", [&] { return hook->tensor(ct); }), ct,
                       "a hook of a tensor");
     for (size_t k = 0; accumulates_ && k < cts.size(); ++k)
       if (state.retains(k) && cts[k].defined())
         found_.push_back({NodeRef::share(&node), uint32_t(k), cts[k], {}, {}});
-    for (const auto& hook : hooks)
+  }
+
+  void before(Node& node, std::span<Tensor> cts) override {
+    for (const auto& hook : hooks_of(state_of(node)))
       if (hook->node.before) {
         const Tensors all(cts.begin(), cts.end());
         put(without_writes(all, "a hook before a node", [&] { return hook->node.before(all); }), cts,

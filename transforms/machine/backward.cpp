@@ -6,6 +6,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/tapes/hidden.h"
 #include "lamella/transforms/tapes/steps.h"
+#include "lamella/transforms/tapes/wanted.h"
 
 namespace lamella {
 
@@ -49,7 +50,13 @@ class Backward {
   }
   Backward(const Backward&) = delete;
 
+  /// What is added next are the cotangents of these.
+  void begin(std::span<const NodeOutput> roots) {
+    if (hooks_ && !targets_.empty()) wanted_ = Wanted(roots, targets_);
+  }
+
   void add(Node* node, uint32_t output, Tensor ct) {
+    if (!wanted_.has(node)) return;
     const uint32_t at = place_of(node);
     if (hidden_.any()) [[unlikely]]
       note_hidden(at, {});
@@ -68,13 +75,19 @@ class Backward {
       queue_.pop_back();
       Pending p = std::move(pending_[at]);
       const NodeRef held = frees_ ? NodeRef::adopt(p.node) : NodeRef();
-      if (hooks_ && p.node->extra) [[unlikely]]
-        hooks_->before(*p.node, p.node->n_outputs <= 1 ? std::span(&p.first, 1) : std::span(p.more));
-      if constexpr (kWatched) watch_->arrived(*p.node, cotangents_of(p));
+      const std::span<Tensor> cts = p.node->n_outputs <= 1 ? std::span(&p.first, 1) : std::span(p.more);
+      const bool hooked = hooks_ && p.node->extra;
+      if (hooked) [[unlikely]]
+        hooks_->complete(*p.node, cts);
       collect(p);
       // Whatever a node is computed from has a lower order: those at and below the lowest target lead to
       // none.
-      if (p.node->op && (p.node->order > lowest_ || lowest_ == 0)) run_node<kWatched>(p, at);
+      const bool above = p.node->order > lowest_ || lowest_ == 0;
+      const bool runs = p.node->op && above && wanted_.runs(*p.node);
+      if (hooked && runs) [[unlikely]]
+        hooks_->before(*p.node, cts);
+      if constexpr (kWatched) watch_->arrived(*p.node, cotangents_of(p));
+      if (runs) run_node<kWatched>(p, at);
       else if (hooks_ && !p.node->op && p.node->extra) hooks_->on_leaf(*p.node, p.at(0));
       free_.push_back(at);
     }
@@ -177,7 +190,7 @@ class Backward {
     add(e.node, e.output, std::move(ct));
   }
   void deliver(const Node& n, const Edge& e, Given&& g) {
-    if (!g.marks || !e.node->op) return deliver(n, e, std::move(g.cotangent));
+    if (!g.marks || !e.node->op || !wanted_.has(e.node)) return deliver(n, e, std::move(g.cotangent));
     const uint32_t to = place_of(e.node);
     note_hidden(to, g.hidden);
     sum_up(to, e.output, std::move(g.cotangent));
@@ -188,7 +201,7 @@ class Backward {
     for (uint32_t i = 0; i < n.n_edges; ++i) {
       const Edge& e = n.edges()[i];
       const BoundFormula* formula = n.op->vjp_of(e.input);
-      if (!formula) continue;
+      if (!formula || !wanted_.has(e.node)) continue;
       LAMELLA_ASSERT(formula->saves.size() <= kMaxSaves);
       const void* pointers[kMaxSaves];
       for (size_t k = 0; k < formula->saves.size(); ++k)
@@ -233,6 +246,7 @@ class Backward {
   const bool frees_;
   Tensors kept_[kMaxSaves];  ///< saved values with their history, of the formula that runs
   uint64_t lowest_ = 0;      ///< order of the lowest target; 0: everything runs
+  Wanted wanted_;
   Tensors found_;
   std::vector<Pending> pending_;
   std::vector<uint32_t> queue_, free_;  ///< places of nodes that wait; places to be taken again
@@ -245,6 +259,7 @@ class Backward {
 };
 
 void add_roots(Backward& b, std::span<const NodeOutput> roots, const Tensors& cotangents) {
+  b.begin(roots);
   for (size_t i = 0; i < roots.size(); ++i)
     if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);
 }

@@ -5,7 +5,6 @@
 
 #include "lamella/core/thresholds.h"
 #include "lamella/transforms/tapes/asked.h"
-#include "lamella/transforms/tapes/reasons.h"
 #include "lamella/transforms/writes/own_header.h"
 
 namespace lamella {
@@ -99,24 +98,7 @@ struct SavePlan {
     what[n++] = s;
   }
 };
-
-Tensors without_elements(TensorSpan tensors) {
-  Tensors out;
-  for (const Tensor& t : tensors) out.push_back(make_tensor(t.sizes(), t.dtype(), Device::Meta));
-  return out;
-}
 }  // namespace
-
-const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version) {
-  const Tensor* const then = before_promotion(t, key, last);
-  const uint32_t now = then ? writes_seen(*then->impl()) : version + 1;
-  if (now != version) [[unlikely]]
-    fail(WrittenLater(), ErrorCode::Value,
-         "backward: a value that {} saved was written in place later: version {}, expected {}; clone it "
-         "first{}",
-         saver, now, version, watch_in_force() && then ? watch_in_force()->writer_of(*then, version) : "");
-  return then;
-}
 
 /// After a tensor was constructed in bytes_.
 [[gnu::always_inline]] inline void Node::Saved::holds() {

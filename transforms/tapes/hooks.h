@@ -9,7 +9,9 @@ namespace lamella {
 /// What base autograd adds to a run of the tape.
 class TapeHooks {
  public:
-  /// Before a node with extra runs: it may replace the cotangents of its outputs, which are complete now.
+  /// The cotangents of the outputs of a node with extra are complete: it may replace them, for whoever asks.
+  virtual void complete(Node& node, std::span<Tensor> cotangents) = 0;
+  /// Before the formulas of such a node run: it may replace what they get.
   virtual void before(Node& node, std::span<Tensor> cotangents) = 0;
   /// Whether after() is to be called for this node, which has extra.
   virtual bool watches(Node& node) = 0;

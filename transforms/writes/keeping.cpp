@@ -4,6 +4,7 @@
 #include "lamella/ops/functions/copy.h"
 #include "lamella/transforms/machine/interpreter.h"
 #include "lamella/transforms/tapes/asked.h"
+#include "lamella/transforms/tapes/reasons.h"
 #include "lamella/transforms/writes/own_header.h"
 
 namespace lamella {
@@ -33,7 +34,24 @@ void refuse_inference(const Op& saver, const Tensor& t) {
        saver.name, t);
 }
 
+const Tensor* as_saved(std::string_view saver, const Tensor& t, int key, int last, uint32_t version) {
+  const Tensor* const then = before_promotion(t, key, last);
+  const uint32_t now = then ? writes_seen(*then->impl()) : version + 1;
+  if (now != version) [[unlikely]]
+    fail(WrittenLater(), ErrorCode::Value,
+         "backward: a value that {} saved was written in place later: version {}, expected {}; clone it "
+         "first{}",
+         saver, now, version, watch_in_force() && then ? watch_in_force()->writer_of(*then, version) : "");
+  return then;
+}
+
 Tensor own_copy(const Tensor& t) { return clone(make_alias(t)); }
+
+Tensors without_elements(TensorSpan tensors) {
+  Tensors out;
+  for (const Tensor& t : tensors) out.push_back(make_tensor(t.sizes(), t.dtype(), Device::Meta));
+  return out;
+}
 
 Tensor own_value(const Op& saver, const Tensor& t, int key) {
   const TensorImpl* const impl = t.impl();

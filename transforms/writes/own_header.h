@@ -36,5 +36,8 @@ inline Tensor own_header(const Op& saver, const Tensor& t, int key) {
 /// Likewise; a copy of what is about to be written.
 Tensor own_value(const Op& saver, const Tensor& t, int key);
 
+/// What they are like, for formulas that ask for no more.
+Tensors without_elements(TensorSpan tensors);
+
 }  // namespace lamella
 LAMELLA_API_END

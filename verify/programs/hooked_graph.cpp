@@ -197,10 +197,27 @@ Finding HookedGraph::wrong_targets(const Tensors& want) {
   const size_t inside = std::exchange(inside_, asked_.size());
   const Tensors got =
       autograd::grad(live_->ys, leaves_, live_->us, {.create_graph = create_graph_, .allow_unused = true});
-  inside_ = inside, log_.clear();
   for (size_t j = 0; j < got.size(); ++j)
     if (Finding d = unlike_gradients({got[j]}, {want[j]}); !d.empty())
       return format("leaf {} as an input of grad: ", j) + d;
+  Finding wrong = wrong_on_the_way(want);
+  inside_ = inside, log_.clear();
+  return wrong;
+}
+
+/// As an input of grad a value gets what its own hooks left; those of its node belong to what comes behind,
+/// and those of leaves that are not asked for do not run.
+Finding HookedGraph::wrong_on_the_way(const Tensors& want) {
+  for (size_t k = 0; k < values_.size(); ++k) {
+    if (!values_[k].defined()) continue;
+    log_.clear();
+    const Tensors got = autograd::grad(live_->ys, {values_[k]}, live_->us, {.allow_unused = true});
+    if (Finding d = unlike_gradients(got, {want[leaves_.size() + k]}, asked_[k].by_tensors()); !d.empty())
+      return format("value {} as an input of grad: ", k) + d;
+    for (const Event& e : log_)
+      if (e.value != k && e.value < leaves_.size())
+        return format("with value {} as the input of grad a hook of leaf {} runs", k, e.value);
+  }
   return "";
 }
 

@@ -40,7 +40,7 @@ class HookedGraph {
   }
   /// After run(): empty when all is as `want` says.
   Finding wrong(const Tensors& want);
-  /// autograd::grad gives a leaf what its own hooks leave, and adds nothing up.
+  /// autograd::grad gives a leaf, or a value on the way, what its own hooks leave, and adds nothing up.
   Finding wrong_targets(const Tensors& want);
   /// One hook throws: nothing has changed, and once it is gone all goes on.
   Finding broken(const Tensors& want);
@@ -69,6 +69,7 @@ class HookedGraph {
   void inside();
   Finding wrong_events(size_t k, const Tensor& cotangent) const;
   Finding wrong_leaf(size_t j, const Tensor& want) const;
+  Finding wrong_on_the_way(const Tensors& want);
   HookHandle break_one();
 
   const Graph& graph_;
