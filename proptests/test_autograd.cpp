@@ -222,4 +222,23 @@ TEST(GradOfSome, RunsWhatLeadsThereAlone) {
   EXPECT_FALSE(autograd::grad({sum(a * a)}, {b}, {}, {.allow_unused = true})[0].defined());
 }
 
+TEST(CreateGraph, RecordsUnderNoGradAndInHooks) {
+  const Tensor x = requires_grad(tensor_of({1}, {2}, DType::F64)), y = sum(x * x * x), other = x * 1;
+  Tensor g;
+  const auto take = [&] { g = autograd::grad({y}, {x}, {}, {.create_graph = true})[0]; };
+  const auto second = [&] { return autograd::grad({sum(g)}, {x})[0].to_vector(); };
+  {
+    const NoGrad off;
+    take();
+    EXPECT_FALSE(is_grad_required(x * 1));  // as before
+  }
+  EXPECT_EQ(second(), (std::vector<double>{12}));
+  add_hook(other, [&](const Tensor&) { return take(), Tensor(); });
+  backward(sum(other));
+  EXPECT_EQ(second(), (std::vector<double>{12}));
+  const InferenceMode off;
+  take();
+  EXPECT_FALSE(is_grad_required(g));
+}
+
 }  // namespace

@@ -25,8 +25,9 @@ bool is_leaf(const Tensor& x);
 uint32_t version_of(const Tensor& x);
 
 struct BackwardOptions {
-  /// The gradients themselves carry derivatives. A leaf then holds its gradient, whose graph ends in the
-  /// leaf: both are freed with the leaf's last handle, or by clear_grad().
+  /// The gradients themselves carry derivatives, also under NoGrad and in a hook (not in inference mode). A
+  /// leaf then holds its gradient, whose graph ends in the leaf: both are freed with the leaf's last handle,
+  /// or by clear_grad().
   bool create_graph = false;
 };
 

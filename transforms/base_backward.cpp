@@ -191,8 +191,12 @@ struct Roots {
   }
 };
 
+/// What asks for a graph gets one, also under NoGrad and in a hook.
 template <class F> void recording_if(bool create_graph, F&& f) {
-  if (create_graph) return f();
+  if (create_graph) {
+    const EnableGrad on;
+    return f();
+  }
   const Excluding no_record(KeySet::of(kAutogradKey));
   f();
 }

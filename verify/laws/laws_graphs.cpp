@@ -250,6 +250,7 @@ struct SecondOrder {
       first = grads_of(xs);
       for (const Tensor& x : leaves) clear_grad(x);
     } else {
+      const NoGrad off;  // who asks for a graph gets one
       first = autograd::grad(live.ys, xs, live.us, {.create_graph = true, .allow_unused = true});
     }
     for (size_t j = 0; j < n; ++j)
@@ -280,8 +281,9 @@ Verdict gradients_go_on(Case& c) {
           (accumulate
                ? "  backward(roots, us, {.create_graph = true});\n  Tensors first;\n  for (const Tensor& x : "
                  "leaves) first.push_back(grad_of(x)), clear_grad(x);\n"
-               : "  const Tensors first = autograd::grad(roots, leaves, us, {.create_graph = true, "
-                 ".allow_unused = true});\n") +
+               : "  Tensors first;\n  {\n    const NoGrad off;\n    first = autograd::grad(roots, leaves, "
+                 "us, "
+                 "{.create_graph = true, .allow_unused = true});\n  }\n") +
           "  Tensors ys, by;\n  for (size_t k = 0; k < first.size(); ++k)\n    if (first[k].defined() && "
           "is_grad_required(first[k])) ys.push_back(first[k]), by.push_back(vs[k]);\n"
           "  const Tensors second = autograd::grad(ys, inner, by, {.allow_unused = true});\n"
