@@ -392,5 +392,39 @@ TEST(CustomRule, IsConstantInNoGradScopes) {
   }
 }
 
+TEST(CustomRule, WhatNoRuleReadsMayBeWrittenLater) {
+  const Function twice = custom_vjp(
+      [](const Tensors& xs) {
+        return std::pair(Tensors{xs[0] * 2.0, sin(xs[1])}, Tensors{xs[1]});
+      },
+      [](const Tensors& kept, const Tensors& u) {
+        return Tensors{u[0] * 2.0, u[1] * cos(kept[0])};
+      });
+  const Tensor x = requires_grad(point()), a = x * 1.0, b = x * 1.0;
+  const Tensors ys = twice({a, b});
+  add_(ys[0], 1.0), mul_(ys[1], 3.0), mul_(a, 2.0);
+  backward(sum(ys[0]) + sum(ys[1]));
+  expect_equal(grad_of(x), cos(point()) * 3.0 + 2.0);
+  mul_(b, 1.0);
+  EXPECT_THROW(backward(sum(ys[1])), Error);  // the rule reads it
+}
+
+/// What else a tape needs of them is their type: for cotangents that none gave, in lanes and at any order.
+TEST(CustomRule, NeedsNoValueForAbsentCotangents) {
+  const Function f = custom_vjp(
+      [](const Tensors& xs) {
+        return std::pair(Tensors{xs[0] * 2.0, xs[0] * 3.0}, Tensors());
+      },
+      [](const Tensors&, const Tensors& u) { return Tensors{u[0] * 2.0 + u[1] * 3.0}; });
+  const UnaryFunction second = [&](const Tensor& x) { return sum(f({x * x})[1]); };
+  expect_equal(grad(second)(point()), point() * 6.0);
+  expect_equal(vmap(grad(second))(stack({point(), point()})), stack({point(), point()}) * 6.0);
+  expect_equal(hessian(second)(point()), diag(point() * 0.0 + 6.0));
+  expect_equal(jacrev(jacrev(second))(point()), diag(point() * 0.0 + 6.0));
+  const Tensor x = requires_grad(point());
+  const Tensor g = autograd::grad({second(x)}, {x}, {}, {.create_graph = true})[0];
+  expect_equal(autograd::grad({sum(g)}, {x})[0], point() * 0.0 + 6.0);
+}
+
 }  // namespace
 }  // namespace test_custom

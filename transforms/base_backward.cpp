@@ -91,6 +91,7 @@ class Run final : public TapeHooks {
   const Shape& type_of(Node& leaf) override { return state_of(leaf).type; }
 
   Tensor with_history(const Tensor& value, Node& from, uint32_t output) override {
+    if (!value.defined()) return value;  // of a list, which no formula reads
     Tensor t = make_alias(value);
     if (is_inexact(t.dtype())) attach(t, {NodeRef::share(&from), output});
     return t;

@@ -11,6 +11,7 @@
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/machine/interpreter.h"
+#include "lamella/transforms/tapes/asked.h"
 #include "lamella/transforms/writes/content.h"
 
 namespace lamella {
@@ -90,6 +91,9 @@ class Custom {
 
   /// How many of the results are values; known when the function has run.
   virtual size_t values_among(size_t n_results) const { return n_results; }
+  /// Whether a rule reads an argument, or a result; known likewise. Those that none reads are undefined when
+  /// a tape calls one: it has not kept them.
+  virtual bool reads(bool /*result*/, size_t /*k*/) const { return true; }
 
  protected:
   /// What the user's function gave, or the user's rule: tensors that it was given are as they were.
@@ -146,21 +150,27 @@ class CustomVjp final : public Custom {
     auto [values, residuals] = watched(xs, "function", "argument", [&] { return forward_(xs); });
     check_defined(values, "value");
     check_defined(residuals, "residual");
-    Layout layout;
-    layout.n_values = values.size();
+    Layout layout{values.size(), 0, {}, likes(xs), likes(values)};
     Tensors out = values;
     for (const Tensor& r : residuals) {
       layout.from.push_back(source(r, xs, values, out.size()));
       if (layout.from.back().where == Source::Result && layout.from.back().index == out.size())
         out.push_back(r);
     }
+    layout.n_results = out.size();
     keep(std::move(layout));
     return out;
   }
 
   size_t values_among(size_t) const override { return n_values_; }
 
-  Tensors backward(const Tensors& xs, const Tensors& ys, Tensors cotangents) override {
+  bool reads(bool result, size_t k) const override {
+    const auto is = [&](const Source& s) { return (s.where == Source::Result) == result && s.index == k; };
+    return std::ranges::any_of(from_, is) || (!result && n_results_ > n_values_);
+  }
+
+  Tensors backward(const Tensors& kept_xs, const Tensors& kept_ys, Tensors cotangents) override {
+    const Tensors xs = whole(kept_xs, false), ys = whole(kept_ys, true);
     const Tensors values = part(ys, 0, n_values_);
     const Tensors extra = part(cotangents, n_values_, ys.size() - n_values_);
     cotangents.resize(n_values_);
@@ -177,7 +187,8 @@ class CustomVjp final : public Custom {
   }
 
   /// The tangents of values by transposing the rule: J t is the transpose of u -> J^H u at t.
-  Tensors pushforward(const Tensors& xs, const Tensors& ys, Tensors tangents) override {
+  Tensors pushforward(const Tensors& kept_xs, const Tensors& kept_ys, Tensors tangents) override {
+    const Tensors xs = whole(kept_xs, false), ys = whole(kept_ys, true);
     const Tensors values = part(ys, 0, n_values_);
     const std::vector<size_t> at = inexact_among(xs), of = inexact_among(values);
     const Function pull = [&](const Tensors& us) {
@@ -194,13 +205,37 @@ class CustomVjp final : public Custom {
   }
 
  private:
+  /// What a tensor is, without its elements.
+  struct Like {
+    Dims sizes;
+    DType dtype;
+    Device device;
+  };
+  static std::vector<Like> likes(const Tensors& ts) {
+    std::vector<Like> out;
+    for (const Tensor& t : ts) out.push_back({t.sizes(), t.dtype(), t.device()});
+    return out;
+  }
+  /// With a stand-in of the same type for what no rule reads: nobody asks for its one element.
+  Tensors whole(Tensors kept, bool results) const {
+    const std::vector<Like>& like = results ? values_ : xs_;
+    for (size_t i = 0; i < kept.size() && i < like.size(); ++i) {
+      if (kept[i].defined()) continue;
+      const Dims strides(like[i].sizes.size(), 0);
+      kept[i] =
+          make_view_unchecked(make_tensor({}, like[i].dtype, like[i].device), like[i].sizes, strides, 0);
+    }
+    return kept;
+  }
+
   struct Source {
     enum Where : uint8_t { Argument, Result } where;
     size_t index;
   };
   struct Layout {
-    size_t n_values = 0;
+    size_t n_values = 0, n_results = 0;
     std::vector<Source> from;
+    std::vector<Like> xs, values;
   };
 
   static Source source(const Tensor& r, const Tensors& xs, const Tensors& values, size_t next) {
@@ -222,8 +257,9 @@ class CustomVjp final : public Custom {
         "{}: the function gave {} values and {} residuals, expected {} and {}, as when it ran first", name(),
         layout.n_values, layout.from.size(), n_values_, from_.size());
     if (known_) return;
-    n_values_ = layout.n_values;
+    n_values_ = layout.n_values, n_results_ = layout.n_results;
     from_ = std::move(layout.from);
+    xs_ = std::move(layout.xs), values_ = std::move(layout.values);
     known_ = true;
   }
 
@@ -254,8 +290,9 @@ class CustomVjp final : public Custom {
   RandomState random_;
   std::mutex mutex_;
   bool known_ = false;
-  size_t n_values_ = 0;
+  size_t n_values_ = 0, n_results_ = 0;
   std::vector<Source> from_;
+  std::vector<Like> xs_, values_;
 };
 
 class CustomJvp final : public Custom {
@@ -323,6 +360,23 @@ void define(std::string_view schema, std::string_view doc) {
   return true;
 }();
 
+/// While a function with rules is called: what its own nodes have to keep.
+class KeptForRules final : public ListsRead {
+ public:
+  KeptForRules(const Op& op, const Custom& custom)
+      : op_(op), custom_(custom), saved_(std::exchange(asked_of_tapes.lists_read, this)) {}
+  ~KeptForRules() { asked_of_tapes.lists_read = saved_; }
+  KeptForRules(const KeptForRules&) = delete;
+  bool reads(const Op& op, bool results, size_t k) const override {
+    return &op != &op_ || custom_.reads(results, k);
+  }
+
+ private:
+  const Op& op_;
+  const Custom& custom_;
+  const ListsRead* saved_;
+};
+
 Tensors called(const OpHandle& op, const std::shared_ptr<Custom>& custom, const Tensors& xs) {
   for (size_t i = 0; i < xs.size(); ++i)
     LAMELLA_CHECK(xs[i].defined(), Undefined,
@@ -337,7 +391,10 @@ Tensors called(const OpHandle& op, const std::shared_ptr<Custom>& custom, const 
   Tensor unused;
   Tensors results;
   Frame frame{&*op, args, &unused, &results};
-  call(frame);
+  {
+    const KeptForRules kept(*frame.op, *custom);
+    call(frame);
+  }
   results.resize(custom->values_among(results.size()));
   return results;
 }

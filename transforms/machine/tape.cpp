@@ -192,8 +192,8 @@ void Node::Saved::keep(const Frame& f) {
   const auto boxed = [&](Value v) { put(new Value(std::move(v)), Held::Boxed); };
   const auto list = [&](TensorSpan ts) {
     auto saved = std::make_unique<SavedList>();
-    for (const Tensor& t : ts) {
-      Tensor value = own_value(*f.op, t, key_);
+    for (size_t k = 0; k < ts.size(); ++k) {
+      Tensor value = is_read(*f.op, what, k) ? own_value(*f.op, ts[k], key_) : Tensor();
       std::shared_ptr<Packed> form = packed_form(*f.op, value, key_);
       if (asked_of_tapes.packer) saved->packed.push_back(form);
       saved->values.push_back(form ? Tensor() : std::move(value));
