@@ -41,6 +41,17 @@ TEST(TypedCalls, FormsTakeArgumentsByName) {
   EXPECT_EQ(differs(z, x * 2 + 2), "");
 }
 
+TEST(TypedCalls, AnOutOfAnotherDtypeHoldsTheResult) {
+  const Tensor halves = tensor_of({2}, {1, 0.3}, DType::F16), wide = zeros({2}, DType::F32);
+  EXPECT_EQ(differs(exp_out(wide, halves), to(exp(halves), DType::F32)), "");
+  const Tensor bytes = zeros({2}, DType::U8), truths = zeros({2}, DType::Bool);
+  EXPECT_EQ(full_out(bytes, {2}, 100.7, DType::Bool).to_vector(), (std::vector<double>{1, 1}));
+  EXPECT_EQ(fill_out(bytes, truths, -3).to_vector(), (std::vector<double>{1, 1}));
+  EXPECT_EQ(copy_out(bytes, truths, tensor_of({2}, {0.5, 300})).to_vector(), (std::vector<double>{1, 1}));
+  const Tensor steps = zeros({3}, DType::F64);
+  EXPECT_EQ(differs(arange_out(steps, 0.1, 1.0, 0.3), to(arange(0.1, 1.0, 0.3), DType::F64)), "");
+}
+
 TEST(TypedCalls, AListWithoutNamesIsDims) {
   const Tensor x = x23(), all = sum(x), rows = sum(x, IntArg({1}));
   const std::vector<int64_t> dims = {1};

@@ -128,12 +128,12 @@ Finding must_raise(const Outcome& o, ErrorCode code) {
   return {o.kind(), format("got {}, expected {} error", o.str(), name(code))};
 }
 
-/// Compares what a form wrote with the functional result; the same dtype only, conversions are another law's.
+/// Compares what a form wrote with the functional result, converted where the target has another dtype.
 Finding form_differs(const Outcome& o, const Tensor& target, const Tensor& want) {
   if (o.raised) return {o.kind(), "raised " + o.str()};
   if (o.results.size() != 1 || !o.results[0].is_same(target))
     return "the result is not the tensor written to";
-  return target.dtype() == want.dtype() ? differs(target, want) : "";
+  return differs(target, target.dtype() == want.dtype() ? want : to(want, target.dtype()));
 }
 
 /// The bytes of a target's memory that are none of its elements.
@@ -195,7 +195,7 @@ Verdict out_equals(Case& c) {
   const uint32_t version = target.impl()->storage->version.load();
   const Outcome o = attempt(form, args);
   const std::optional<ErrorCode> refused = refusal(want, target, c.op.has(kExactOut));
-  // Only pointwise operators convert while they store; others may ask for the result's own dtype.
+  // Operators may ask for the result's own dtype.
   const bool may_refuse = dtype != want.dtype() && o.raised && o.code == ErrorCode::DType;
   Finding d = may_refuse ? "" : refused ? must_raise(o, *refused) : form_differs(o, target, want);
   if (o.raised && d.empty()) d = differs(target, before);  // nothing may be written
