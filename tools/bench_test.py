@@ -125,6 +125,14 @@ class Usage(unittest.TestCase):
             self.assertIn("LAMELLA_KERNEL: ", done.stderr)
             self.assertIn(says, done.stderr)
 
+    def test_instruction_set_of_the_environment(self):
+        shown = ["explain", "sum(x)", "--shapes", "x=5"]
+        for named in ("scalar", "avx512", "tiny", ""):
+            self.assertEqual(run(*shown, env=dict(os.environ, LAMELLA_ISA=named)).returncode, 0, named)
+        done = run(*shown, env=dict(os.environ, LAMELLA_ISA="AVX2"))
+        self.assertNotEqual(done.returncode, 0, done.stdout)
+        self.assertIn('LAMELLA_ISA = "AVX2"; expected scalar, avx2, avx512 or tiny', done.stderr)
+
 
 class Diff(WithFolder):
     def compare(self, before, after):
