@@ -89,8 +89,8 @@ void choose_in(const std::vector<std::string>& ops, const std::string& kernel) {
 
 void choose_one(std::string_view option, const std::string& text) {
   const size_t at = text.find('=');
-  LAMELLA_CHECK(at != std::string::npos, Usage, "{}: given = \"{}\", expected OPERATOR=NAME of {}", option,
-                text, all_with_alternatives());
+  LAMELLA_CHECK(at != std::string::npos && at > 0, Usage, "{}: given = \"{}\", expected OPERATOR=NAME of {}",
+                option, text, all_with_alternatives());
   const std::string op = text.substr(0, at), kernel = text.substr(at + 1);
   std::vector<std::string> ops = operators_with_kernels(op);
   if (ops.empty()) ops = launching(op);

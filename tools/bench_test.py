@@ -119,7 +119,8 @@ class Usage(unittest.TestCase):
         done = run(*shown, env=dict(os.environ, LAMELLA_KERNEL="sum=plain,matmul=own"))
         self.assertEqual(done.returncode, 0, done.stderr)
         for wrong, says in (("sum=nosuch", "sum has no kernel \"nosuch\"; expected one of built_in, pair"),
-                            ("plain", "clone: built_in, streaming"), ("exp=a", "exp has no alternatives")):
+                            ("plain", "clone: built_in, streaming"), ("exp=a", "exp has no alternatives"),
+                            ("=one_pass", "expected OPERATOR=NAME of sum: built_in")):
             done = run(*shown, env=dict(os.environ, LAMELLA_KERNEL=wrong))
             self.assertNotEqual(done.returncode, 0, done.stdout)
             self.assertIn("LAMELLA_KERNEL: ", done.stderr)
