@@ -76,7 +76,8 @@ void launch_cat(const Launch& l) {
 }
 
 /// With a mapped dim in front, an entry that adds nothing would no longer be one of rank 1: it is left out,
-/// its dtype still counts.
+/// its dtype still counts. So one of the others has that dtype before they are joined: in one that the others
+/// promote to, numbers would be rounded that the result holds.
 void batch_cat(BatchCall& b) {
   const TensorSpan lanes = b.logical.tensors(0);
   Inferred logical;
@@ -85,8 +86,8 @@ void batch_cat(BatchCall& b) {
   Tensors parts;
   for (size_t i = 0; i < lanes.size(); ++i)
     if (!adds_nothing(lanes[i]) || &lanes[i] == &shape_giver(lanes)) parts.push_back(front[i]);
-  const Tensor out = cat(parts, cat_dim(b.logical) + 1);
-  b.results[0] = out.dtype() == logical.compute ? out : to(out, logical.compute);
+  if (parts.size() < lanes.size()) parts[0] = to(parts[0], logical.compute);
+  b.results[0] = cat(parts, cat_dim(b.logical) + 1);
 }
 
 Tensor cat_tangent(TensorSpan tangents, TensorSpan tensors, int64_t dim) {

@@ -118,6 +118,15 @@ TEST(Vmap, InChunksIsVmap) {
       str(vmap(Function([](const Tensors& v) { return v; }), VmapOptions{{kNone}, {0}, {}, 5})({w})[0]));
 }
 
+/// An entry of cat that adds nothing counts for the dtype, to which the others are converted at once.
+TEST(Vmap, JoinsInTheDtypeOfAnEmptyEntry) {
+  const Tensor x = tensor_of({2, 1}, {-2069970000, 70000}, DType::I32), half = ones({2, 1}, DType::F16);
+  const Function join = [](const Tensors& v) {
+    return Tensors{cat({v[0], v[1], zeros({0}, DType::F64)}, 0)};
+  };
+  EXPECT_EQ(str(vmap(join)({x, half})[0]), "f64[2,2] [[-2069970000, 1], [70000, 1]]");
+}
+
 TEST(Vmap, ChunksDrawAlikeWhereTheFunctionSeeds) {
   const Function f = [](const Tensors& xs) {
     const Tensor before = rand({}, {}, DType::F64);
