@@ -103,7 +103,8 @@ void launch_scatter_add(const Launch& l) {
 Tensor scatter_add_wrt_src(const Tensor& dy, int64_t dim, const Tensor& index, Ints sizes) {
   if (index.numel() == 0) return new_zeros(dy, sizes);
   Tensor out = gather(dy, dim, index);
-  for (int d = 0; d < out.rank(); ++d) {
+  if (out.rank() < int(sizes.size())) out = unsqueeze(out, 0);  // rank 0 counts as one dim of size 1
+  for (int d = 0; d < int(sizes.size()); ++d) {
     if (out.size(d) == sizes[size_t(d)]) continue;
     Dims padded(out.sizes());
     padded[d] = sizes[size_t(d)];

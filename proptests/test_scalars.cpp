@@ -148,4 +148,26 @@ TEST(Scalars, ComplexNumbersDoNotWidenGradients) {
     EXPECT_EQ(str(r.pullback({x})[0]), "c64[] 2-1j");  // x times the conjugate of i
   }
 }
+
+/// A tensor without dims counts as one of one dim of size 1.
+TEST(Scalars, AreScatteredLikeVectorsOfOne) {
+  const auto gradient = [](const Tensor& src, const Tensor& index, const Tensor& x) {
+    const Function f = grad([&](const Tensors& v) { return sum(scatter_add(x, 0, index, v[0]) * x); });
+    return str(f({src})[0]);
+  };
+  const Tensor one = tensor_of({}, {5}, DType::F64), three = tensor_of({3}, {5, 6, 7}, DType::F64);
+  const Tensor at = zeros({}, DType::I64), at_one = zeros({1}, DType::I64);
+  for (const Tensor& x : {one, three}) {
+    EXPECT_EQ(gradient(one, at_one, x), "f64[] 5");
+    EXPECT_EQ(gradient(one, at, x), "f64[] 5");
+    EXPECT_EQ(gradient(three, at, x), "f64[3] [5, 0, 0]");
+    EXPECT_EQ(gradient(three, at_one, x), "f64[3] [5, 0, 0]");
+    const Function each = vmap([](const Tensors& v) {
+      return Tensors{grad([&](const Tensors& w) { return sum(scatter_add(v[0], 0, v[1], w[0])); })({v[2]})};
+    });
+    const auto lanes = [](const Tensor& t) { return stack({t, t}, 0); };
+    EXPECT_EQ(str(each({lanes(x), lanes(at), lanes(three)})[0]), "f64[2,3] [[1, 0, 0], [1, 0, 0]]");
+    EXPECT_EQ(str(each({lanes(x), lanes(at_one), lanes(one)})[0]), "f64[2] [1, 1]");
+  }
+}
 }  // namespace
