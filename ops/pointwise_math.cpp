@@ -10,12 +10,13 @@
 namespace lamella::ops {
 
 namespace {
+DType float_of(const Tensor& x, const Tensor& beside) {
+  const Tensor* const both[] = {&x, &beside};
+  return default_float(result_type(both));
+}
 /// In the dtype of the result: the difference of two u8 would wrap, log(y) of f32 be short beside an x of
 /// f64.
-Tensor in_float(const Tensor& x, const Tensor& beside) {
-  const Tensor* const both[] = {&x, &beside};
-  return in_dtype(x, default_float(result_type(both)));
-}
+Tensor in_float(const Tensor& x, const Tensor& beside) { return in_dtype(x, float_of(x, beside)); }
 
 /// A divisor: what is 0 is not divided by, at any order of derivatives.
 Tensor one_for_zero(const Tensor& y) { return where(eq(y, 0), ones_like(y), y); }
@@ -38,16 +39,19 @@ Tensor difference(const Tensor& a, const Tensor& b) {
   return where(logical_and(eq(x, y), ne(apart, apart)), zeros_like(apart), apart);
 }
 
-/// log(y), which goes with x in x log(y): 0 where neither is above 0.
+/// log(y), which goes with x in x log(y): 0 where neither is above 0. Halves in f32: of a y near 1 in a wider
+/// dtype the logarithm would be lost.
 Tensor log_or_zero(const Tensor& x, const Tensor& y) {
-  const Tensor base = in_float(y, x), none = logical_and(eq(x, 0), le(base, 0));
-  return log(where(none, ones_like(base), base));
+  const DType d = float_of(y, x);
+  const Tensor base = in_dtype(y, is_half(d) ? DType::F32 : d), none = logical_and(eq(x, 0), le(base, 0));
+  return in_dtype(log(where(none, ones_like(base), base)), d);
 }
 
-/// x / y, the derivative in y: 0 where both are 0.
+/// x / y, the derivative in y: 0 where both are 0. Halves likewise.
 Tensor quotient_or_zero(const Tensor& x, const Tensor& y) {
-  const Tensor base = in_float(y, x), none = logical_and(eq(x, 0), eq(base, 0));
-  return in_float(x, y) / where(none, ones_like(base), base);
+  const DType d = float_of(y, x), wide = is_half(d) ? DType::F32 : d;
+  const Tensor base = in_dtype(y, wide), none = logical_and(eq(x, 0), eq(base, 0));
+  return in_dtype(in_dtype(x, wide) / where(none, ones_like(base), base), d);
 }
 
 /// As f32 rounds it, which of all dtypes has the greatest: 3.14159274, where f64 has 3.14159265.

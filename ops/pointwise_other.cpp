@@ -24,11 +24,15 @@ void infer_ordered(const Frame& f, Inferred& out) {
                 f.tensor(0), f.tensor(1));
 }
 
+DType computed_in(const Tensor& a, const Tensor& b) {
+  const Tensor* const both[] = {&a, &b};
+  return result_type(both);
+}
+
 /// The other operand of a power in the dtype the power is taken in: `b - 1` and `log a` would otherwise round
 /// to a narrower one, and a scalar of a wider one would widen the result once it has dims.
 Tensor operand(const Tensor& t, const Tensor& like) {
-  const Tensor* const both[] = {&t, &like};
-  const DType compute = result_type(both);
+  const DType compute = computed_in(t, like);
   return t.dtype() == compute && !t.impl()->number ? t : to(t, compute);
 }
 
@@ -39,12 +43,12 @@ Tensor operand(const Tensor& t, const Tensor& like) {
 /// <= 1 it is infinite, and no guard of inputs says so: b first gives 0, a first b a^0 = 1 at b = 1 and NaN
 /// below.
 /// Halves take it in f32: a^(b-1) may overflow, or nearly vanish, where its product with b is an ordinary
-/// number. From 2^p on b is even, b - 1 rounds to an even number again, and a^(b-1) has lost the sign of a.
+/// number. A scalar of a wider dtype is not rounded to half on the way: the power was taken of all of it.
+/// From 2^p on b is even, b - 1 rounds to an even number again, and a^(b-1) has lost the sign of a.
 Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
+  if (const DType d = computed_in(a, exponent); is_half(d))
+    return in_dtype(pow_wrt_a(to(a, DType::F32), to(exponent, DType::F32)), d);
   const Tensor b = operand(exponent, a);
-  if (is_half(b.dtype()))
-    return in_dtype(pow_wrt_a(in_dtype(operand(a, exponent), DType::F32), in_dtype(b, DType::F32)),
-                    b.dtype());
   const Tensor both_zero = logical_and(eq(a, 0), eq(b, 0));
   const Tensor less = where(both_zero, ones_like(b), b) - 1;
   const Tensor power = pow(a, less);
@@ -55,8 +59,11 @@ Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
   return where(lt(a, turned_below), -b, b) * power;
 }
 
-/// a^b log a, whose limit for a -> 0 is 0 when b > 0; at a = b = 0 it is 0 by convention.
+/// a^b log a, whose limit for a -> 0 is 0 when b > 0; at a = b = 0 it is 0 by convention. Halves as above:
+/// log a of a rounded a near 1 may be 0.
 Tensor pow_wrt_b(const Tensor& base, const Tensor& b) {
+  if (const DType d = computed_in(base, b); is_half(d))
+    return in_dtype(pow_wrt_b(to(base, DType::F32), to(b, DType::F32)), d);
   const Tensor a = operand(base, b);
   const Tensor vanishes = logical_and(eq(a, 0), ge(real(b), 0));
   const Tensor guarded = where(vanishes, ones_like(a), a);

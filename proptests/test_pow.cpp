@@ -58,4 +58,20 @@ TEST(Pow, MixedDerivativesAtABaseOfZero) {
     EXPECT_EQ(slope_of(0, 0), exponent == 2 ? 2 : exponent > 2 ? 0 : INFINITY) << exponent;
   }
 }
+
+/// The power is taken of all bits of the scalar, and so are its derivatives.
+TEST(Pow, DerivativesOfHalvesKeepAWiderScalar) {
+  const auto derivative = [](const Tensor& a, const Tensor& b, int of) {
+    return grad([](const Tensors& x) { return sum(pow(x[0], x[1])); }, {of})({a, b})[0].to_vector()[0];
+  };
+  const Tensor a = tensor_of({1}, {-3}, DType::BF16), b = tensor_of({}, {-39.125}, DType::F64);
+  EXPECT_TRUE(std::isnan(pow(a, b).to_vector()[0]));
+  EXPECT_TRUE(std::isnan(derivative(a, b, 0)));  // bf16 holds no -39.125, but the whole number -39
+  const Tensor two = tensor_of({1}, {2}, DType::BF16), odd = tensor_of({}, {16.9375}, DType::F64);
+  const double slope = 16.9375 * std::pow(2, 15.9375);
+  EXPECT_NEAR(derivative(two, odd, 0), slope, slope / 128);
+  const Tensor near_one = tensor_of({}, {1.0009765625}, DType::F64);
+  const double log_of_it = std::log(1.0009765625) * std::pow(1.0009765625, 2);
+  EXPECT_NEAR(derivative(near_one, two, 1), log_of_it, log_of_it / 128);
+}
 }  // namespace

@@ -149,6 +149,12 @@ TEST(Scalars, ComplexNumbersDoNotWidenGradients) {
   }
 }
 
+TEST(Scalars, BesideHalvesAreNotRoundedInDerivatives) {
+  const ScalarFunction f = [](const Tensors& v) { return sum(xlogy(v[0], v[1])); };
+  const Tensor x = tensor_of({1}, {2}, DType::BF16), y = tensor_of({}, {1.0009765625}, DType::F64);
+  EXPECT_NEAR(grad(f)({x, y})[0].to_vector()[0], std::log(1.0009765625), 1e-5);
+}
+
 /// A tensor without dims counts as one of one dim of size 1.
 TEST(Scalars, AreScatteredLikeVectorsOfOne) {
   const auto gradient = [](const Tensor& src, const Tensor& index, const Tensor& x) {
