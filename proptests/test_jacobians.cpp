@@ -1,11 +1,15 @@
 // jacrev, jacfwd and hessian: complex numbers, argnums, several results, aux, groups of rows, draws.
 #include <gtest/gtest.h>
+#include <limits>
 
 #include "lamella/lamella.h"
+
+#include "support.h"
 
 namespace test_jacobians {  // files of this room are compiled several at a time
 namespace {
 using namespace lamella;
+using tests::first_line, tests::refusal;
 
 const Tensor kReal = tensor_of({2}, {1, 2}, DType::F64);
 Tensor two_complex() { return complex(kReal, tensor_of({2}, {3, -1}, DType::F64)); }
@@ -116,6 +120,28 @@ TEST(Vmap, InChunksIsVmap) {
   EXPECT_EQ(
       str(vmap(Function([](const Tensors& v) { return v; }), sized)({w})[0]),
       str(vmap(Function([](const Tensors& v) { return v; }), VmapOptions{{kNone}, {0}, {}, 5})({w})[0]));
+}
+
+TEST(Vmap, ChunksOfNoLanesRefuseWhatOthersDo) {
+  const Function same = [](const Tensors& v) { return v; };
+  for (const int64_t chunk : {0, 2})
+    for (const int64_t lanes : {0, 3}) {
+      const VmapOptions o{.out_dims = {5}, .chunk = chunk};
+      EXPECT_EQ(first_line(refusal([&] {
+                  vmap(same, o)({zeros({lanes, 2})});
+                })),
+                "dim_out_of_range: vmap: out_dims = 5 is out of range for f32[2]; expected -2 <= dim < 2");
+    }
+}
+
+TEST(Vmap, NumbersOfLanesFitInAnInt64) {
+  const Function f = [](const Tensors& v) { return v; };
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  EXPECT_EQ(
+      refusal([&] { vmap(f, VmapOptions{.first_lane = most - 1})({ones({2})}); }),
+      "value: vmap: first_lane = 9223372036854775806 of 2 lanes; expected numbers of lanes that an int64 "
+      "holds");
+  EXPECT_EQ(str(vmap(f, VmapOptions{.first_lane = most - 2})({ones({2})})[0]), "f32[2] [1, 1]");
 }
 
 /// An entry of cat that adds nothing counts for the dtype, to which the others are converted at once.

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "lamella/ops/batch.h"
+#include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/view.h"
 
@@ -14,6 +15,11 @@ void refuse_options(const VmapOptions& o) {
                 "vmap: size = {}; expected size >= 0, or -1 for the lanes of a mapped argument", o.size);
   fail(ErrorCode::Randomness, "vmap: randomness = Randomness({}); expected Error, Same or Different",
        int(o.randomness));
+}
+
+void refuse_first_lane(const VmapOptions& o, int64_t size) {
+  fail(ErrorCode::Value, "vmap: first_lane = {} of {} lanes; expected numbers of lanes that an int64 holds",
+       o.first_lane, size);
 }
 
 void refuse_dims(size_t dims, size_t tensors, std::string_view what) {
@@ -39,10 +45,15 @@ Tensors lanes_of(const VmapOptions& o, const Tensors& xs, int64_t from, int64_t 
   return out;
 }
 
+/// What error texts show of a result: a tensor of a lane's shape, for there may be no lane.
+Tensor like_a_lane(const Tensor& lanes) {
+  return expand(new_zeros(lanes, Dims()), Dims(lanes.sizes().subspan(1)));
+}
+
 /// Where the mapped dim of result i goes; `lanes` has it in front.
 int out_dim(const InDims& out_dims, const Tensor& lanes, size_t i, size_t n) {
   const int d = dim_for(out_dims, i, n, "out_dims"), rank = lanes.rank();
-  if (d < -rank || d >= rank) wrap_mapped(d, rank, "out_dims", select(lanes, 0, 0));
+  if (d < -rank || d >= rank) wrap_mapped(d, rank, "out_dims", like_a_lane(lanes));
   return d < 0 ? d + rank : d;
 }
 }  // namespace

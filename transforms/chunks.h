@@ -1,6 +1,8 @@
 // vmap a few lanes at a time, and its checks of dims.
 #pragma once
 
+#include <limits>
+
 #include "lamella/core/generator.h"
 #include "lamella/dispatch/given.h"
 #include "lamella/transforms/vmap.h"
@@ -29,6 +31,9 @@ inline void check_mapping(const Function& f, const VmapOptions& o) {
     refuse_options(o);
 }
 
+/// Raises value: the numbers of the lanes end beyond int64.
+[[noreturn, gnu::cold]] void refuse_first_lane(const VmapOptions& options, int64_t size);
+
 /// Raises mapped_size: as many dims as tensors, or one. Apart, as refuse_lanes is.
 [[noreturn, gnu::cold]] void refuse_dims(size_t dims, size_t tensors, std::string_view what);
 
@@ -55,7 +60,7 @@ inline int mapped_dim(const VmapOptions& o, const Tensors& xs, size_t i) {
 [[noreturn, gnu::cold]] void refuse_lanes(const VmapOptions& options, const Tensors& xs, size_t i,
                                           size_t first);
 
-/// Lanes of a call. Errors: undefined, mapped_size.
+/// Lanes of a call. Errors: undefined, mapped_size, value.
 inline int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
   int64_t size = o.size;
   size_t first = 0;
@@ -72,6 +77,8 @@ inline int64_t mapped_size(const Tensors& xs, const VmapOptions& o) {
   }
   LAMELLA_CHECK(size >= 0, MappedSize,
                 "vmap: no argument is mapped and no size is given; expected one of them");
+  if (o.first_lane > std::numeric_limits<int64_t>::max() - size) [[unlikely]]
+    refuse_first_lane(o, size);
   return size;
 }
 

@@ -36,8 +36,8 @@ struct VmapOptions {
 /// in whether it raises, for f that changes nothing but what is mapped or its own: f runs once (once for each
 /// group of `chunk`), so that a write of values without lanes to a tensor without lanes, an argument of kNone
 /// or a captured one, is done once, where the loop does it for each lane. Errors: mapped_size (lanes
-/// disagree, none mapped), dim_out_of_range (in_dims, out_dims), randomness, value (chunk < 0, size < -1),
-/// usage (no function); and whatever f raises.
+/// disagree, none mapped), dim_out_of_range (in_dims, out_dims), randomness, value (chunk < 0, size < -1,
+/// first_lane too large), usage (no function); and whatever f raises.
 Function vmap(Function f, VmapOptions options = {});
 /// A template so that {.chunk = 2}, which g++ takes for a list of dims as well, means options.
 template <class = void> Function vmap(Function f, InDims in_dims, InDims out_dims = {0}) {
