@@ -272,5 +272,16 @@ TEST(LevelWrites, WithoutLanesAreDoneOnceAGroup) {
     EXPECT_EQ(captured.to_vector(), (std::vector<double>{runs, runs}));
   }
 }
+
+/// Whether the target holds the result is asked before the values are, as of plain tensors.
+TEST(Writes, TargetsAreJudgedBeforeValues) {
+  const Tensor a = ones({3}, DType::I64), b = zeros({2, 3}, DType::I64);
+  const auto code = [&](const std::function<void()>& f) { return refusal(f).substr(0, 6); };
+  EXPECT_EQ(code([&] { fmod_(clone(a), b); }), "shape:");
+  const Function f = [&](const Tensors& v) { return Tensors{fmod_(clone(v[0]), b)}; };
+  EXPECT_EQ(code([&] { vmap(f)({stack({a, a}, 0)}); }), "shape:");
+  const Function fits = [](const Tensors& v) { return Tensors{fmod_(clone(v[0]), v[0] * 0)}; };
+  EXPECT_EQ(code([&] { vmap(fits)({stack({a, a}, 0)}); }), "value:");
+}
 }  // namespace
 }  // namespace test_level_writes

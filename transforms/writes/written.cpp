@@ -14,6 +14,22 @@
 
 namespace lamella {
 
+namespace {
+/// Of a call that raised: plain tensors are asked whether the target holds the result before values are.
+[[gnu::cold, gnu::noinline]] void check_target_first(const Frame& base, std::string_view arg,
+                                                     const Tensor& target) {
+  if (base.op->shape == ShapeClass::Dynamic || (base.op->composite && !base.op->infer)) return;
+  Inferred said;
+  try {
+    check_defined(base);
+    ops::infer_frame(base, said);
+  } catch (const Error&) { return; }  // the call has raised that
+  if (said.outs.size() != 1) return;
+  ops::check_target(*base.op, arg, target, said.outs[0]);
+  return check_overlap(base, arg, target);
+}
+}  // namespace
+
 /// name_ and name_out: the functional call at this level, then the write.
 void Interpreter::written(Frame& frame) {
   if (!frame.tensor(0).defined()) [[unlikely]]
@@ -30,7 +46,12 @@ void Interpreter::written(Frame& frame) {
         check_followed(*base.op, arg, *content.holder, target);
       keeping.emplace(content.memory());
     }
-    lamella::call(base);
+    try {
+      lamella::call(base);
+    } catch (const Error&) {
+      check_target_first(base, arg, target);
+      throw;
+    }
   }
   ops::check_target(*base.op, arg, target, {result.sizes(), result.dtype()});
   check_overlap(base, arg, target);
