@@ -29,13 +29,9 @@ void launch_softmax(const Launch& l) {
 
 /// y * (v - <v, y>): the Jacobian of softmax is symmetric, so that it serves tangents and cotangents.
 Tensor softmax_derivative(Tensor v, Tensor y, int64_t dim) {
-  const Tensor vy = in_dtype(v, y.dtype()) * y;
-  return vy - y * sum(vy, IntArg{dim}, true);
+  const Tensor wide = widened(y), vy = in_dtype(v, wide.dtype()) * wide;
+  return in_dtype(vy - wide * sum(vy, IntArg{dim}, true), y.dtype());
 }
-
-/// Halves in f32: sums of many cotangents overflow where their products with small shares are ordinary
-/// numbers.
-Tensor widened(const Tensor& y) { return is_half(y.dtype()) ? in_dtype(y, DType::F32) : y; }
 
 Values softmax_samples(Draw& d) {
   const DType t = d.dtype(kFloating);

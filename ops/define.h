@@ -67,6 +67,11 @@ inline constexpr auto on_device = [](Tensor t, Device device) {
 };
 inline Tensor in_dtype(const Tensor& x, DType d) { return x.dtype() == d ? x : to(x, d); }
 
+/// NOTE: [halves in rules] Rules along lines compute halves in f32: in f16 a sum of many cotangents overflows
+/// where its products with small shares are ordinary numbers, and the share of one of thousands, or its
+/// product, vanishes where the sum of all is an ordinary number.
+inline Tensor widened(const Tensor& x) { return is_half(x.dtype()) ? in_dtype(x, DType::F32) : x; }
+
 /// NOTE: [dtype=] Elements are converted to `dtype` before they are accumulated. Kernels do so as they read,
 /// but half dtypes compute in f32, where what they cannot hold would survive: those are converted first.
 inline Tensor as_accumulated(const Tensor& x, DType compute) {

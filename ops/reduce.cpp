@@ -112,7 +112,7 @@ void infer_extreme(const Frame& f, Inferred& out) {
 /// What of the sum of exp(x) is x's: d logsumexp / dx. exp(x - result) would be off by the roundings of the
 /// result, however far that is from 0. Those of halves are in f32: the sum of more than 65504 may overflow.
 Tensor shares(const Tensor& of, Ints dim) {
-  const Tensor x = is_half(of.dtype()) ? in_dtype(of, DType::F32) : of;
+  const Tensor x = widened(of);
   if (x.numel() == 0) return exp(x);
   const Dims dims = reduced_dims(x.rank(), dim);
   const Tensor e = exp(x - detach(amax(x, Ints(dims), true)));
@@ -127,11 +127,13 @@ Tensor tie_weights(const Tensor& like, const Tensor& x, const Tensor& y, Ints di
 }
 
 Tensor extreme_jvp(Tensor t, Tensor x, Tensor y, Ints dim, bool keepdim) {
-  return sum(t * tie_weights(t, x, y, dim, keepdim), Ints(reduced_dims(x.rank(), dim)), keepdim);
+  const Tensor wide = widened(t), parts = wide * tie_weights(wide, x, y, dim, keepdim);
+  return in_dtype(sum(parts, Ints(reduced_dims(x.rank(), dim)), keepdim), t.dtype());
 }
 
 Tensor extreme_vjp(Tensor dy, Tensor x, Tensor y, Ints dim, bool keepdim) {
-  return with_reduced_dims(dy, x.rank(), dim, keepdim) * tie_weights(dy, x, y, dim, keepdim);
+  const Tensor wide = with_reduced_dims(widened(dy), x.rank(), dim, keepdim);
+  return in_dtype(wide * tie_weights(wide, x, y, dim, keepdim), dy.dtype());
 }
 
 void infer_argmax(const Frame& f, Inferred& out) {
