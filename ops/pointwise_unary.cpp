@@ -43,11 +43,14 @@ template <class F> Tensor over_one_plus_square(const Tensor& x, F&& inverse) {
                inverse(inside * inside + 1));
 }
 
-/// 1 / (1 + x^2). Halves in f32: the square leaves the range of f16 at 256.
+/// 1 / (1 + x^2). Halves in f32: the square leaves the range of f16 at 256. Real, beyond 1: of 1 / x, for
+/// the square of 1 / (1 + x^2) vanishes where the second derivative 2 / x^3 is an ordinary number.
 Tensor atan_derivative(const Tensor& x) {
   if (is_half(x.dtype())) return in_dtype(atan_derivative(in_dtype(x, DType::F32)), x.dtype());
-  const auto inverse = [](const Tensor& v) { return reciprocal(v); };
-  return is_complex(x.dtype()) ? over_one_plus_square(x, inverse) : inverse(x * x + 1);
+  if (is_complex(x.dtype())) return over_one_plus_square(x, [](const Tensor& v) { return reciprocal(v); });
+  const Tensor far = gt(abs(x), 1), one = ones_like(x);
+  const Tensor small = where(far, reciprocal(where(far, x, one)), x), square = small * small;
+  return where(far, square, one) / (square + 1);
 }
 
 /// 1 / sqrt(1 + x^2). Real: by hypot, for x^2 may overflow where 1 / |x| is an ordinary number.
@@ -58,7 +61,15 @@ Tensor asinh_derivative(const Tensor& x) {
 
 /// t times -y^3 / 2. From t on, sizes go one way: nothing overflows or vanishes that the last product does
 /// not.
-Tensor rsqrt_tangent(Tensor t, Tensor y) { return t * -0.5 * y * y * y; }
+Tensor rsqrt_tangent(Tensor t, Tensor y) { return t * (y * -0.5) * y * y; }
+
+/// e^(-x^2). Halves in f32: a rounding of x^2, which may be 80, is a factor of e to that rounding. Beyond 110
+/// it is 0 in all dtypes, and so are its derivatives, which would be 0 times an infinity where 2x is one.
+Tensor bell(const Tensor& x) {
+  if (is_half(x.dtype())) return in_dtype(bell(in_dtype(x, DType::F32)), x.dtype());
+  const Tensor near = clamp(x, number_like(-110, x), number_like(110, x));
+  return exp(-(near * near));
+}
 
 /// d(x/|x|): the component of t across the direction y = x/|x|, over |x|; self-adjoint for Re<.,.>; 0 at 0.
 Tensor sign_tangent(const Tensor& t, const Tensor& x, const Tensor& y) {
@@ -302,7 +313,7 @@ void define_probabilities() {
        .shape = ShapeClass::Broadcast,
        .infer = infer_real_float,
        .kernel = "erf",
-       .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * kTwoOverRootPi; }),
+       .derivative = derivative("x", saves("x"), [](Tensor x) { return bell(x) * kTwoOverRootPi; }),
        .samples = real_samples,
        .promises = {.range = {-1, 1}, .odd = true},
        .doc = "Error function 2 / sqrt(pi) times the integral of exp(-t^2) from 0 to x, in [-1, 1] and odd "
@@ -312,7 +323,7 @@ void define_probabilities() {
        .shape = ShapeClass::Broadcast,
        .infer = infer_real_float,
        .kernel = "erfc",
-       .derivative = derivative("x", saves("x"), [](Tensor x) { return exp(-(x * x)) * -kTwoOverRootPi; }),
+       .derivative = derivative("x", saves("x"), [](Tensor x) { return bell(x) * -kTwoOverRootPi; }),
        .samples = real_samples,
        .promises = {.range = {0, 2}},
        .doc =
