@@ -182,6 +182,7 @@ struct Formulas {
   bool infinities;  ///< asked there, too
   void (*slopes)(f128 x, f128 y, f128* out);
   bool scales = false;  ///< asked of points so far out and so near 0 that a square leaves the range
+  bool ends = false;    ///< and where the result leaves the range, of which slopes know nothing
 };
 constexpr Formulas kFormulas[] = {
     {"exp", 1, true, [](f128 x, f128, f128* d) { d[0] = expq(x); }},
@@ -255,7 +256,7 @@ constexpr Formulas kFormulas[] = {
        const f128 r = hypotq(x, y);
        d[0] = r == 0 ? 0 : x / r, d[1] = r == 0 ? 0 : y / r;
      },
-     true},
+     true, true},
     {"logaddexp", 2, true,
      [](f128 x, f128 y, f128* d) {
        const f128 apart = double(y - x);  // rounded as the operator rounds it, which counts where it is large
@@ -315,6 +316,7 @@ Verdict slopes_as_listed(Case& c) {
   for (int k = 0; k < listed.operands; ++k) {
     points.emplace_back();
     for (int64_t i = 0; i < n; ++i) points.back().push_back(scale * draw_edge(c.draw, listed.infinities));
+    if (listed.ends && n > 2) points.back()[0] = copysignq(0.75 * largest_number(dtype), points.back()[0]);
     const Tensor x = make_tensor(Dims{n}, dtype);
     write_parts(x, points.back().data());
     points.back() = flatten({x});
