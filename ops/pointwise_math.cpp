@@ -21,12 +21,12 @@ Tensor in_float(const Tensor& x, const Tensor& beside) { return in_dtype(x, floa
 /// A divisor: what is 0 is not divided by, at any order of derivatives.
 Tensor one_for_zero(const Tensor& y) { return where(eq(y, 0), ones_like(y), y); }
 
-/// t / (x^2 + y^2), which neither overflows nor vanishes on the way.
-/// Halves in f32: a further derivative divides once more before it multiplies.
+/// t / (x^2 + y^2), which neither overflows nor vanishes on the way. Narrow dtypes in the wide one: a further
+/// derivative divides once more before it multiplies, and 1 / r^2 is no number of f32 below r = 2^-64.
 Tensor over_modulus(const Tensor& t, const Tensor& y, const Tensor& x) {
   const Tensor* const both[] = {&y, &x};
-  if (const DType d = result_type(both); is_half(d)) {
-    const auto wide = [d](const Tensor& v) { return in_dtype(in_dtype(v, d), DType::F32); };
+  if (const DType d = result_type(both); d != wide_range(d)) {
+    const auto wide = [d](const Tensor& v) { return in_dtype(in_dtype(v, d), wide_range(d)); };
     return in_dtype(over_modulus(wide(t), wide(y), wide(x)), d);
   }
   const Tensor modulus = one_for_zero(hypot(y, x));

@@ -61,6 +61,16 @@ TEST(Slopes, SecondOnesOfAtanFarOut) {
   EXPECT_EQ(of(second(f, {number(INFINITY, DType::F64)})), 0);
 }
 
+TEST(Slopes, SecondOnesOfAtan2NearTheOrigin) {
+  const Function f = [](const Tensors& v) { return Tensors{atan2(v[0], v[1])}; };
+  const double x = 0x1p-73, y = 0x1p-120;
+  for (const DType dtype : {DType::BF16, DType::F32}) {
+    EXPECT_EQ(of(second(f, {number(0, dtype), number(x, dtype)})), 0);
+    const double want = -2 * y / x / x / x;  // -2 x y / r^4
+    EXPECT_NEAR(of(second(f, {number(y, dtype), number(x, dtype)})), want, -8 * eps(dtype) * want);
+  }
+}
+
 TEST(Slopes, OfHalvesOfExponentials) {
   const Function gauss = [](const Tensors& x) { return Tensors{erf(x[0])}; };
   const Function both = [](const Tensors& x) { return Tensors{logaddexp(x[0], x[1])}; };
