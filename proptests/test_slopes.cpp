@@ -1,5 +1,5 @@
 // Derivatives that are ordinary numbers where a rule may overflow, vanish or lose its digits on the way,
-// against formulas in long double.
+// against formulas.
 #include <cmath>
 #include <gtest/gtest.h>
 
