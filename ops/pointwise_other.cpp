@@ -59,9 +59,9 @@ Tensor pow_wrt_a(const Tensor& a, const Tensor& exponent) {
   return where(lt(a, turned_below), -b, b) * power;
 }
 
-/// a^b log a, whose limit for a -> 0 is 0 when b > 0; at a = b = 0 it is 0 by convention. Halves as above: log a
-/// of a rounded a near 1 may be 0, and a^b may overflow, or nearly vanish, where its product with log a is an
-/// ordinary number.
+/// a^b log a, whose limit for a -> 0 is 0 when b > 0; at a = b = 0 it is 0 by convention. Halves as above:
+/// log a of a rounded a near 1 may be 0, and a^b may overflow, or nearly vanish, where its product with log a
+/// is an ordinary number.
 Tensor pow_wrt_b(const Tensor& base, const Tensor& b) {
   if (const DType d = computed_in(base, b); is_half(d))
     return in_dtype(pow_wrt_b(to(base, DType::F32), to(b, DType::F32)), d);
