@@ -118,10 +118,10 @@ bool overflows_nearby(Oracle& oracle, const Subject& s, const Reals& t, const Re
   for (const Tensors* list : {&s.xs, &s.ys})
     for (const Tensor& x : *list)
       if (half_range(x.dtype()) < half_range(narrow)) narrow = x.dtype();
-  f128 largest = 0, slope = 1;
+  f128 largest = 0;
   for (const Tensors* list : {&s.xs, &s.ys})
     for (const f128 v : flatten(*list)) largest = fmaxq(largest, fabsq(v));
-  for (const f128 v : oracle.jacobian().entries) slope = fmaxq(slope, fabsq(v));
+  const f128 slope = fmaxq(1, oracle.steepest());
   for (const Reals* direction : {&t, &u}) largest = fmaxq(largest, slope * fmaxq(1, total(*direction)));
   return !(largest < half_range(narrow));
 }

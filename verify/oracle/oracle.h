@@ -83,6 +83,9 @@ class Oracle {
   double lost_to_underflow(DType d, std::initializer_list<const Reals*> directions);
 
   const Matrix& jacobian();
+  /// The largest entry; where there are more than kMostMoved parts an estimate, by what results move when all
+  /// arguments do, in four patterns of signs.
+  f128 steepest();
   /// Whether one-sided differences agree at this point; operators without kinks are smooth. A kink within the
   /// steps counts.
   bool smooth() { return smooth_within(kFirstStep); }

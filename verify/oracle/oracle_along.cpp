@@ -52,6 +52,19 @@ Reals Oracle::slope(const Reals& x, const Reals& direction, f128 h) {
   return out;
 }
 
+f128 Oracle::steepest() {
+  f128 out = 0;
+  const auto take = [&out](const Reals& slopes) {
+    for (const f128 v : slopes) out = fmaxq(out, fabsq(v));
+  };
+  if (std::max(x_.size(), y_.size()) <= kMostMoved) {
+    take(jacobian().entries);
+    return out;
+  }
+  for (size_t p = 0; p < 4; ++p) take(slope(x_, turned(Reals(x_.size(), 1), p), ldexpq(1, kAlongStep)));
+  return out;
+}
+
 bool Oracle::bends(const Reals& right, const Reals& left, const Reals& far_right, const Reals& far_left,
                    f128 h) const {
   for (size_t i = 0; i < y_.size(); ++i) {

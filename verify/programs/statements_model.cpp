@@ -221,6 +221,15 @@ class Model {
     });
   }
 
+  /// Whether it shows memory that no level has wrapped yet under a handle that follows no writes: did a level
+  /// take the memory later, the handle would go on to show what was there.
+  bool detaches(const Statement& s) const {
+    if (s.kind != StatementKind::View || !s.op || !s.op->vjp.empty() || s.op->composite) return false;
+    return std::ranges::none_of(s.links, [&](const Statement::Link& l) {
+      return followers_[size_t(family_[size_t(l.handle)])].wrapped;
+    });
+  }
+
   void call(const Statement& s, size_t i) {
     const uint32_t on = dependence(s);
     std::vector<int> results;
@@ -232,7 +241,7 @@ class Model {
       add(family(results.back()), on, sure);
       of(results.back()).lanes |= lanes(s);
       // Composites and batch rules may view what they made, in the scope.
-      of(results.back()).scoped |= constants_[i] && s.op;
+      of(results.back()).scoped |= (constants_[i] || detaches(s)) && s.op;
       of(results.back()).composed |= s.op && s.op->composite;
       of(results.back()).parts |= is_part(s, results.back());
     }
