@@ -140,8 +140,9 @@ struct AlternativeText {
 /// Each takes whatever the kernel takes: what it does not do itself it leaves to the kernel.
 std::vector<AlternativeText> alternative_texts();
 
-/// "avx512", "avx2" or "scalar": chosen once at start; LAMELLA_ISA in the environment lowers it. "tiny" where
-/// the lowered thresholds are kept, by LAMELLA_ISA or in a scope: see NOTE: [thresholds].
+/// "avx512", "avx2" or "scalar": chosen once at start; LAMELLA_ISA in the environment lowers it (error usage
+/// for another word). "tiny" where the lowered thresholds are kept, by LAMELLA_ISA or in a scope: see NOTE:
+/// [thresholds].
 const char* cpu_isa();
 
 }  // namespace lamella::kernels

@@ -86,7 +86,7 @@ void batch_cat(BatchCall& b) {
   Tensors parts;
   for (size_t i = 0; i < lanes.size(); ++i)
     if (!adds_nothing(lanes[i]) || &lanes[i] == &shape_giver(lanes)) parts.push_back(front[i]);
-  if (parts.size() < lanes.size()) parts[0] = to(parts[0], logical.compute);
+  if (parts.size() < lanes.size()) parts[0] = in_dtype(parts[0], logical.compute);
   b.results[0] = cat(parts, cat_dim(b.logical) + 1);
 }
 

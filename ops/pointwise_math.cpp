@@ -26,7 +26,9 @@ Tensor one_for_zero(const Tensor& y) { return where(eq(y, 0), ones_like(y), y); 
 Tensor over_modulus(const Tensor& t, const Tensor& y, const Tensor& x) {
   const Tensor* const both[] = {&y, &x};
   if (const DType d = result_type(both); d != wide_range(d)) {
-    const auto wide = [d](const Tensor& v) { return in_dtype(in_dtype(v, d), wide_range(d)); };
+    // Halves as they are: one beside them may be a scalar of a wider dtype.
+    const DType read = is_half(d) ? DType::F32 : d;
+    const auto wide = [&](const Tensor& v) { return in_dtype(in_dtype(v, read), wide_range(d)); };
     return in_dtype(over_modulus(wide(t), wide(y), wide(x)), d);
   }
   const Tensor modulus = one_for_zero(hypot(y, x));
@@ -37,9 +39,9 @@ Tensor over_modulus(const Tensor& t, const Tensor& y, const Tensor& x) {
 /// slopes are ordinary numbers, and second derivatives b^2 / r^3 would cancel out of 1 / r - a^2 / r^3.
 /// 0 at (0, 0). Halves in f32: of a small quotient few digits are left in f16.
 Tensor part_of_modulus(const Tensor& a, const Tensor& b) {
+  if (const DType d = float_of(a, b); is_half(d))
+    return in_dtype(part_of_modulus(in_dtype(a, DType::F32), in_dtype(b, DType::F32)), d);
   const Tensor x = in_float(a, b), y = in_float(b, a);
-  if (const DType d = x.dtype(); is_half(d))
-    return in_dtype(part_of_modulus(in_dtype(x, DType::F32), in_dtype(y, DType::F32)), d);
   const Tensor leads = ge(abs(x), abs(y)), larger = where(leads, x, y);
   const Tensor quotient = where(leads, y, x) / one_for_zero(larger);
   return sign(larger) * where(leads, ones_like(quotient), quotient) * rsqrt(quotient * quotient + 1);

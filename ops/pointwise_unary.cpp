@@ -43,20 +43,19 @@ template <class F> Tensor over_one_plus_square(const Tensor& x, F&& inverse) {
                inverse(inside * inside + 1));
 }
 
-/// 1 / (1 + x^2). Halves in f32: the square leaves the range of f16 at 256. Real, beyond 1: of 1 / x, for
-/// the square of 1 / (1 + x^2) vanishes where the second derivative 2 / x^3 is an ordinary number.
-Tensor atan_derivative(const Tensor& x) {
-  if (is_half(x.dtype())) return in_dtype(atan_derivative(in_dtype(x, DType::F32)), x.dtype());
-  if (is_complex(x.dtype())) return over_one_plus_square(x, [](const Tensor& v) { return reciprocal(v); });
-  const Tensor far = gt(abs(x), 1), one = ones_like(x);
-  const Tensor small = where(far, reciprocal(where(far, x, one)), x), square = small * small;
-  return where(far, square, one) / (square + 1);
-}
-
 /// 1 / sqrt(1 + x^2). Real: by hypot, for x^2 may overflow where 1 / |x| is an ordinary number.
 Tensor asinh_derivative(const Tensor& x) {
   if (is_complex(x.dtype())) return over_one_plus_square(x, [](const Tensor& v) { return rsqrt(v); });
   return reciprocal(hypot(x, ones_like(x)));
+}
+
+/// 1 / (1 + x^2). Halves in f32: the square leaves the range of f16 at 256. Real: a square itself, since that
+/// of 1 / (1 + x^2) vanishes where the second derivative 2 / x^3 is an ordinary number.
+Tensor atan_derivative(const Tensor& x) {
+  if (is_half(x.dtype())) return in_dtype(atan_derivative(in_dtype(x, DType::F32)), x.dtype());
+  if (is_complex(x.dtype())) return over_one_plus_square(x, [](const Tensor& v) { return reciprocal(v); });
+  const Tensor root = asinh_derivative(x);
+  return root * root;
 }
 
 /// t times -y^3 / 2. From t on, sizes go one way: nothing overflows or vanishes that the last product does

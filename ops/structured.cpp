@@ -352,7 +352,7 @@ void launch_into(Frame& base, const Tensor& target, std::string_view arg, int ke
   check_written(base, arg, target, inferred.outs[0]);
   if (key == int(Device::Meta)) return;
   // Into an out of another dtype a kernel would store what it has, halves in f32 and numbers as they were
-  // given, and not what the result keeps of it. Another result in place is no half and wider than its target.
+  // given, and not what the result keeps of it. In place a result of another dtype is never a half.
   const bool as_result = arg != "out" || target.dtype() == inferred.outs[0].dtype;
   const bool straight = base.op->shape == ShapeClass::Broadcast || base.op->shape == ShapeClass::Factory;
   if ((as_result && straight) || may_be_result(base, target, inferred.outs[0])) {

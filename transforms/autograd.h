@@ -92,9 +92,10 @@ HookHandle add_accumulated_hook(const Tensor& leaf, AccumulatedHook hook);
 
 /// Around the rule of the operator x is a result of. `before` gets the cotangents of its results (undefined:
 /// none came), after the hooks of tensors; a list of the same length that it returns takes their place.
-/// `after` gets those it gives to its inputs, one for each input that carries derivatives, and the former;
-/// what it returns takes their place likewise. Neither may write to what it is given (error value of the
-/// backward). Error usage for leaves, not_differentiable for tensors that do not require grad.
+/// `after` gets those it gives to its inputs, one for each input that carries derivatives (undefined: none,
+/// or in autograd::grad one that leads to no input asked for), and the former; what it returns takes their
+/// place likewise. Neither may write to what it is given (error value of the backward). Error usage for
+/// leaves, not_differentiable for tensors that do not require grad.
 struct NodeHook {
   std::function<Tensors(const Tensors& cotangents)> before = {};
   std::function<Tensors(const Tensors& to_inputs, const Tensors& cotangents)> after = {};

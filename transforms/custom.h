@@ -22,11 +22,12 @@ using ForwardRule =
 /// it an argument.
 
 /// `forward` gives f's values and residuals: whatever `backward` needs, each an argument, a value, or
-/// computed from the arguments. It must give as many each time. Tapes keep those alone: other arguments and
-/// values may be written later. Neither may write to what it is given: others show that memory. Errors: shape
-/// or dtype when `backward` gives other cotangents than described; value when `forward` writes to an
-/// argument, or `backward` to a residual or cotangent; undefined for undefined tensors; usage for an empty
-/// `forward`, and for an empty `backward` where it would be called.
+/// computed from the arguments. It must give as many each time. Where all residuals are arguments or values,
+/// tapes keep those alone, and others may be written later; one that is computed keeps all arguments, which
+/// its derivative needs. Neither may write to what it is given: others show that memory. Errors: shape or
+/// dtype when `backward` gives other cotangents than described; value when `forward` writes to an argument,
+/// or `backward` to a residual or cotangent; undefined for undefined tensors; usage for an empty `forward`,
+/// and for an empty `backward` where it would be called.
 Function custom_vjp(AuxFunction forward, BackwardRule backward);
 /// Likewise f with a rule for forward mode, which may not write to what it is given either.
 Function custom_jvp(Function f, ForwardRule rule);

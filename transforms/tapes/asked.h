@@ -31,7 +31,8 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key);
 /// Whether entry `k` of the list `what` of `op` is read.
 inline bool is_read(const Op& op, BoundSave what, size_t k) {
   const ListsRead* const lists = asked_of_tapes.lists_read;
-  return !lists || lists->reads(op, what.kind == BoundSave::Result, k);
+  const bool given = what.kind == BoundSave::Argument || what.kind == BoundSave::Result;
+  return !lists || !given || lists->reads(op, what.kind == BoundSave::Result, k);
 }
 /// What is asked of a node beside its rule.
 void note_specially(Node& node, const Frame& f, int key);

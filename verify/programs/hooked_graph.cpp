@@ -197,10 +197,11 @@ Finding HookedGraph::wrong_targets(const Tensors& want) {
   const size_t inside = std::exchange(inside_, asked_.size());
   const Tensors got =
       autograd::grad(live_->ys, leaves_, live_->us, {.create_graph = create_graph_, .allow_unused = true});
-  for (size_t j = 0; j < got.size(); ++j)
+  Finding wrong;
+  for (size_t j = 0; j < got.size() && wrong.empty(); ++j)
     if (Finding d = unlike_gradients({got[j]}, {want[j]}); !d.empty())
-      return format("leaf {} as an input of grad: ", j) + d;
-  Finding wrong = wrong_on_the_way(want);
+      wrong = format("leaf {} as an input of grad: ", j) + d;
+  if (wrong.empty()) wrong = wrong_on_the_way(want);
   inside_ = inside, log_.clear();
   return wrong;
 }

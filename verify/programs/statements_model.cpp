@@ -221,13 +221,18 @@ class Model {
     });
   }
 
+  /// What a detached handle was given may be lost to it since: NOTE: [constants that are written]. What was
+  /// computed of it is then no value of the level.
+  bool surely_wrapped(const Followers& f) const { return f.wrapped && !out_.constants; }
+
   /// Whether it shows memory that no level has wrapped yet under a handle that follows no writes: did a level
   /// take the memory later, the handle would go on to show what was there.
   bool detaches(const Statement& s) const {
     if (s.kind != StatementKind::View || !s.op || !s.op->vjp.empty() || s.op->composite) return false;
-    return std::ranges::none_of(s.links, [&](const Statement::Link& l) {
-      return followers_[size_t(family_[size_t(l.handle)])].wrapped;
-    });
+    // What a detached handle was given may be lost to it since: NOTE: [constants that are written].
+    return out_.constants || std::ranges::none_of(s.links, [&](const Statement::Link& l) {
+             return followers_[size_t(family_[size_t(l.handle)])].wrapped;
+           });
   }
 
   void call(const Statement& s, size_t i) {
@@ -280,7 +285,7 @@ class Model {
     for (size_t k = 0; k < next_ && of_another_level; ++k)
       others |= storage_[k] == storage && header_[k] != header_[size_t(target)];
     // A level refuses what is its own in memory that is not; a vmap beside it, lanes in memory without lanes.
-    const bool gains = !f.wrapped && on != 0,
+    const bool gains = !surely_wrapped(f) && on != 0,
                gains_lanes = (f.sure & mapped_) == 0 && (lanes(s) & mapped_) != 0;
     fills_composed_[i] = gains && m.composed;
     out_.level[i] = m.of_input || (gains && (m.outside || m.scoped || others)) ||
