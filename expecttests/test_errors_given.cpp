@@ -27,7 +27,7 @@ TEST(GivenErrors, OptionsOutOfTheirLists) {
   EXPECT_INLINE(mapped({.in_dims = {kNone}, .size = -2}), R"(
       [value] vmap: size = -2; expected size >= 0, or -1 for the lanes of a mapped argument)");
   EXPECT_INLINE(mapped({.first_lane = std::numeric_limits<int64_t>::max()}), R"(
-      [value] vmap: first_lane = 9223372036854775807 of 2 lanes; expected numbers of lanes that an int64 holds)");
+      [value] vmap: first_lane = 9223372036854775807 of 2 lanes; expected lanes that an int64 numbers)");
   EXPECT_INLINE(mapped({.randomness = Randomness(77)}), R"(
       [randomness] vmap: randomness = Randomness(77); expected Error, Same or Different)");
   EXPECT_INLINE(mapped({.randomness = Randomness(3), .chunk = 1}), R"(

@@ -344,24 +344,27 @@ bool may_be_result(const Frame& f, const Tensor& target, const Shape& result) {
   });
 }
 
-/// As a kernel's results are allocated and launched, but on `target`.
-void launch_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
+/// As a kernel's results are allocated and launched, but on `target`. Whether that write is still to be
+/// counted: a copy counts itself, on Meta nothing is written.
+bool launch_into(Frame& base, const Tensor& target, std::string_view arg, int key) {
   check_args(base, key);
   Inferred inferred;
   infer(base, inferred);
   check_written(base, arg, target, inferred.outs[0]);
-  if (key == int(Device::Meta)) return;
+  if (key == int(Device::Meta)) return false;
   // Into an out of another dtype a kernel would store what it has, halves in f32 and numbers as they were
   // given, and not what the result keeps of it. In place a result of another dtype is never a half.
   const bool as_result = arg != "out" || target.dtype() == inferred.outs[0].dtype;
   const bool straight = base.op->shape == ShapeClass::Broadcast || base.op->shape == ShapeClass::Factory;
   if ((as_result && straight) || may_be_result(base, target, inferred.outs[0])) {
     launch(base, inferred, {&target, 1}, Device(key));
-  } else {  // other kernels may read an element after writing it
-    const Tensor result = make_tensor(inferred.outs[0].sizes, inferred.outs[0].dtype, Device(key));
-    launch(base, inferred, {&result, 1}, Device(key));
-    copy_(target, result);
+    return true;
   }
+  // Other kernels may read an element after writing it.
+  const Tensor result = make_tensor(inferred.outs[0].sizes, inferred.outs[0].dtype, Device(key));
+  launch(base, inferred, {&result, 1}, Device(key));
+  copy_(target, result);
+  return false;
 }
 
 /// Writes the functional result of `base` into `target`.
@@ -381,8 +384,8 @@ void write_into(Frame& base, const Tensor& target, std::string_view arg, int key
     return void(to_write->bump());
   }
   const bool on_cpu = key == int(Device::CPU) && target.defined();
-  if (!on_cpu || !run_straight(base, target.impl())) launch_into(base, target, arg, key);
-  if (key == int(Device::Meta)) return;
+  const bool straight = on_cpu && run_straight(base, target.impl());
+  if (!straight && !launch_into(base, target, arg, key)) return;
   target.impl()->storage->bump();
 }
 

@@ -18,7 +18,7 @@ void refuse_options(const VmapOptions& o) {
 }
 
 void refuse_first_lane(const VmapOptions& o, int64_t size) {
-  fail(ErrorCode::Value, "vmap: first_lane = {} of {} lanes; expected numbers of lanes that an int64 holds",
+  fail(ErrorCode::Value, "vmap: first_lane = {} of {} lanes; expected lanes that an int64 numbers",
        o.first_lane, size);
 }
 
