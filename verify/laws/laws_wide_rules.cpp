@@ -22,15 +22,17 @@ namespace {
 /// What is derived, and along which tangents and cotangents.
 struct Derived {
   Tensors xs, ts, us;
-  enum class Order : uint32_t { Forward, Backward, Second } order;
+  enum class Order : uint32_t { Forward, Backward, ForwardOfBackward, BackwardTwice } order;
+  bool second() const { return order >= Order::ForwardOfBackward; }
 };
 
-/// Tangents, cotangents, or tangents of cotangents, in the dtype of the arguments.
+/// Tangents, cotangents, or either of cotangents, in the dtype of the arguments.
 Tensors derivatives(const Function& f, const Derived& d) {
   if (d.order == Derived::Order::Forward) return jvp(f, d.xs, d.ts).tangents;
   const Function pulled = [&f, &d](const Tensors& xs) { return vjp(f, xs).pullback(d.us); };
   if (d.order == Derived::Order::Backward) return pulled(d.xs);
-  return jvp(pulled, d.xs, d.ts).tangents;
+  if (d.order == Derived::Order::ForwardOfBackward) return jvp(pulled, d.xs, d.ts).tangents;
+  return vjp(pulled, d.xs).pullback(d.ts);
 }
 
 /// Where the same rule is asked: f128 on the Reference column; for halves also f64, which is as wide to them
@@ -70,16 +72,14 @@ Tensors shaken(const Tensors& wide, double u, size_t sample) {
 }
 
 /// Derivatives there, and how far each part moves when numbers on the way are rounded another way: what a
-/// rule may lose. For the first order of a pointwise operator without broadcasting, whose sums may cancel,
-/// only the arguments are: there a rule that cancels is a poor one. Else all operands of what rules call
-/// (NOTE: [shaking]): layer_norm's is a difference, and the product rule adds what may cancel (hypot).
+/// rule may lose. For the first order of a pointwise operator only the arguments are: there a rule that
+/// cancels is a poor one. Else all operands of what rules call (NOTE: [shaking]): layer_norm's is a
+/// difference, and the product rule adds what may cancel (hypot).
 struct Expected {
   Reals value, moves;
 };
 Reals moved(const Op& op, const Function& f, const Derived& d, double u, size_t sample) {
-  const auto alike = [&d](const Tensor& x) { return x.numel() == d.us[0].numel(); };
-  if (op.shape == ShapeClass::Broadcast && d.order != Derived::Order::Second &&
-      std::ranges::all_of(d.xs, alike))
+  if (op.shape == ShapeClass::Broadcast && !d.second())
     return flatten(derivatives(f, {shaken(d.xs, u, sample), d.ts, d.us, d.order}));
   Shaken mode(u, sample);
   const Level level(mode);
@@ -176,7 +176,7 @@ Finding outside_of(const Tensors& got, const Expected& want, const Range& range)
 
 /// For a second derivative squares of what is given, and those of first order, are in the range, too, or 0.
 bool slopes_held(const Function& wide, Derived d, const Range& range) {
-  if (d.order != Derived::Order::Second) return true;
+  if (!d.second()) return true;
   if (!range.holds_squares(d.xs)) return false;
   for (const auto order : {Derived::Order::Forward, Derived::Order::Backward}) {
     d.order = order;
@@ -214,10 +214,13 @@ Verdict compared(Case& c, Subject& s, bool line) {
   DType kept = coarsest_dtype(s.ys);
   if (is_half(kept) && c.op.shape != ShapeClass::Broadcast) kept = DType::F32;
   const bool only_complex = c.op.overflows_in.complex && !is_complex(coarsest_dtype(s.ys));
+  // Of what broadcasts, derivatives are sums, whose terms are asked where nothing does.
+  const auto spread = [&s](const Tensor& x) { return x.numel() != s.ys[0].numel(); };
+  if (c.op.shape == ShapeClass::Broadcast && std::ranges::any_of(s.xs, spread)) return Verdict::discard();
   if (!range.holds_all(s.xs) || (!only_complex && may_overflow_inside(c, kept))) return Verdict::discard();
   const Wider wider{!line};
   Derived d{s.xs, line ? choices_of(c.draw, s.xs) : ones_of(s.xs),
-            line ? choices_of(c.draw, s.ys) : ones_of(s.ys), Derived::Order(c.draw.below(3))};
+            line ? choices_of(c.draw, s.ys) : ones_of(s.ys), Derived::Order(c.draw.below(4))};
   const size_t along = c.draw.below(uint32_t(s.xs.size()));  // in one input: of x - x nothing would be left
   for (size_t k = 0; k < s.xs.size(); ++k)
     if (k != along) d.ts[k] = Tensor();
@@ -235,11 +238,11 @@ Verdict compared(Case& c, Subject& s, bool line) {
   if (!wrong.empty()) find_moves(want, c.op, f, there, range.u), wrong = outside_of(got, want, range);
   run.reset();
   if (wrong.empty()) return Verdict::pass(1);
-  static constexpr const char* kNames[] = {"tangents: ", "cotangents: ", "tangents of cotangents: "};
+  static constexpr const char* kNames[] = {
+      "tangents: ", "cotangents: ", "tangents of cotangents: ", "cotangents of cotangents: "};
   const Finding said = kNames[int(d.order)] + wrong;
   const std::string what = format("{} of {} elements: ", s.xs[0].dtype(), s.xs[0].numel());
-  if (line || d.order == Derived::Order::Second)
-    return Verdict::fail(said, "  // " + what + said.text() + "\n", 1);
+  if (line || d.second()) return Verdict::fail(said, "  // " + what + said.text() + "\n", 1);
   return Verdict::fail(
       said, d.order == Derived::Order::Forward ? jvp_program(c, s, d.ts, {}) : vjp_program(c, s, d.us, {}),
       1);
