@@ -137,10 +137,8 @@ TEST(Vmap, ChunksOfNoLanesRefuseWhatOthersDo) {
 TEST(Vmap, NumbersOfLanesFitInAnInt64) {
   const Function f = [](const Tensors& v) { return v; };
   const int64_t most = std::numeric_limits<int64_t>::max();
-  EXPECT_EQ(
-      refusal([&] { vmap(f, VmapOptions{.first_lane = most - 1})({ones({2})}); }),
-      "value: vmap: first_lane = 9223372036854775806 of 2 lanes; expected numbers of lanes that an int64 "
-      "holds");
+  EXPECT_EQ(refusal([&] { vmap(f, VmapOptions{.first_lane = most - 1})({ones({2})}); }),
+            "value: vmap: first_lane = 9223372036854775806 of 2 lanes; expected lanes that an int64 numbers");
   EXPECT_EQ(str(vmap(f, VmapOptions{.first_lane = most - 2})({ones({2})})[0]), "f32[2] [1, 1]");
 }
 

@@ -343,7 +343,8 @@ void add_wide_rule_laws(std::vector<Law>& laws) {
        {.dtypes = kInexact, .layouts = false, .max_numel = 12, .mixed = false},
        true,
        has_rules,
-       rules_keep_range});
+       rules_keep_range,
+       8});  // four orders, and numbers that are far out in one case of four
 }
 
 }  // namespace lamella::verify
