@@ -295,7 +295,8 @@ void put_powers(Case& c) {
   for (Tensor& x : xs) {
     Reals parts(part_count(x));
     const bool many = c.op.shape == ShapeClass::Composite || c.op.shape == ShapeClass::Linalg;
-    const int most = ilogbq(half_range(to_real(x.dtype()))) * (far ? 2 : 1) / (many ? 4 : 1) - (far ? 6 : 0);
+    const int root = ilogbq(half_range(to_real(x.dtype()))) / (many ? 4 : 1);
+    const int most = far ? std::max(2 * root - 6, root) : root;
     for (f128& p : parts) {
       const uint32_t w = c.draw.word();
       const int near_end = most - int(w / 64 % uint32_t(anywhere ? most : most / 4 + 1));

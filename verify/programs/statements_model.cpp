@@ -24,6 +24,9 @@ struct Followers {
   uint32_t on = 0;       ///< inputs that its values may depend on
   uint32_t sure = 0;     ///< and those that they do: one result of a composite may be another's business
   bool wrapped = false;  ///< what a level knows: its handles stay so when a constant is written
+  /// What a detached handle was given is lost to it when its base is written, and what is computed of it then
+  /// is no value of the level.
+  bool doubtful = false;
 };
 
 /// A result that is no handle.
@@ -221,18 +224,23 @@ class Model {
     });
   }
 
-  /// What a detached handle was given may be lost to it since: NOTE: [constants that are written]. What was
-  /// computed of it is then no value of the level.
-  bool surely_wrapped(const Followers& f) const { return f.wrapped && !out_.constants; }
+  bool surely_wrapped(const Followers& f) const { return f.wrapped && !f.doubtful; }
 
   /// Whether it shows memory that no level has wrapped yet under a handle that follows no writes: did a level
   /// take the memory later, the handle would go on to show what was there.
-  bool detaches(const Statement& s) const {
+  bool detaches(const Statement& s) {
     if (s.kind != StatementKind::View || !s.op || !s.op->vjp.empty() || s.op->composite) return false;
-    // What a detached handle was given may be lost to it since: NOTE: [constants that are written].
-    return out_.constants || std::ranges::none_of(s.links, [&](const Statement::Link& l) {
-             return followers_[size_t(family_[size_t(l.handle)])].wrapped;
-           });
+    return std::ranges::none_of(s.links,
+                                [&](const Statement::Link& l) { return surely_wrapped(family(l.handle)); });
+  }
+
+  /// The families over this memory: NOTE: [constants that are written].
+  void doubt(int storage) {
+    for (size_t k = 0; k < next_; ++k)
+      if (storage_[k] == storage) family(int(k)).doubtful = true;
+  }
+  bool reads_doubtful(const Statement& s) {
+    return std::ranges::any_of(s.links, [&](const Statement::Link& l) { return family(l.handle).doubtful; });
   }
 
   void call(const Statement& s, size_t i) {
@@ -244,6 +252,7 @@ class Model {
       if (!kept) continue;
       result(s, i, results.back());
       add(family(results.back()), on, sure);
+      family(results.back()).doubtful |= reads_doubtful(s);
       of(results.back()).lanes |= lanes(s);
       // Composites and batch rules may view what they made, in the scope.
       of(results.back()).scoped |= (constants_[i] || detaches(s)) && s.op;
@@ -298,7 +307,9 @@ class Model {
         out_.base_version |= v.recorded;
         out_.level_version |= !v.wrapped;
       }
-    out_.constants |= dependence(s) != 0 && int(family) != m.first;
+    const bool of_constant = dependence(s) != 0 && int(family) != m.first;
+    out_.constants |= of_constant;
+    if (of_constant) doubt(storage);
     const uint32_t sure = constants_[i] ? f.sure : surely(s);
     add(f, on, sure);
     m.lanes |= lanes(s);
