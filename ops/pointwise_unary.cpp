@@ -179,8 +179,7 @@ void define_powers_and_logarithms() {
                  .kernel = "log1p",
                  .derivative = derivative("x", saves("x"), [](Tensor x) { return reciprocal(x + 1); }),
                  .samples = positive_samples,
-                 .doc = "log(1 + x) without losing the digits of a small x; NaN below -1, -inf at -1. At "
-                        "most 4 ULP (f32, f64)."});
+                 .doc = "log(1 + x), precise near 0; NaN below -1, -inf at -1. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log2(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,
                  .infer = infer_float,
@@ -305,8 +304,7 @@ void define_probabilities() {
        .derivative = derivative("x", saves("x"), [](Tensor x) { return sech_squared(x * 0.5) * 0.25; }),
        .samples = any_samples,
        .promises = {.range = {0, 1}},
-       .doc = "1 / (1 + e^-x), of real x in [0, 1]. Derivatives cancel nowhere. At most 4 "
-              "ULP (f32, f64)."});
+       .doc = "1 / (1 + e^-x), of real x in [0, 1]; slopes do not cancel. At most 4 ULP (f32, f64)."});
   define_smooth(
       {.schema = "erf(Tensor x) -> Tensor",
        .shape = ShapeClass::Broadcast,

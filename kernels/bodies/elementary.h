@@ -65,17 +65,13 @@ struct Pow {
 
 // Complex, near 0: |1 + z|^2 - 1 = x (2 + x) + y^2 holds the digits that 1 + z would drop.
 struct Log1p {
-  template <class T> LAMELLA_FN T operator()(T x) const {
-    if constexpr (!Complex<T>) {
-      return library::log1p(x);
-    } else {
-      const auto z = wide<Extended>(x);
-      const Extended re = z.real(), im = z.imag();
-      const bool near = re >= -0.5L && re <= 1 && library::fabs(im) <= 1;  // 1 + re is exact further down
-      if (!near) return narrow<T>(library::log(z + Extended(1)));
-      const Extended modulus = library::log1p(re * (2 + re) + im * im) / 2;
-      return T(part<T>(modulus), part<T>(library::atan2(im, 1 + re)));
-    }
+  template <class T> LAMELLA_FN T operator()(T x) const { return library::log1p(x); }
+  template <Complex T> LAMELLA_FN T operator()(T x) const {
+    const Extended re = x.real(), im = x.imag();
+    const bool near = re >= -0.5L && re <= 1 && library::fabs(im) <= 1;  // 1 + re is exact further down
+    if (!near) return narrow<T>(library::log(wide<Extended>(x) + Extended(1)));
+    const Extended modulus = library::log1p(re * (2 + re) + im * im) / 2;
+    return T(part<T>(modulus), part<T>(library::atan2(im, 1 + re)));
   }
 };
 struct Exp2 {
@@ -120,14 +116,13 @@ struct Erfc {
 // By e^-|x|, which overflows nowhere.
 struct Sigmoid {
   template <class T> LAMELLA_FN T operator()(T x) const {
-    if constexpr (!Complex<T>) {
-      const T e = library::exp(-library::fabs(x));
-      return (x >= 0 ? T(1) : e) / (T(1) + e);
-    } else {
-      using W = library::complex<Extended>;
-      const W z = wide<Extended>(x), e = library::exp(z.real() >= 0 ? -z : z);
-      return narrow<T>(Div{}(z.real() >= 0 ? W(1) : e, W(1) + e));
-    }
+    const T e = library::exp(-library::fabs(x));
+    return (x >= 0 ? T(1) : e) / (T(1) + e);
+  }
+  template <Complex T> LAMELLA_FN T operator()(T x) const {
+    using W = library::complex<Extended>;
+    const W z = wide<Extended>(x), e = library::exp(z.real() >= 0 ? -z : z);
+    return narrow<T>(Div{}(z.real() >= 0 ? W(1) : e, W(1) + e));
   }
 };
 // By e^-2|x| likewise. Near 0 four roundings could lead above 1.
