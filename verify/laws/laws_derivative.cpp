@@ -215,9 +215,11 @@ Verdict vjp_equals_differences(Case& c) {
 
 Verdict vjp_is_adjoint(Case& c) {
   Subject s;
-  if (!prepare(c, s)) return Verdict::discard();
-  const Tensors ts = directions(c, s.xs), us = directions(c, s.ys);
-  const Tensors forward = jvp(s.f, s.xs, ts).tangents, backward = vjp(s.f, s.xs).pullback(us);
+  if (!choose(c, s)) return Verdict::discard();
+  const Tensors ts = directions(c, s.xs);
+  const JvpResult pushed = jvp(s.f, s.xs, ts);  // gives the values, too; those of the plain call decide
+  if (!give_values(s, pushed.values) && !give_values(s, s.f(s.xs))) return Verdict::discard();
+  const Tensors us = directions(c, s.ys), &forward = pushed.tangents, backward = vjp(s.f, s.xs).pullback(us);
   const Tolerance& tol = tolerance(c.op.name);
   if (surely_agree(us, forward, backward, ts, tol.derivative * s.u)) return Verdict::pass(1);
   const auto [left, left_size] = inner(us, forward);

@@ -89,17 +89,23 @@ bool far_from_overflow(const Tensors& ts) {
   return true;
 }
 
-bool prepare(Case& c, Subject& s) {
+bool choose(Case& c, Subject& s) {
   s.slots = c.subset(c.inexact());
   if (s.slots.empty()) return false;
   s.xs = c.values(s.slots);
   s.f = c.smooth_function(s.slots);
-  s.ys = s.f(s.xs);
+  return true;
+}
+
+bool give_values(Subject& s, Tensors ys) {
+  s.ys = std::move(ys);
   if (s.ys.empty() || !finite(s.ys)) return false;
   for (const Tensor& t : s.xs) s.u = std::max(s.u, unit_roundoff(t.dtype()));
   for (const Tensor& t : s.ys) s.u = std::max(s.u, unit_roundoff(t.dtype()));
   return true;
 }
+
+bool prepare(Case& c, Subject& s) { return choose(c, s) && give_values(s, s.f(s.xs)); }
 
 Tensors directions(Case& c, const Tensors& like) {
   Tensors out;

@@ -18,8 +18,11 @@ struct Subject {
   double u = 0;  ///< coarsest roundoff in play
 };
 
-/// False when there is nothing to differentiate, or a result overflowed.
+/// False when there is nothing to differentiate, or a result overflowed: choose, call, give_values.
 bool prepare(Case& c, Subject& s);
+/// Inputs and function alone, for who has the values from a transform.
+bool choose(Case& c, Subject& s);
+bool give_values(Subject& s, Tensors ys);
 bool finite(const Tensors& ts);
 /// Parts as flatten() has them, in numbers of 64 bits: of all dtypes but those of the reference column they
 /// are exact.
