@@ -36,9 +36,15 @@ double freedom(int64_t count, double correction) {
   return count > 0 && left > 0 ? left : std::numeric_limits<double>::quiet_NaN();
 }
 
+/// NOTE: [the mean twice] A mean is rounded, and what it is off by adds its square to every square: of f32
+/// near 10^6 more than there is. It is the mean of the differences, which is taken off as well. (The
+/// corrected sums of Chan, Golub and LeVeque, The American Statistician 37, 1983, take off its square: that
+/// may leave less than 0, and something of equal numbers.)
+///
 /// The sum of squares of what real numbers are apart from their mean.
 Tensor squares_apart(const Tensor& x, Ints dims, bool keepdim) {
-  const Tensor apart = x - mean(x, dims, true);
+  Tensor apart = x - mean(x, dims, true);
+  apart = apart - mean(apart, dims, true);
   return sum(apart * apart, dims, keepdim);
 }
 
@@ -68,14 +74,14 @@ Tensor root_of_variance(const Tensor& v) {
   return where(none, v, sqrt(where(none, ones_like(v), v)));
 }
 
+/// In wide_range's dtypes: squares of narrow ones vanish and overflow where their roots are ordinary numbers.
 void std_composite(Frame& f) {
   check_arguments(f);
-  const Tensor& x = f.tensor(0);
-  const bool half = is_half(x.dtype());
+  const DType dtype = f.tensor(0).dtype();
+  const Tensor x = in_dtype(f.tensor(0), wide_range(dtype));
   const Dims dims = reduced_dims(f);  // none: all
-  const Tensor v = var(half ? to(x, DType::F32) : x, Ints(dims), correction_of(f), f.arg<bool>(3));
-  const Tensor y = root_of_variance(v);
-  f.results[0] = half ? to(y, x.dtype()) : y;
+  const Tensor v = var(x, Ints(dims), correction_of(f), f.arg<bool>(3));
+  f.results[0] = in_dtype(root_of_variance(v), to_real(dtype));
 }
 
 /// How many neighbours each result is of in a gapless x, where the reduced dims are the last ones; else 0.
@@ -184,8 +190,8 @@ void define_var() {
        .samples = distinct_samples,
        .doc = "The square root of var(x, dim, correction, keepdim): as many digits are right as x has, not "
               "as the result. NaN where var is, infinite where it overflows. The derivative where it is 0 is "
-              "0. Half dtypes compute in f32. Errors: dtype for integers and bool, value for a correction "
-              "that is not finite."});
+              "0. Dtypes below f64 compute in f64, c64 in c128. Errors: dtype for integers and bool, value "
+              "for a correction that is not finite."});
   OpTable::set("var", int(Device::CPU), {.name = "one_pass", .cell = in_one_pass, .asks_itself = true});
 }
 

@@ -43,6 +43,61 @@ TEST(Var, IsRealAndKeepsThePrecision) {
   EXPECT_EQ(verify::differs(var(half), to(var(to(half, DType::F32)), DType::F16)), "");
 }
 
+/// Some roundoffs apart from each other; differences from `far` are exact in f64.
+Tensor near(double far, double unit, const Dims& sizes, DType dtype) {
+  return to(round(normal(sizes, DType::F64) * 4.0) * unit + far, dtype);
+}
+
+/// The square of what the mean is off by was part of the result: 70 % of it for f32 between 10^6 and a half
+/// more.
+TEST(Var, KeepsItsDigitsFarFromZero) {
+  struct Far {
+    double far, unit, roundoff;
+    DType dtype;
+  };
+  for (const auto [far, unit, roundoff, dtype] : {Far{0x1p23, 1, 0x1p-20, DType::F32},
+                                                  {1e6, 0.0625, 0x1p-20, DType::F32},
+                                                  {0x1p52, 1, 0x1p-48, DType::F64},
+                                                  {1e15, 0.125, 0x1p-48, DType::F64}})
+    for (const Dims& sizes : {Dims{3, 1003}, {3, 7}, {2, 60'000}}) {
+      const Tensor x = near(far, unit, sizes, dtype), apart = to(x, DType::F64) - far;
+      const auto expect = [&](const Tensor& y, const Tensor& want) {
+        for (const double off : abs(to(y, DType::F64) / want - 1.0).to_vector())
+          EXPECT_LE(off, roundoff) << far << " " << str(sizes);
+      };
+      const auto rows = [](const Tensor& t) { return var(t, {-1}); };
+      expect(rows(x), rows(apart));
+      expect(vmap(rows)(x), rows(apart));
+      expect(var(complex(x, x), {1}), 2.0 * rows(apart));
+      expect(lamella::std(x, {1}), lamella::std(apart, {1}));
+      expect(var(transpose(x, 0, 1), {0}), rows(apart));
+    }
+}
+
+/// Squares of f32 and of bf16 vanish below 10^-22 and overflow above 10^19.
+TEST(Var, RootsOfNarrowDtypesAreThoseOfWideOnes) {
+  for (const DType dtype : {DType::F32, DType::BF16, DType::C64})
+    for (const int exponent : {-110, -83, 62, 100}) {
+      const double scale = std::ldexp(1, exponent);
+      const Tensor x = to(normal({3, 40}), dtype), scaled = x * scale;
+      const auto rows = [](const Tensor& t) { return lamella::std(t, {-1}); };
+      EXPECT_EQ(verify::differs(rows(scaled), rows(x) * scale), "") << dtype << " " << exponent;
+      const auto total = [&](const Tensor& t) { return sum(rows(t)); };
+      if (!is_complex(dtype)) EXPECT_EQ(verify::differs(grad(total)(scaled), grad(total)(x)), "") << dtype;
+    }
+}
+
+/// A mean that is one roundoff off is the same number apart from each of them.
+TEST(Var, OfEqualNumbersIsNone) {
+  for (const DType dtype : {DType::F32, DType::F64})
+    for (const int64_t n : {3, 10, 49, 1000}) {
+      const Tensor x = full({n}, 0.1, dtype);
+      EXPECT_EQ(var(x).item<double>(), 0) << n;
+      const auto f = [](const Tensor& t) { return lamella::std(t); };
+      EXPECT_EQ(verify::differs(grad(f)(x), zeros({n}, dtype)), "") << n;
+    }
+}
+
 TEST(Var, IsNaNWithoutDegreesOfFreedom) {
   const auto all_nan = [](const Tensor& y) {
     for (const double v : y.to_vector()) EXPECT_TRUE(std::isnan(v)) << str(y);
@@ -76,7 +131,7 @@ TEST(Var, HasTheDerivativeOfItsDefinition) {
 
 /// What the composite says, operator by operator.
 Tensor composed(const Tensor& x, const Dims& dims, double divisor) {
-  const Tensor apart = x - mean(x, Ints(dims), true);
+  const Tensor nearly = x - mean(x, Ints(dims), true), apart = nearly - mean(nearly, Ints(dims), true);
   return sum(apart * apart, Ints(dims)) / Scalar(divisor);
 }
 

@@ -10,7 +10,8 @@
 namespace lamella::kernels::cpu {
 namespace {
 
-constexpr int64_t kEach = 2 * kCosts.folded;  ///< of an element, which is read twice
+constexpr int kMeans = 2;                                ///< see NOTE: [the mean twice]
+constexpr int64_t kEach = (kMeans + 1) * kCosts.folded;  ///< of an element, which is read so often
 
 /// The sum of tiles' results as the fold of all terms at once adds them: see NOTE: [pairs of tiles].
 template <class T> T sum_of_tiles(const T* parts, int64_t tiles) {
@@ -19,7 +20,14 @@ template <class T> T sum_of_tiles(const T* parts, int64_t tiles) {
   return sum_of_tiles(parts, half) + sum_of_tiles(parts + half, tiles - half);
 }
 
-/// NOTE: [var in one pass] The composite goes through memory four times. Here its lines (sub, mul) and its
+/// What is made of a row's elements before they are added.
+template <class T> struct Terms {
+  T means[kMeans];  ///< taken off, one after the other
+  int taken = 0;    ///< so many of them
+  bool squared = false;
+};
+
+/// NOTE: [var in one pass] The composite goes through memory many times. Here its lines (sub, mul) and its
 /// fold (sum) run over a row that stays in the caches, the lines over a block of the fold at a time, and
 /// blocks are added in the order of that fold: the composite's bits, whatever the row holds. So plain calls
 /// may take this text while levels and base autograd take the composite apart.
@@ -35,11 +43,10 @@ template <class T> class Row {
         block_(thresholds().fold_block) {}
 
   T operator()(const T* a) const {
-    const T total = in_tiles([&](int64_t from, int64_t count) { return sum(a + from, count); });
-    const T mean = total / T(n_);
-    const T squares =
-        in_tiles([&](int64_t from, int64_t count) { return sum_of_squares(a + from, mean, count); });
-    return squares / divisor_;
+    Terms<T> terms;
+    for (; terms.taken < kMeans; ++terms.taken) terms.means[terms.taken] = total(a, terms) / T(n_);
+    terms.squared = true;
+    return total(a, terms) / divisor_;
   }
 
  private:
@@ -47,31 +54,29 @@ template <class T> class Row {
     static const Kernel& kernel = named("sum");
     return kernel.folds[size_t(isa().set)][size_t(dtype_of<T>)].fold;
   }
-  T sum(const T* a, int64_t n) const {
+  T sum_of_block(const T* a, const Terms<T>& terms, int64_t n) const {
+    alignas(64) T apart[kUsualThresholds.fold_block];
+    for (int k = 0; k < terms.taken; ++k, a = apart) minus_(apart, a, &terms.means[k], n);
+    const void* const both[] = {apart, apart};
+    if (terms.squared) times_(apart, both, n);
     T out;
     sum_(&out, a, n, 0);
     return out;
   }
-  T squares_of_block(const T* a, T mean, int64_t n) const {
-    alignas(64) T apart[kUsualThresholds.fold_block];
-    minus_(apart, a, &mean, n);
-    const void* const both[] = {apart, apart};
-    times_(apart, both, n);
-    return sum(apart, n);
-  }
-  T sum_of_squares(const T* a, T mean, int64_t n) const {
-    if (n <= block_) return squares_of_block(a, mean, n);
+  T sum(const T* a, const Terms<T>& terms, int64_t n) const {
+    if (n <= block_) return sum_of_block(a, terms, n);
     const auto half = int64_t(std::bit_floor(uint64_t(n - 1)));
-    return sum_of_squares(a, mean, half) + sum_of_squares(a + half, mean, n - half);
+    return sum(a, terms, half) + sum(a + half, terms, n - half);
   }
-  /// The sum of part(from, count) over the tiles of a row that is worth several threads, else over all of it.
-  template <class Part> T in_tiles(Part&& part) const {
+  /// The sum over the tiles of a row that is worth several threads, else over all of it.
+  T total(const T* a, const Terms<T>& terms) const {
     if (!cost::in_parts(n_, kEach)) [[likely]]
-      return part(0, n_);
+      return sum(a, terms, n_);
     const int64_t tile = std::max(cost::tile_of(kEach), block_), tiles = (n_ + tile - 1) / tile;
     std::vector<T> parts(static_cast<size_t>(tiles));
     parallel_for(tiles, [&](int64_t first, int64_t last) {
-      for (int64_t t = first; t < last; ++t) parts[size_t(t)] = part(t * tile, std::min(tile, n_ - t * tile));
+      for (int64_t t = first; t < last; ++t)
+        parts[size_t(t)] = sum(a + t * tile, terms, std::min(tile, n_ - t * tile));
     });
     return sum_of_tiles(parts.data(), tiles);
   }
