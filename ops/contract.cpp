@@ -252,22 +252,23 @@ Values vectors(Draw& d, DTypeMask types, bool alike) {
 }
 
 void define_products() {
-  OpTable::add({.schema = "mm(Tensor a, Tensor b) -> Tensor",
-                .shape = ShapeClass::Contract,
-                .infer = infer_mm,
-                .kernel = kernel("matmul"),
-                .launch = launch_matmul,
-                .jvp = linear_in({"a", "b"}),
-                .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return mm(dy, adjoint(b)); }),
-                        wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
-                .batch = batch_matrices,
-                .properties = kNoInPlace,
-                .overflows_in = {Inside::Products, "partial sums of products"},
-                .numerics = {0.5, 1},
-                .samples = mm_samples,
-                .doc =
-                    "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. "
-                    "Errors: dtype when they differ or are bool, shape. Error at most k * 2^-p * |a| |b|."});
+  OpTable::add(
+      {.schema = "mm(Tensor a, Tensor b) -> Tensor",
+       .shape = ShapeClass::Contract,
+       .infer = infer_mm,
+       .kernel = kernel("matmul"),
+       .launch = launch_matmul,
+       .jvp = linear_in({"a", "b"}),
+       .vjp = {wrt("a", saves("b"), [](Tensor dy, Tensor b) { return mm(dy, adjoint(b)); }),
+               wrt("b", saves("a"), [](Tensor dy, Tensor a) { return mm(adjoint(a), dy); })},
+       .batch = batch_matrices,
+       .properties = kNoInPlace,
+       .overflows_in = {Inside::Products, "partial sums of products"},
+       .numerics = {0.5, 1},
+       .samples = mm_samples,
+       .doc = "Product of two matrices [n,k] and [k,m]; half dtypes accumulate in f32, integers wrap. "
+              "Errors: dtype when they differ or are bool, shape. Error at most k * 2^-p * |a| |b|, and of a "
+              "k above 1600 as of 1600: partial sums are added in pairs."});
   OpTable::add({.schema = "bmm(Tensor a, Tensor b) -> Tensor",
                 .shape = ShapeClass::Contract,
                 .infer = infer_bmm,

@@ -1,9 +1,11 @@
 // matmul: the own register-blocked kernel for f32, f64 (f16 and bf16 through f32), BLAS for large ones, plain
 // loops else.
+#include <cstring>
 #include <vector>
 
 #include "lamella/core/visit.h"
 #include "lamella/kernels/cpu/along_dim.h"
+#include "lamella/kernels/cpu/cascade.h"
 #include "lamella/kernels/cpu/parts.h"
 
 #if LAMELLA_HAVE_BLAS
@@ -172,10 +174,6 @@ bool try_blas(DType exec, const GemmCall& g) {
 bool try_blas(DType, const GemmCall&) { return false; }
 #endif
 
-void run_tile(DType exec, GemmFn own, const GemmCall& g) {
-  if (!try_blas(exec, g)) own(g);
-}
-
 /// [0, all) in pieces of `step`. Less than half a piece at the end goes to the one before: the other operand
 /// is packed for each piece.
 struct Pieces {
@@ -184,6 +182,37 @@ struct Pieces {
   int64_t first(int64_t piece) const { return piece * step; }
   int64_t size(int64_t piece) const { return piece + 1 < count ? step : all - first(piece); }
 };
+
+/// NOTE: [long inner sizes] Our kernel adds along the inner size one product after another: 2^24 is as far as
+/// ones in f32 count. So a long one is cut into parts, whose products are added in pairs: the error grows
+/// with the size of a part and the logarithm of their number. Where it is cut, the inner size alone decides:
+/// bits stay those of any tile and any number of threads.
+template <class Multiply> void in_depths(DType exec, const GemmCall& g, Multiply&& multiply) {
+  const int64_t depth = 2 * thresholds().fold_block;
+  if (2 * g.k < 3 * depth || !is_inexact(exec)) [[likely]]
+    return multiply(g);
+  const Pieces parts(g.k, depth);
+  const int64_t item = itemsize(exec), row = g.m * item;
+  Cascade sums(line_of<scalar::Add>(exec), g.n * row, g.n * g.m);
+  for (int64_t p = 0; p < parts.count; ++p) {
+    GemmCall part = g;
+    part.k = parts.size(p);
+    part.a = static_cast<const char*>(g.a) + parts.first(p) * g.a_col * item;
+    part.b = static_cast<const char*>(g.b) + parts.first(p) * g.b_row * item;
+    part.c = sums.slot(sums.depth()), part.c_row = g.m;
+    multiply(part);
+    sums.push();
+  }
+  sums.finish();
+  for (int64_t i = 0; i < g.n; ++i)
+    std::memcpy(static_cast<char*>(g.c) + i * g.c_row * item, sums.slot(0) + i * row, size_t(row));
+}
+
+void run_tile(DType exec, GemmFn own, const GemmCall& g) {
+  in_depths(exec, g, [&](const GemmCall& part) {
+    if (!try_blas(exec, part)) own(part);
+  });
+}
 
 /// A quarter of them, so that products of some hundred rows are cut; at most gemm_rows and no less than an
 /// eighth of that, since each tile packs the right operand again.
@@ -208,8 +237,11 @@ void share_columns(GemmFn own, const GemmCall& g, int64_t item) {
 void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
   const int64_t each = cost::of(g.k, kCosts.product);
   if (!cost::in_parts(g.n * g.m, each)) {
-    if (try_blas(exec, g)) return;
-    return cost::in_parts_now(g.n * g.m, each) ? share_columns(own, g, itemsize(exec)) : own(g);
+    const bool shared = cost::in_parts_now(g.n * g.m, each);
+    return in_depths(exec, g, [&](const GemmCall& part) {
+      if (try_blas(exec, part)) return;
+      shared ? share_columns(own, part, itemsize(exec)) : own(part);
+    });
   }
   const Pieces down(g.n, rows_of_tile(g.n)), across(g.m, thresholds().gemm_columns);
   const int64_t item = itemsize(exec);
