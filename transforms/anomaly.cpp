@@ -167,7 +167,7 @@ class AnomalyMode::State final : public Observer, public TapeWatch {
     return std::make_shared<const CallSite>(call_site());
   }
 
-  static const Note* note_of(Node& n) { return dynamic_cast<const Note*>(n.note()); }
+  static const Note* note_of(Node& n) { return dynamic_cast<const Note*>(lamella::note_of(n)); }
   static SiteRef site_of(Node& n) {
     const Note* const note = n.op ? note_of(n) : nullptr;
     return note ? note->site : nullptr;

@@ -22,6 +22,7 @@ struct Pending {
     more.resize(node->n_outputs);
     return more[output];
   }
+  std::span<Tensor> cotangents() { return node->n_outputs <= 1 ? std::span(&first, 1) : std::span(more); }
 };
 
 class Backward {
@@ -55,12 +56,12 @@ class Backward {
     if (hooks_ && !targets_.empty()) wanted_ = Wanted(roots, targets_);
   }
 
-  void add(Node* node, uint32_t output, Tensor ct) {
+  void add(Node* node, uint32_t output, Given&& g) {
     if (!wanted_.has(node)) return;
     const uint32_t at = place_of(node);
-    if (hidden_.any()) [[unlikely]]
-      note_hidden(at, {});
-    sum_up(at, output, std::move(ct));
+    if (g.hidden.defined() || hidden_.any()) [[unlikely]]
+      if (node->n_outputs <= 1) hidden_.arrive(at, !pending_[at].first.defined(), g.hidden);
+    sum_up(at, output, std::move(g.cotangent));
   }
 
   Tensors run() { return watch_ ? run_all<true>() : run_all<false>(); }
@@ -75,7 +76,7 @@ class Backward {
       queue_.pop_back();
       Pending p = std::move(pending_[at]);
       const NodeRef held = frees_ ? NodeRef::adopt(p.node) : NodeRef();
-      const std::span<Tensor> cts = p.node->n_outputs <= 1 ? std::span(&p.first, 1) : std::span(p.more);
+      const std::span<Tensor> cts = p.cotangents();
       const bool hooked = hooks_ && p.node->extra;
       if (hooked) [[unlikely]]
         hooks_->complete(*p.node, cts);
@@ -86,16 +87,12 @@ class Backward {
       const bool runs = p.node->op && above && wanted_.runs(*p.node);
       if (hooked && runs) [[unlikely]]
         hooks_->before(*p.node, cts);
-      if constexpr (kWatched) watch_->arrived(*p.node, cotangents_of(p));
-      if (runs) run_node<kWatched>(p, at);
+      if constexpr (kWatched) watch_->arrived(*p.node, cts);
+      if (runs) run_node<kWatched>(*p.node, at, cts);
       else if (hooks_ && !p.node->op && p.node->extra) hooks_->on_leaf(*p.node, p.at(0));
       free_.push_back(at);
     }
     return std::move(found_);
-  }
-
-  static TensorSpan cotangents_of(const Pending& p) {
-    return p.node->n_outputs <= 1 ? TensorSpan(&p.first, 1) : TensorSpan(p.more);
   }
 
   /// NOTE: [nodes that wait] A node that has run never comes again. While few wait, looking through them is
@@ -156,44 +153,24 @@ class Backward {
     return nullptr;
   }
 
-  template <bool kWatched> void run_node(Pending& p, uint32_t at) {
-    step<kWatched>(p, at);
-    if (!p.node->packed) [[likely]]
-      return;
-    for (int i = 0; i < p.node->n_saved; ++i) p.node->saved()[i].used();
+  template <bool kWatched> void run_node(Node& n, uint32_t at, TensorSpan cts) {
+    TapeHooks* const hooks = hooks_ && n.extra && hooks_->watches(n) ? hooks_ : nullptr;
+    if (kWatched || hooks) [[unlikely]] {  // delivered when all formulas have run, and been looked at
+      std::vector<Given> given(n.n_edges);
+      look_at_step(watch_, hooks, n, cts, given,
+                   [&] { run_rules(n, at, cts, [&](uint32_t i, Given&& g) { given[i] = std::move(g); }); });
+      for (uint32_t i = 0; i < n.n_edges; ++i)
+        if (given[i].cotangent.defined()) deliver(n, n.edges()[i], std::move(given[i]));
+    } else {
+      run_rules(n, at, cts, [&](uint32_t i, Given&& g) { deliver(n, n.edges()[i], std::move(g)); });
+    }
+    for (int i = 0; n.packed && i < n.n_saved; ++i)
+      if (Kept* const kept = n.saved()[i].kept()) kept->used();
   }
 
-  static Given given_as(Tensor&& ct) { return {std::move(ct), {}}; }
-  static Given given_as(Given&& g) { return std::move(g); }
-
-  template <bool kWatched> void step(Pending& p, uint32_t at) {
-    Node& n = *p.node;
-    const TensorSpan cts = cotangents_of(p);
-    const bool hooked = hooks_ && n.extra && hooks_->watches(n);
-    if (hooked || kWatched) [[unlikely]]
-      return step_whole(n, at, cts, hooked ? hooks_ : nullptr);
-    run_rules(n, at, cts, [&](uint32_t i, auto&& g) { deliver(n, n.edges()[i], std::move(g)); });
-  }
-
-  /// Delivers when all formulas have run, and been looked at.
-  void step_whole(Node& n, uint32_t at, TensorSpan cts, TapeHooks* hooks) {
-    std::vector<Given> given(n.n_edges);
-    look_at_step(watch_, hooks, n, cts, given, [&] {
-      run_rules(n, at, cts, [&](uint32_t i, auto&& g) { given[i] = given_as(std::move(g)); });
-    });
-    for (uint32_t i = 0; i < n.n_edges; ++i)
-      if (given[i].cotangent.defined()) deliver(n, n.edges()[i], std::move(given[i]));
-  }
-
-  void deliver(const Node& n, const Edge& e, Tensor&& ct) {
-    if (!e.node->op) check_gradient(n, e, ct, to_);
-    add(e.node, e.output, std::move(ct));
-  }
   void deliver(const Node& n, const Edge& e, Given&& g) {
-    if (!g.marks || !e.node->op || !wanted_.has(e.node)) return deliver(n, e, std::move(g.cotangent));
-    const uint32_t to = place_of(e.node);
-    note_hidden(to, g.hidden);
-    sum_up(to, e.output, std::move(g.cotangent));
+    if (!e.node->op) check_gradient(n, e, g.cotangent, to_);
+    add(e.node, e.output, std::move(g));
   }
 
   /// Calls give(edge, what its formula gives) for the edges that get something.
@@ -211,7 +188,7 @@ class Backward {
         const Tensors all = formula->many(args);
         const int param = e.input;
         for (; i < n.n_edges && n.edges()[i].input == param; ++i)
-          if (const Tensor& ct = entry_of(all, n, n.edges()[i]); ct.defined()) give(i, Tensor(ct));
+          if (const Tensor& ct = entry_of(all, n, n.edges()[i]); ct.defined()) give(i, Given{ct, {}});
         --i;
         continue;
       }
@@ -223,13 +200,8 @@ class Backward {
         continue;
       }
       if (e.fix) ct = fit(n, e, ct);
-      give(i, std::move(ct));
+      give(i, Given{std::move(ct), {}});
     }
-  }
-
-  void note_hidden(uint32_t at, const Tensor& hidden) {
-    const Pending& p = pending_[at];
-    if (p.node->n_outputs <= 1) hidden_.arrive(at, !p.first.defined(), hidden);
   }
 
   Tensor fit(Node& n, const Edge& e, const Tensor& ct) {
@@ -261,7 +233,8 @@ class Backward {
 void add_roots(Backward& b, std::span<const NodeOutput> roots, const Tensors& cotangents) {
   b.begin(roots);
   for (size_t i = 0; i < roots.size(); ++i)
-    if (roots[i].node && cotangents[i].defined()) b.add(roots[i].node.get(), roots[i].output, cotangents[i]);
+    if (roots[i].node && cotangents[i].defined())
+      b.add(roots[i].node.get(), roots[i].output, {cotangents[i], {}});
 }
 }  // namespace
 

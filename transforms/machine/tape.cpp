@@ -9,16 +9,7 @@
 
 namespace lamella {
 
-namespace {
-/// A saved list; its tensors are values like other saved ones. Packed ones are undefined here.
-struct SavedList {
-  Tensors values;
-  std::vector<std::shared_ptr<Packed>> packed;     ///< empty, or one for each
-  std::vector<std::pair<uint32_t, int>> versions;  ///< writes seen, and the last level
-};
-
 using IntPool = Pool<64>;
-}  // namespace
 
 inline Node::Saved::~Saved() {
   if (held_ == Held::Tensor) [[likely]]
@@ -28,10 +19,8 @@ inline Node::Saved::~Saved() {
 
 void Node::Saved::drop() {
   if (held_ == Held::Wrapper) as<Tensor>().~Tensor();
-  if (held_ == Held::List) delete as<SavedList*>();
   if (held_ == Held::MoreInts) n_ints_ <= kPooledInts ? IntPool::free(as<void*>()) : delete[] as<int64_t*>();
-  if (held_ == Held::Boxed) delete as<Value*>();
-  if (held_ == Held::Packed) std::destroy_at(&as<std::shared_ptr<Packed>>());
+  delete kept();
 }
 
 namespace {
@@ -85,21 +74,6 @@ void Node::destroy(Node* node) {
   draining = false;
 }
 
-namespace {
-struct SavePlan {
-  /// The formulas', and sizes and dtype of each input whose cotangent must be fitted to it.
-  static constexpr size_t kRoom = kMaxSavedByNode + 2 * kMaxArity;
-  BoundSave what[kRoom];
-  int n = 0;
-  void add(BoundSave s) {
-    for (int i = 0; i < n; ++i)
-      if (what[i].kind == s.kind && what[i].index == s.index) return;
-    LAMELLA_ASSERT(size_t(n) < kRoom);
-    what[n++] = s;
-  }
-};
-}  // namespace
-
 /// After a tensor was constructed in bytes_.
 [[gnu::always_inline]] inline void Node::Saved::holds() {
   const TensorImpl* const kept = as<Tensor>().impl();
@@ -112,7 +86,8 @@ struct SavePlan {
 
 [[gnu::noinline]] void Node::Saved::keep_specially(const Op& op, const Tensor& t) {
   Tensor value = own_value(op, t, key_);
-  if (std::shared_ptr<Packed> form = packed_form(op, value, key_)) put(std::move(form), Held::Packed);
+  if (std::shared_ptr<Packed> form = packed_form(op, value, key_))
+    put<Kept*>(new KeptForm(std::move(form)), Held::Elsewhere);
   else new (bytes_) Tensor(std::move(value)), holds();
 }
 
@@ -172,50 +147,21 @@ void Node::Saved::keep(const Frame& f) {
   const int i = what.index;
   if (what.kind == BoundSave::SizesOf) return keep_ints(f.tensor(i).sizes());
   if (what.kind == BoundSave::DTypeOf) return put(f.tensor(i).dtype(), Held::Number);
-  if (what.kind != BoundSave::Argument) return keep_elsewhere(f);
-  if (f.none(i)) return;
-  switch (f.op->schema.params[size_t(i)].kind) {
-    case ParamKind::Ints: return keep_ints(f.ints(i));
-    case ParamKind::Int: return put(f.arg<int64_t>(i), Held::Number);
-    case ParamKind::Float: return put(f.arg<double>(i), Held::Number);
-    case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
-    case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
-    case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
-    case ParamKind::Device: return put(f.arg<Device>(i), Held::Number);
-    default: return keep_elsewhere(f);
-  }
-}
-
-[[gnu::noinline]] void Node::Saved::keep_elsewhere(const Frame& f) {
-  const int i = what.index;
   if (what.kind == BoundSave::DeviceOf) return put(f.tensor(i).device(), Held::Number);
-  const auto boxed = [&](Value v) { put(new Value(std::move(v)), Held::Boxed); };
-  const auto list = [&](TensorSpan ts) {
-    auto saved = std::make_unique<SavedList>();
-    for (size_t k = 0; k < ts.size(); ++k) {
-      Tensor value = is_read(*f.op, what, k) ? own_value(*f.op, ts[k], key_) : Tensor();
-      std::shared_ptr<Packed> form = packed_form(*f.op, value, key_);
-      if (asked_of_tapes.packer) saved->packed.push_back(form);
-      saved->values.push_back(form ? Tensor() : std::move(value));
-      const TensorImpl* const kept = saved->values.back().impl();
-      saved->versions.push_back({kept ? writes_seen(*kept) : 0, kept ? last_level(*kept) : 0});
+  if (what.kind == BoundSave::Argument) {
+    if (f.none(i)) return;
+    switch (f.op->schema.params[size_t(i)].kind) {
+      case ParamKind::Ints: return keep_ints(f.ints(i));
+      case ParamKind::Int: return put(f.arg<int64_t>(i), Held::Number);
+      case ParamKind::Float: return put(f.arg<double>(i), Held::Number);
+      case ParamKind::Bool: return put(f.arg<bool>(i), Held::Number);
+      case ParamKind::Scalar: return put(f.arg<Scalar>(i), Held::Number);
+      case ParamKind::DType: return put(f.arg<DType>(i), Held::Number);
+      case ParamKind::Device: return put(f.arg<Device>(i), Held::Number);
+      default: break;
     }
-    put(saved.release(), Held::List);
-  };
-  if (what.kind == BoundSave::Result) return list(*f.list);
-  if (what.kind == BoundSave::MetaOf) return list(without_elements(f.tensors(i)));
-  const ParamKind kind = f.op->schema.params[size_t(i)].kind;
-  if (kind == ParamKind::TensorList) return list(f.tensors(i));
-  if (kind == ParamKind::String) return boxed(f.arg<std::string>(i));
-  LAMELLA_ASSERT(kind == ParamKind::Function);
-  boxed(f.arg<FunctionRef>(i));
-}
-
-void Node::Saved::used() const {
-  if (held_ == Held::Packed) as<std::shared_ptr<Packed>>()->used();
-  if (held_ != Held::List) return;
-  for (const std::shared_ptr<Packed>& p : as<SavedList*>()->packed)
-    if (p) p->used();
+  }
+  put(kept_of(f, what, key_).release(), Held::Elsewhere);
 }
 
 const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Tensors& unpacked) const {
@@ -231,27 +177,7 @@ const void* Node::Saved::pointer(const Op& op, Ints& ints, TensorSpan& list, Ten
     const int last = held_ == Held::Tensor ? 0 : bytes_[sizeof(Tensor)];
     return plain ? &t : as_saved(op.name, t, key_, last, version_);
   }
-  if (held_ == Held::List) {
-    SavedList& saved = *as<SavedList*>();
-    for (size_t k = 0; k < saved.values.size(); ++k) {
-      if (!saved.values[k].defined()) continue;
-      const auto [version, last] = saved.versions[k];
-      const Tensor* const then = as_saved(op.name, saved.values[k], key_, last, version);
-      if (then != &saved.values[k]) saved.values[k] = Tensor(*then);  // promoted meanwhile
-    }
-    if (saved.packed.empty()) return &(list = TensorSpan(saved.values));
-    unpacked = saved.values;
-    for (size_t k = 0; k < unpacked.size(); ++k)
-      if (saved.packed[k]) unpacked[k] = saved.packed[k]->unpack();
-    return &(list = TensorSpan(unpacked));
-  }
-  if (held_ == Held::Packed) {
-    unpacked.assign(1, as<std::shared_ptr<Packed>>()->unpack());
-    return &unpacked[0];
-  }
-  const Value& v = *as<Value*>();
-  if (const auto* function = std::get_if<FunctionRef>(&v)) return function;
-  return std::get_if<std::string>(&v);
+  return as<Kept*>()->pointer(op, list, unpacked);
 }
 
 namespace {
@@ -261,9 +187,8 @@ bool needs_fix(const Frame& f, const Tensor& x, const Tensor& result) {
   return f.op->shape == ShapeClass::Broadcast && !x.impl()->has_shape_of(*result.impl());
 }
 
-/// What the formulas of these inputs need, and which inputs have to be fitted to.
+/// What the formulas of these inputs need, each once, and which inputs have to be fitted to.
 struct Needs {
-  SavePlan plan;
   std::span<const BoundSave> saves;
   bool fixes[kMaxArity];
 
@@ -282,32 +207,32 @@ struct Needs {
     for (const TapeInput& in : inputs) {
       if (in.param == last) continue;  // entries of a list share its formula
       last = in.param;
-      add(f, last);
+      add_input(f, last);
     }
-    saves = {plan.what, size_t(plan.n)};
+    saves = {room_, n_};
   }
 
  private:
-  void add(const Frame& f, int param) {
+  void add_input(const Frame& f, int param) {
     const Op& op = *f.op;
-    const bool is_list = !op.simple && op.schema.params[size_t(param)].kind == ParamKind::TensorList;
-    fixes[param] = !is_list && needs_fix(f, f.tensor(param), f.results[0]);
+    fixes[param] = (op.simple || !is_list(op, param)) && needs_fix(f, f.tensor(param), f.results[0]);
     if (const BoundFormula* const formula = op.vjp_of(param))
-      for (const BoundSave& s : formula->saves) plan.add(s);
+      for (const BoundSave& s : formula->saves) add(s);
     if (!fixes[param]) return;
-    plan.add({BoundSave::SizesOf, uint8_t(param)});
-    plan.add({BoundSave::DTypeOf, uint8_t(param)});
+    add({BoundSave::SizesOf, uint8_t(param)});
+    add({BoundSave::DTypeOf, uint8_t(param)});
   }
+  void add(BoundSave s) {
+    for (size_t i = 0; i < n_; ++i)
+      if (room_[i].kind == s.kind && room_[i].index == s.index) return;
+    LAMELLA_ASSERT(n_ < std::size(room_));
+    room_[n_++] = s;
+  }
+  /// The formulas', and sizes and dtype of each input whose cotangent must be fitted to it.
+  BoundSave room_[kMaxSavedByNode + 2 * kMaxArity];
+  size_t n_ = 0;
 };
 }  // namespace
-
-/// Edges name outputs in 16 bits.
-static size_t outputs_of_list(const Frame& f) {
-  const size_t n = f.list->size();
-  LAMELLA_CHECK(n <= kMaxListResults, Value, "{}: gives {} tensors, expected at most {} where it is recorded",
-                f.op->name, n, kMaxListResults);
-  return n;
-}
 
 NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   const Op& op = *f.op;
@@ -316,7 +241,10 @@ NodeRef record(const Frame& f, std::span<const TapeInput> inputs, int key) {
   NodeRef owner = NodeRef::adopt(Node::create(inputs.size(), room));
   Node* const node = owner.get();
   node->op = &op;
-  node->n_outputs = uint32_t(gives_list(f) ? outputs_of_list(f) : size_t(op.schema.n_results));
+  const size_t n = results_of(f).size();  // edges name outputs in 16 bits
+  LAMELLA_CHECK(n <= kMaxListResults, Value, "{}: gives {} tensors, expected at most {} where it is recorded",
+                op.name, n, kMaxListResults);
+  node->n_outputs = uint32_t(n);
   uint64_t order = 0;
   Edge* edge = node->edges();
   for (const TapeInput& in : inputs) {

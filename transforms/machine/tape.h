@@ -1,7 +1,7 @@
 // The tape: counted records of operator calls, and running them backwards. Levels and base autograd share it.
 #pragma once
 
-#include "lamella/transforms/tapes/packer.h"
+#include "lamella/transforms/tapes/kept.h"
 
 LAMELLA_API_BEGIN
 namespace lamella {
@@ -44,22 +44,21 @@ struct Node : RefCounted {
     /// `key` as for record().
     Saved(const Frame& f, BoundSave saved, int key, std::span<const TapeInput> inputs);
     ~Saved();
+    /// Something under a name that no formula asks for.
+    Saved(BoundSave name, std::unique_ptr<Kept> kept) : what(name), key_(0) {
+      put(kept.release(), Held::Elsewhere);
+    }
     Saved(const Saved&) = delete;
-    /// As formulas receive it, by the conventions of frames; lists through `ints` and `list`, what was packed
-    /// in `unpacked`. Error value when its memory was written after it was saved.
+    /// As formulas receive it, by the conventions of frames: sizes through `ints`, the rest as Kept says.
+    /// Error value when its memory was written after it was saved.
     const void* pointer(const Op& op, Ints& ints, TensorSpan& list, Tensors& unpacked) const;
-    /// The node has run.
-    void used() const;
-    /// NOTE: [notes of nodes] A watch's note, under a name that no formula asks for.
-    explicit Saved(std::shared_ptr<Packed> note);
-    /// Null unless this is one.
-    Packed* note() const;
+    /// Null when it lies in the node itself.
+    Kept* kept() const { return held_ == Held::Elsewhere ? as<Kept*>() : nullptr; }
 
    private:
     /// Wrapper: a tensor without memory of its own, and its last level.
-    enum class Held : uint8_t { None, Number, Ints, Tensor, Wrapper, MoreInts, List, Boxed, Packed };
+    enum class Held : uint8_t { None, Number, Ints, Tensor, Wrapper, MoreInts, Elsewhere };
     void keep(const Frame& f);
-    void keep_elsewhere(const Frame& f);
     void keep_tensor(const Op& op, const Tensor& t, std::span<const TapeInput> inputs);
     void keep_specially(const Op& op, const Tensor& t);
     void holds();
@@ -92,9 +91,6 @@ struct Node : RefCounted {
   Edge* edges() { return reinterpret_cast<Edge*>(this + 1); }
   Saved* saved() { return reinterpret_cast<Saved*>(edges() + room_for_edges); }
 
-  /// The watch's, if it was recorded under one.
-  Packed* note();
-
   static Node* create(size_t edges, int saved);
   static void destroy(Node* node);
 };
@@ -107,6 +103,11 @@ struct NodeOutput {
 
 /// Batch rules offer room for a list to every operator: the schema says whether there is one.
 inline bool gives_list(const Frame& f) { return f.op->schema.result_kind == ResultKind::TensorList; }
+/// What a call that has returned gave.
+inline std::span<Tensor> results_of(const Frame& f) {
+  if (gives_list(f)) return *f.list;
+  return {f.results, size_t(f.op->schema.n_results)};
+}
 
 /// One input that carries a derivative.
 struct TapeInput {

@@ -28,21 +28,18 @@ std::shared_ptr<Packed> packed_form(const Op& op, const Tensor& value, int key) 
 
 constexpr uint8_t kNoteIndex = 0xff;  ///< beyond all parameters
 
-Node::Saved::Saved(std::shared_ptr<Packed> note) : what{BoundSave::Argument, kNoteIndex}, key_(0) {
-  put(std::move(note), Held::Packed);
+Packed* note_of(Node& node) {
+  const Node::Saved* const last = node.n_saved > 0 ? node.saved() + node.n_saved - 1 : nullptr;
+  if (!last || last->what.index != kNoteIndex) return nullptr;
+  return &static_cast<const KeptForm*>(last->kept())->form();
 }
-
-Packed* Node::Saved::note() const {
-  return what.index == kNoteIndex ? as<std::shared_ptr<Packed>>().get() : nullptr;
-}
-
-Packed* Node::note() { return n_saved > 0 ? saved()[n_saved - 1].note() : nullptr; }
 
 void note_specially(Node& node, const Frame& f, int key) {
   TapeWatch* const watch = asked_of_tapes.watch;
   node.packed = asked_of_tapes.packer != nullptr;
   if (std::shared_ptr<Packed> note = watch ? watch->note(f, key) : nullptr)
-    new (node.saved() + node.n_saved++) Node::Saved(std::move(note));
+    new (node.saved() + node.n_saved++)
+        Node::Saved({BoundSave::Argument, kNoteIndex}, std::make_unique<KeptForm>(std::move(note)));
 }
 
 }  // namespace lamella

@@ -51,7 +51,8 @@ Given HiddenElements::through(const Node& n, uint32_t at, const Edge& e, const B
           moved(hidden, ct.sizes(), [&](const Tensor& shown) { return sum_to_size(shown, fitted.sizes()); });
     ct = fitted;
   }
-  return {std::move(ct), std::move(hidden), true};
+  if (!e.node->op) hidden = {};  // nobody asks a leaf
+  return {std::move(ct), std::move(hidden)};
 }
 
 }  // namespace lamella

@@ -21,7 +21,6 @@ namespace lamella {
 /// What a node gives along one edge, and the elements of it that are left out.
 struct Given {
   Tensor cotangent, hidden;
-  bool marks = false;
 };
 
 /// Marks of nodes that wait for their turn, by place.

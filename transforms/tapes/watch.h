@@ -37,5 +37,9 @@ class ScopedWatch {
 };
 TapeWatch* watch_in_force();
 
+/// NOTE: [notes of nodes] What the watch noted when the node was recorded lies among what the node saved,
+/// under a name that no formula asks for. Null: it was recorded under none.
+Packed* note_of(Node& node);
+
 }  // namespace lamella
 LAMELLA_API_END
