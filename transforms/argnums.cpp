@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "lamella/ops/functions/factory.h"
+
 namespace lamella {
 
 void check_inputs(const Tensors& inputs, std::string_view what) {
@@ -22,6 +24,12 @@ void check_direction(std::string_view what, std::string_view direction, size_t i
                 Argument{std::string(direction)}, i, got, like);
   LAMELLA_CHECK(got.device() == like.device(), Device, "{}: {} {} is on {}, expected {} as {}", what,
                 Argument{std::string(direction)}, i, name(got.device()), name(like.device()), whose);
+}
+
+Tensors with_zeros(Tensors ts, const Tensors& like) {
+  for (size_t i = 0; i < ts.size(); ++i)
+    if (!ts[i].defined()) ts[i] = zeros_like(like[i]);
+  return ts;
 }
 
 std::vector<size_t> positions(const std::vector<int>& argnums, size_t n_inputs, std::string_view what) {

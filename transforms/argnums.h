@@ -1,4 +1,4 @@
-// Which arguments a derivative is taken in.
+// Which arguments a derivative is taken in, and directions.
 #pragma once
 
 #include <string_view>
@@ -17,6 +17,9 @@ void check_inputs(const Tensors& inputs, std::string_view what);
 /// its device; `whose` says what that is. Errors: dtype, shape, device.
 void check_direction(std::string_view what, std::string_view direction, size_t i, const Tensor& got,
                      const Tensor& like, std::string_view whose);
+
+/// `ts` with zeros like those of `like` for what is undefined.
+Tensors with_zeros(Tensors ts, const Tensors& like);
 
 /// Positions of arguments: negative numbers count from the end. Error usage when one is out of range, or two
 /// name the same argument.

@@ -9,6 +9,7 @@
 #include "lamella/draw/draw.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/transforms/argnums.h"
 #include "lamella/transforms/jvp.h"
 #include "lamella/transforms/machine/interpreter.h"
 #include "lamella/transforms/tapes/asked.h"
@@ -26,12 +27,6 @@ Tensors joined(TensorSpan a, TensorSpan b, TensorSpan c) {
 }
 Tensors part(const Tensors& all, size_t from, size_t n) {
   return {all.begin() + std::ptrdiff_t(from), all.begin() + std::ptrdiff_t(from + n)};
-}
-/// Zeros for what is undefined.
-Tensors filled(Tensors directions, const Tensors& like) {
-  for (size_t i = 0; i < directions.size(); ++i)
-    if (!directions[i].defined()) directions[i] = zeros_like(like[i]);
-  return directions;
 }
 bool any_defined(const Tensors& all) { return std::ranges::any_of(all, &Tensor::defined); }
 
@@ -175,7 +170,7 @@ class CustomVjp final : public Custom {
     const Tensors extra = part(cotangents, n_values_, ys.size() - n_values_);
     cotangents.resize(n_values_);
     Tensors out(xs.size());
-    if (any_defined(cotangents)) out = apply_rule(xs, ys, filled(std::move(cotangents), values));
+    if (any_defined(cotangents)) out = apply_rule(xs, ys, with_zeros(std::move(cotangents), values));
     if (!any_defined(extra)) return out;
     const std::vector<size_t> at = inexact_among(xs);
     const Tensors more = vjp(own_residuals(xs, at, ys.size()), chosen(xs, at)).pullback(extra);
@@ -192,7 +187,7 @@ class CustomVjp final : public Custom {
     const Tensors values = part(ys, 0, n_values_);
     const std::vector<size_t> at = inexact_among(xs), of = inexact_among(values);
     const Function pull = [&](const Tensors& us) {
-      return chosen(filled(apply_rule(xs, ys, filled(placed(us, of, n_values_), values)), xs), at);
+      return chosen(with_zeros(apply_rule(xs, ys, with_zeros(placed(us, of, n_values_), values)), xs), at);
     };
     tangents = chosen(tangents, at);
     Tensors out = placed(transposed(pull, chosen(values, of), tangents), of, n_values_);
@@ -306,7 +301,7 @@ class CustomJvp final : public Custom {
     return values;
   }
   Tensors pushforward(const Tensors& xs, const Tensors& ys, Tensors tangents) override {
-    tangents = filled(std::move(tangents), xs);
+    tangents = with_zeros(std::move(tangents), xs);
     Tensors out = watched(xs, "rule", "primal", [&] {
       return watched(ys, "rule", "value", [&] {
         return watched(tangents, "rule", "tangent",
@@ -319,7 +314,7 @@ class CustomJvp final : public Custom {
   Tensors backward(const Tensors& xs, const Tensors& ys, Tensors cotangents) override {
     const std::vector<size_t> at = inexact_among(xs), of = inexact_among(ys);
     const Function push = [&](const Tensors& ts) {
-      return chosen(filled(pushforward(xs, ys, placed(ts, at, xs.size())), ys), of);
+      return chosen(with_zeros(pushforward(xs, ys, placed(ts, at, xs.size())), ys), of);
     };
     return placed(transposed(push, chosen(xs, at), chosen(cotangents, of)), at, xs.size());
   }

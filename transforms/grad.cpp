@@ -1,7 +1,6 @@
 // The grad level: records calls on a tape that its pullback takes along.
 #include "lamella/transforms/grad.h"
 
-#include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/machine/deriving.h"
 #include "lamella/transforms/tapes/steps.h"
@@ -44,47 +43,27 @@ class Grad final : public DerivingLevel<Grad, GradWrapper> {
     return {record(lower, {&input, 1}, key_), 0};
   }
 
-  std::vector<TapeInput> inputs_of(const Frame& f, FrameCopy& values) const {
+  void with_lists(Frame& f) {
+    FrameCopy values(f);
     std::vector<TapeInput> inputs;
     unwrap(f, values, [&](int i, int element, const NodeOutput& from) {
       inputs.push_back({i, element, &from});
     });
-    return inputs;
-  }
-
-  void with_lists(Frame& f) {
-    FrameCopy values(f);
-    const std::vector<TapeInput> inputs = inputs_of(f, values);
     finish(f, values.args(), inputs);
-  }
-
-  void with_functions(Frame& f) override {
-    FrameCopy values(f);
-    const std::vector<TapeInput> inputs = inputs_of(f, values);
-    Frame lower = values.into(f.results, f.list);
-    lamella::call(lower);
-    if (inputs.empty()) return;
-    const NodeRef node = record(lower, inputs, key_);
-    for (size_t k = 0; k < f.list->size(); ++k)
-      if (Tensor& result = (*f.list)[k]; is_inexact(result.dtype()))
-        result = wrap(std::move(result), {node, uint32_t(k)});
   }
 
   void finish(Frame& f, const void* const* args, std::span<const TapeInput> inputs) {
     const Op& op = *f.op;
     Frame lower{&op, args, f.results, f.list};
     lamella::call(lower);
-    if (op.vjp.empty()) return op.is_view() ? constant_view(f) : void();
-    if (inputs.empty()) return;
+    if (inputs.empty() || op.vjp.empty()) return;
     NodeRef node;
-    // operators that return lists are composites
-    LAMELLA_ASSERT(op.schema.result_kind == ResultKind::Tensors);
-    const int n = op.schema.n_results;
-    for (int k = 0; k < n; ++k) {
-      Tensor& result = f.results[k];
+    const std::span<Tensor> results = results_of(f);
+    for (size_t k = 0; k < results.size(); ++k) {
+      Tensor& result = results[k];
       if (!is_inexact(result.dtype())) continue;
       if (!node) node = record(lower, inputs, key_);  // before the first result is wrapped
-      result = wrap(std::move(result), {k + 1 == n ? std::move(node) : node, uint32_t(k)});
+      result = wrap(std::move(result), {k + 1 == results.size() ? std::move(node) : node, uint32_t(k)});
     }
   }
 };
@@ -95,14 +74,6 @@ struct Pullback::State {
   std::vector<NodeOutput> outputs, inputs;
   Tensors like_inputs, like_outputs;  ///< values one level down: shapes, dtypes and devices
 };
-
-namespace {
-Tensors with_zeros(Tensors grads, const Tensors& like) {
-  for (size_t i = 0; i < grads.size(); ++i)
-    if (!grads[i].defined()) grads[i] = zeros_like(like[i]);
-  return grads;
-}
-}  // namespace
 
 void Pullback::check(const Tensors& cotangents) const {
   LAMELLA_CHECK(state_, Usage,
@@ -125,11 +96,10 @@ Tensors Pullback::operator()(const Tensors& cotangents) && {
   check(cotangents);
   if (state_.use_count() > 1)  // copies are left, and run as often as they like
     return [last = std::move(*this), &cotangents] { return last(cotangents); }();
-  std::vector<NodeOutput> outputs = state_->outputs;  // the state's own go before the first node runs
-  const std::vector<NodeOutput> inputs = state_->inputs;
-  const Tensors like = state_->like_inputs;
-  state_.reset();
-  return with_zeros(run_backward_once(outputs, cotangents, {inputs, like}), like);
+  State last{state_->outputs, state_->inputs, state_->like_inputs, {}};
+  state_.reset();  // what it held goes before the first node runs
+  return with_zeros(run_backward_once(last.outputs, cotangents, {last.inputs, last.like_inputs}),
+                    last.like_inputs);
 }
 
 VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {
@@ -138,22 +108,16 @@ VjpResult vjp_has_aux(const AuxFunction& f, const Tensors& inputs) {
   Grad transform;
   const OpenLevel open(transform);
   auto state = std::make_shared<Pullback::State>();
+  state->like_inputs = inputs;
   Tensors wrapped;
   for (const Tensor& x : inputs) {
-    wrapped.push_back(transform.wrap_argument(x, {NodeRef::adopt(Node::create(0, 0)), 0}));
-    state->inputs.push_back(static_cast<GradWrapper*>(wrapped.back().impl()->wrap)->derived);
-    state->like_inputs.push_back(x);
+    state->inputs.push_back({NodeRef::adopt(Node::create(0, 0)), 0});
+    wrapped.push_back(transform.wrap_argument(x, state->inputs.back()));
   }
-  auto [ys, aux] = f(wrapped);
-  for (Tensor& y : ys) {
-    LAMELLA_CHECK(y.defined(), Undefined,
-                  "vjp: the function returned an undefined tensor; expected defined ones");
-    state->outputs.push_back(transform.split(y, y));
-    state->like_outputs.push_back(y);
-  }
-  for (Tensor& a : aux)
-    if (a.defined()) transform.split(a, a);
-  return {std::move(ys), Pullback(std::move(state)), std::move(aux)};
+  Grad::Returned out = transform.run(f, wrapped, "vjp");
+  state->outputs = std::move(out.derived);
+  state->like_outputs = out.values;
+  return {std::move(out.values), Pullback(std::move(state)), std::move(out.aux)};
 }
 
 VjpResult vjp(const Function& f, const Tensors& inputs) {

@@ -4,8 +4,6 @@
 #include <algorithm>
 
 #include "lamella/ops/functions/complex.h"
-#include "lamella/ops/functions/factory.h"
-#include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/transforms/argnums.h"
 #include "lamella/transforms/machine/deriving.h"
@@ -30,18 +28,7 @@ class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
   friend DerivingLevel;
 
   /// A tangent for each result; undefined ones are zero.
-  class Parts {
-   public:
-    explicit Parts(int n) : n_(n) { std::uninitialized_value_construct_n(all(), n); }
-    ~Parts() { std::destroy_n(all(), n_); }
-    Parts(const Parts&) = delete;
-    Tensor& operator[](int k) { return all()[k]; }
-    Tensor* all() { return reinterpret_cast<Tensor*>(bytes_); }
-
-   private:
-    int n_;
-    alignas(Tensor) unsigned char bytes_[kMaxResults * sizeof(Tensor)];
-  };
+  using Sums = std::span<Tensor>;
 
   void plain(Frame& f) {
     const Op& op = *f.op;
@@ -57,101 +44,69 @@ class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
     }
     Frame lower{&op, args, f.results, f.list};
     lamella::call(lower);
-    Parts sums(op.schema.n_results);
+    Tensor room[kMaxResults];
+    const Sums sums(room, size_t(op.schema.n_results));
     for (const uint8_t i : op.tensor_params)
       if (tangents[i]) push(lower, i, {tangents[i], 1}, sums);
     finish(f, sums);
   }
 
   Tensor of_view(Frame& lower, int at, const JvpWrapper& w) const {
-    Parts sums(1);
-    push(lower, at, {&w.derived, 1}, sums);
-    return std::move(sums[0]);
+    Tensor sum;
+    push(lower, at, {&w.derived, 1}, {&sum, 1});
+    return sum;
   }
 
-  /// By parameter, entry by entry; none for what carries no tangents.
-  void unwrap_into(const Frame& f, FrameCopy& values, Tensors (&tangents)[kMaxArity]) const {
+  void with_lists(Frame& f) {
+    FrameCopy values(f);
+    Tensors tangents[kMaxArity];  // by parameter, entry by entry; none for what carries no tangents
     unwrap(f, values, [&](int i, int element, const Tensor& tangent) {
       tangents[i].resize(tensors_at(f, i).size());
       tangents[i][size_t(element)] = tangent;
     });
-  }
-
-  void with_lists(Frame& f) {
-    const Op& op = *f.op;
-    FrameCopy values(f);
-    Tensors tangents[kMaxArity];
-    unwrap_into(f, values, tangents);
     Frame lower = values.into(f.results, f.list);
     lamella::call(lower);
-    Parts sums(op.schema.n_results);
-    for (const uint8_t i : op.tensor_params)
+    Tensors sums(results_of(lower).size());
+    for (const uint8_t i : f.op->tensor_params)
       if (!tangents[i].empty()) push(lower, i, tangents[i], sums);
     finish(f, sums);
   }
 
-  /// Such operators have one list of tensors, and a formula for it.
-  void with_functions(Frame& f) override {
-    FrameCopy values(f);
-    Tensors tangents[kMaxArity];
-    unwrap_into(f, values, tangents);
-    Frame lower = values.into(f.results, f.list);
-    lamella::call(lower);
-    for (const uint8_t i : f.op->tensor_params) {
-      if (tangents[i].empty()) continue;
-      const BoundFormula& formula = *f.op->jvp_of(i);
-      Tensors parts = for_results(formula.many({tangents[i], FrameSaves(lower, formula).data()}), *f.op, i,
-                                  f.list->size());
-      for (size_t k = 0; k < parts.size(); ++k)
-        if (Tensor& result = (*f.list)[k]; parts[k].defined() && is_inexact(result.dtype()))
-          result = wrap(std::move(result), std::move(parts[k]));
-    }
-  }
-
   /// Adds the part of input `i` to the tangents of the results.
-  void push(Frame& lower, int i, TensorSpan tangent, Parts& sums) const {
+  void push(Frame& lower, int i, TensorSpan tangent, Sums sums) const {
     const Op& op = *lower.op;
     const BoundFormula* formula = op.jvp_of(i);
-    const int n = op.schema.n_results;
-    if (!formula || (n == 1 && !is_inexact(lower.results[0].dtype()))) return;
-    if (n == 1 && !sums[0].defined()) return apply(*formula, lower, tangent, sums);
-    Parts parts(n);
-    apply(*formula, lower, tangent, parts);
-    for (int k = 0; k < n; ++k) {
-      if (!parts[k].defined()) continue;
-      if (sums[k].defined()) sums[k] = add(sums[k], parts[k]);
-      else sums[k] = std::move(parts[k]);
-    }
-  }
-
-  void apply(const BoundFormula& formula, Frame& lower, TensorSpan tangent, Parts& parts) const {
-    const int n = lower.op->schema.n_results;
-    if (formula.linear) {
-      apply_linear(lower, formula.input, tangent, parts.all());
-    } else if (formula.one) {
-      parts[0] = formula.one({tangent, FrameSaves(lower, formula).data()});
+    const Sums results = results_of(lower);
+    if (!formula || (results.size() == 1 && !is_inexact(results[0].dtype()))) return;
+    const auto give = [&](size_t k, Tensor&& part) {
+      if (!part.defined()) return;
+      fit_tangent(part, results[k], op, i);
+      sums[k] = sums[k].defined() ? add(sums[k], part) : std::move(part);
+    };
+    if (formula->linear) {
+      Tensor parts[kMaxResults];
+      apply_linear(lower, i, tangent, parts);
+      for (size_t k = 0; k < sums.size(); ++k) give(k, std::move(parts[k]));
+    } else if (formula->one) {
+      give(0, formula->one({tangent, FrameSaves(lower, *formula).data()}));
     } else {
-      Tensors all = for_results(formula.many({tangent, FrameSaves(lower, formula).data()}), *lower.op,
-                                formula.input, size_t(n));
-      for (int k = 0; k < n; ++k) parts[k] = std::move(all[size_t(k)]);
+      Tensors all =
+          for_results(formula->many({tangent, FrameSaves(lower, *formula).data()}), op, i, sums.size());
+      for (size_t k = 0; k < sums.size(); ++k) give(k, std::move(all[k]));
     }
-    for (int k = 0; k < n; ++k)
-      if (parts[k].defined()) fit_tangent(parts[k], lower.results[k], *lower.op, formula.input);
   }
 
   static void apply_linear(const Frame& lower, int i, TensorSpan tangent, Tensor* parts) {
     const Op& op = *lower.op;
     const void* args[kMaxArity];
-    for (int k = 0; k < op.arity; ++k) args[k] = lower.args[k];
+    std::copy_n(lower.args, op.arity, args);
     Tensors list;
     TensorSpan span;
+    args[i] = &tangent[0];
     if (is_list(op, i)) {
-      for (size_t k = 0; k < tangent.size(); ++k)
-        list.push_back(tangent[k].defined() ? tangent[k] : zeros_like(lower.tensors(i)[k]));
-      span = TensorSpan(list);
-      args[size_t(i)] = &span;
-    } else {
-      args[size_t(i)] = &tangent[0];
+      const TensorSpan like = lower.tensors(i);
+      list = with_zeros({tangent.begin(), tangent.end()}, {like.begin(), like.end()});
+      args[i] = &(span = list);
     }
     Frame call{&op, args, parts};
     lamella::call(call);
@@ -165,12 +120,11 @@ class Jvp final : public DerivingLevel<Jvp, JvpWrapper> {
     if (!part.impl()->has_shape_of(*result.impl())) part = expanded_tangent(part, result, op, input);
   }
 
-  void finish(Frame& f, Parts& sums) {
-    if (f.op->is_view() && f.op->jvp.empty()) return constant_view(f);
-    for (int k = 0; k < f.op->schema.n_results; ++k) {
-      if (!sums[k].defined() || !is_inexact(f.results[k].dtype())) continue;
-      f.results[k] = wrap(std::move(f.results[k]), std::move(sums[k]));
-    }
+  void finish(Frame& f, Sums sums) {
+    const Sums results = results_of(f);
+    for (size_t k = 0; k < sums.size(); ++k)
+      if (sums[k].defined() && is_inexact(results[k].dtype()))
+        results[k] = wrap(std::move(results[k]), std::move(sums[k]));
   }
 };
 
@@ -194,22 +148,10 @@ JvpResult jvp_has_aux(const AuxFunction& f, const Tensors& primals, const Tensor
   Tensors wrapped;
   for (size_t i = 0; i < primals.size(); ++i)
     wrapped.push_back(transform.wrap_argument(primals[i], tangents[i]));
-  const auto [ys, aux] = f(wrapped);
-  JvpResult out;
-  const Below below(open.level.key());
-  for (const Tensor& y : ys) {
-    LAMELLA_CHECK(y.defined(), Undefined,
-                  "jvp: the function returned an undefined tensor; expected defined ones");
-    Tensor value;
-    Tensor tangent = transform.split(y, value);
-    out.values.push_back(value);
-    out.tangents.push_back(tangent.defined() ? tangent : zeros_like(value));
-  }
-  for (const Tensor& a : aux) {
-    out.aux.emplace_back();
-    if (a.defined()) transform.split(a, out.aux.back());
-  }
-  return out;
+  Jvp::Returned out = transform.run(f, wrapped, "jvp");
+  const Below below(transform.key());
+  Tensors directions = with_zeros(std::move(out.derived), out.values);
+  return {std::move(out.values), std::move(directions), std::move(out.aux)};
 }
 
 JvpResult jvp(const Function& f, const Tensors& primals, const Tensors& tangents) {

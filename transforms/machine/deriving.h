@@ -16,8 +16,9 @@ template <class D> struct DerivingWrapper : ReplacingWrapper {
 };
 
 /// A level whose wrappers are `W`. `Self` has what runs a functional call: plain(frame), with_lists(frame),
-/// and of_view(lower, at, w), what derives from the view that the call `lower` of `w`'s value gave; besides
-/// carries(derived), whether it is not empty, and kept(derived), for a header that later writes do not reach.
+/// also for lists of results, and of_view(lower, at, w), what derives from the view that the call `lower` of
+/// `w`'s value gave; besides carries(derived), whether it is not empty, and kept(derived), for a header that
+/// later writes do not reach.
 template <class Self, class W> class DerivingLevel : public Interpreter {
  public:
   using Derived = typename W::Derived;
@@ -45,6 +46,25 @@ template <class Self, class W> class DerivingLevel : public Interpreter {
     return w->derived;
   }
 
+  /// What a function gives its caller: values, what derives from each, and auxiliary values.
+  struct Returned {
+    Tensors values, aux;
+    std::vector<Derived> derived;
+  };
+  template <class F> Returned run(const F& f, const Tensors& wrapped, std::string_view what) const {
+    auto [values, aux] = f(wrapped);
+    Returned out{std::move(values), std::move(aux), {}};
+    const Below below(key_);
+    for (Tensor& y : out.values) {
+      LAMELLA_CHECK(y.defined(), Undefined,
+                    "{}: the function returned an undefined tensor; expected defined ones", what);
+      out.derived.push_back(split(y, y));
+    }
+    for (Tensor& a : out.aux)
+      if (a.defined()) split(a, a);
+    return out;
+  }
+
   std::unique_ptr<Interpreter> copy() const override { return std::make_unique<Self>(self()); }
   Left left(const Tensor& t) const override {
     Left out;
@@ -60,10 +80,14 @@ template <class Self, class W> class DerivingLevel : public Interpreter {
  protected:
   void functional(Frame& f) override {
     const Op& op = *f.op;
-    if (op.composite) return run_composite(f);
+    if (op.composite) [[unlikely]] {
+      const Reaching reaching(key_);
+      return op.composite(f);
+    }
     if (op.is_view()) return view(f);
     op.simple ? self().plain(f) : self().with_lists(f);
   }
+  void with_functions(Frame& f) override { self().with_lists(f); }
   void assign(const Frame& f, const Tensor& target, const Tensor& value) override {
     replace_value(f, target, value, key_, serial_, take);
   }
@@ -83,8 +107,6 @@ template <class Self, class W> class DerivingLevel : public Interpreter {
       if (Self::carries(w->derived)) each(i, element, w->derived);
     });
   }
-  /// A view without a derivative sees what is written to its base.
-  [[gnu::noinline]] void constant_view(Frame& f) { enter(f, {}); }
 
  private:
   Self& self() { return static_cast<Self&>(*this); }
@@ -97,11 +119,6 @@ template <class Self, class W> class DerivingLevel : public Interpreter {
     t->derived = wrapped ? wrapper_in(from)->derived : Derived{};
   }
 
-  void run_composite(Frame& f) {
-    const Reaching reaching(key_);
-    f.op->composite(f);
-  }
-
   /// A view of what the level wraps is wrapped, with or without derivatives: writes must reach it.
   [[gnu::noinline]] void view(Frame& f) {
     const int at = f.op->tensor_params[0];
@@ -111,10 +128,7 @@ template <class Self, class W> class DerivingLevel : public Interpreter {
     values.set(at, lies_as_seen(x, w->value) ? w->value : contiguous(w->value));
     Frame lower = values.into(f.results);
     lamella::call(lower);
-    enter(f, Self::carries(w->derived) ? self().of_view(lower, at, *w) : Derived{});
-  }
-
-  void enter(Frame& f, Derived derived) {
+    Derived derived = Self::carries(w->derived) ? self().of_view(lower, at, *w) : Derived{};
     f.results[0] = wrap(std::move(f.results[0]), std::move(derived));
     note_view(f, f.results[0], key_, serial_);
   }
