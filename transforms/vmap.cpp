@@ -13,21 +13,11 @@
 #include "lamella/transforms/lanes.h"
 #include "lamella/transforms/machine/interpreter.h"
 #include "lamella/transforms/spare_list.h"
+#include "lamella/transforms/tries.h"
 
 namespace lamella {
 
 namespace {
-
-/// NOTE: [tries] An error below a level speaks of the batch, or of other operators: the level makes the call
-/// again, in another way that finds the words of a lane. Were every level to do so under another one that
-/// will, n levels would make 2^n calls. So a call whose error will be found again is a try: what levels below
-/// raise in it they raise at once. n levels make at most two tries each, and the lanes up to the first that
-/// raises.
-thread_local constinit bool trying = false;
-struct Trying {
-  Trying() { trying = true; }
-  ~Trying() { trying = false; }
-};
 
 constexpr int kNotMapped = BatchCall::kNotMapped;
 
@@ -47,8 +37,9 @@ class Vmap final : public Interpreter {
   std::string detail() const override { return format("size {}", size_); }
 
   Tensor wrap(Tensor value, int dim, Ints sizes, Ints strides, int64_t offset = 0) const {
-    Tensor t = make_wrapper<VmapWrapper>(std::move(value), key_, serial_, sizes, strides);
+    Tensor t = make_wrapper<VmapWrapper>(std::move(value), key_, serial_);
     static_cast<VmapWrapper*>(t.impl()->wrap)->dim = dim;
+    t.impl()->set_shape(sizes, strides);
     t.impl()->offset = offset;
     return t;
   }
@@ -123,10 +114,8 @@ class Vmap final : public Interpreter {
   }
 
   void assign(const Frame&, const Tensor& target, const Tensor& value) override {
-    const Tensor to = target_view(target);
-    const Tensor from = wraps(value) ? mapped_value(value) : value;
     const Below below(key_);
-    copy_(to, from);
+    copy_(mapped_value(target), wraps(value) ? mapped_value(value) : value);
   }
 
   Wrapper* shell(const Tensor& plain) override {
@@ -141,11 +130,6 @@ class Vmap final : public Interpreter {
   }
 
  private:
-  Tensor target_view(const Tensor& target) {
-    const Below below(key_);
-    return mapped_value(target);
-  }
-
   /// NOTE: [vmap's short way] Pointwise operands of one logical shape and dtype, mapped dim in front, need
   /// neither inference nor a rule: the physical call is the batched call.
   bool fast(Frame& f) {
@@ -204,7 +188,7 @@ class Vmap final : public Interpreter {
     for (const Shape& out : lane.outs) check_rank(op, out.sizes.size());
     // A rule speaks of other operators and of the batch; a lane's own words are better.
     const bool lanes_say = op.has(kValueErrors) && size_ > 0 && op.schema.result_kind == ResultKind::Tensors;
-    if (!lanes_say || trying) {
+    if (!lanes_say) {
       rule(call);
     } else if (!tried([&] { rule(call); })) {
       call_lanes(call);
@@ -214,19 +198,6 @@ class Vmap final : public Interpreter {
       f.results[k] = call.mapped[k] ? wrap_result(results[k]) : results[k];
     if (f.list)
       for (const Tensor& t : list) f.list->push_back(wrap_result(t));
-  }
-
-  /// Whether `f` raised no error. In a try it does raise it.
-  template <class F> static bool tried(F&& f) {
-    if (trying) {
-      f();
-      return true;
-    }
-    const Trying scope;
-    try {
-      f();
-      return true;
-    } catch (const Error&) { return false; }
   }
 
   /// Tensors have 64 dims at most, and one of them is the mapped one.

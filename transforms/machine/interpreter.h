@@ -34,11 +34,6 @@ template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial, c
   out.impl()->offset = shape.offset;
   return out;
 }
-template <class W> Tensor make_wrapper(Tensor value, int key, uint64_t serial, Ints sizes, Ints strides) {
-  Tensor out = make_wrapper<W>(std::move(value), key, serial);
-  out.impl()->set_shape(sizes, strides);
-  return out;
-}
 
 class Interpreter : public Transform {
  public:
