@@ -11,33 +11,33 @@
 
 namespace lamella {
 
-Tensor to_front(const Tensor& t, int from) {
-  if (from == 0) return t;
-  Dims order{from};
+namespace {
+/// Dim `from` becomes dim `to`; the others keep their order.
+Tensor moved(const Tensor& t, int from, int to) {
+  if (from == to) return t;
+  Dims order;
   for (int d = 0; d < t.rank(); ++d)
     if (d != from) order.push_back(d);
+  order.insert(to, from);
   return permute(t, order);
 }
 
-Tensor from_front(const Tensor& t, int to) {
-  if (to < 0) to += t.rank();
-  if (to == 0) return t;
-  Dims order;
-  for (int d = 1; d < t.rank(); ++d) order.push_back(d);
-  order.insert(to, 0);
-  return permute(t, order);
+Dims prefixed(int64_t lanes, Ints sizes) {
+  Dims out(sizes);
+  out.insert(0, lanes);
+  return out;
+}
+}  // namespace
+
+Tensor to_front(const Tensor& t, int from) { return moved(t, from, 0); }
+Tensor from_front(const Tensor& t, int to) { return moved(t, 0, to < 0 ? to + t.rank() : to); }
+Tensor expand_front(const Tensor& t, int64_t size) { return expand(t, prefixed(size, t.sizes())); }
+
+static Tensor lanes_first(const Tensor& t, int dim, int64_t lanes) {
+  return dim == BatchCall::kNotMapped ? expand_front(t, lanes) : to_front(t, dim);
 }
 
-Tensor expand_front(const Tensor& t, int64_t size) {
-  Dims sizes{size};
-  for (const int64_t s : t.sizes()) sizes.push_back(s);
-  return expand(t, sizes);
-}
-
-Tensor BatchCall::front(int i) const {
-  const Tensor& t = frame.tensor(i);
-  return is_mapped(i) ? to_front(t, dims[i]) : expand_front(t, size);
-}
+Tensor BatchCall::front(int i) const { return lanes_first(frame.tensor(i), dims[i], size); }
 
 Tensor BatchCall::front_padded(int i, int rank) const {
   const Tensor& t = frame.tensor(i);
@@ -49,29 +49,20 @@ Tensor BatchCall::front_padded(int i, int rank) const {
 
 Tensors BatchCall::front_list(int i) const {
   Tensors out;
-  const TensorSpan list = frame.tensors(i);
-  for (size_t k = 0; k < list.size(); ++k) {
-    const int d = list_dims[i][k];
-    out.push_back(d == kNotMapped ? expand_front(list[k], size) : to_front(list[k], d));
-  }
+  for (const Tensor& t : frame.tensors(i)) out.push_back(lanes_first(t, list_dims[i][out.size()], size));
   return out;
 }
 
 namespace ops {
 
-namespace {
-Dims shifted_dims(const BatchCall& b, int i, int rank, bool padded) {
+static Dims shifted_dims(const BatchCall& b, int i, int rank, bool padded) {
   Dims out;
-  if (b.frame.none(i)) {  // all logical dims
-    for (int d = 0; d < rank; ++d) out.push_back(d + 1);
-    return out;
-  }
-  for (const int64_t d : b.frame.ints(i)) out.push_back(padded ? 1 : d < 0 ? d : d + 1);
-  if (out.empty() && b.frame.op->shape == ShapeClass::Reduce)
-    for (int d = 0; d < rank; ++d) out.push_back(d + 1);
+  if (!b.frame.none(i))
+    for (const int64_t d : b.frame.ints(i)) out.push_back(padded ? 1 : d < 0 ? d : d + 1);
+  const bool all = b.frame.none(i) || (out.empty() && b.frame.op->shape == ShapeClass::Reduce);
+  for (int d = 0; all && d < rank; ++d) out.push_back(d + 1);
   return out;
 }
-}  // namespace
 
 void batch_front(BatchCall& b) {
   const Op& op = *b.frame.op;
@@ -98,58 +89,47 @@ void batch_front(BatchCall& b) {
     } else if (p.role == ParamRole::Dim && p.kind == ParamKind::Ints) {
       r.set(i, shifted_dims(b, i, padded ? 1 : rank, padded));
     } else if (p.role == ParamRole::Size) {
-      Dims sizes(b.frame.ints(i));
-      sizes.insert(0, b.size);
-      r.set(i, std::move(sizes));
+      r.set(i, prefixed(b.size, b.frame.ints(i)));
     }
   }
   Frame lower = r.into(b.results, b.list);
   call(lower);
   if (!padded) return;
   for (size_t k = 0; k < b.lane.outs.size(); ++k) {  // drop the lent dim where the result still has it
-    Dims sizes = b.lane.outs[k].sizes;
-    sizes.insert(0, b.size);
+    const Dims sizes = prefixed(b.size, b.lane.outs[k].sizes);
     if (!std::ranges::equal(b.results[k].sizes(), Ints(sizes))) b.results[k] = reshape(b.results[k], sizes);
   }
 }
 
-namespace {
 /// A logical scalar promotes weakly, and equally with other scalars; with its mapped dim it would not.
 /// Integers among floating operands are heard by category alone, with and without that dim.
-bool is_weak(const BatchCall& b, int i, DType compute) {
+static bool is_weak(const BatchCall& b, int i, DType compute) {
   const DType d = b.frame.tensor(i).dtype();
   return b.is_mapped(i) && b.logical_rank(i) == 0 && d != compute &&
          (is_inexact(d) || category(d) == category(compute) || promote(d, compute) != compute);
 }
 
-/// Kernels compute half types in f32, where a scalar of a wider dtype is not rounded to half before. With its
-/// mapped dim it would be: then all operands go to f32 first.
-bool scalar_meets_half(const BatchCall& b, DType compute) {
-  if (!is_half(compute)) return false;
-  bool scalar = false, half = false;
-  for (const uint8_t i : b.frame.op->tensor_params) {
-    if (b.frame.none(i) || !b.frame.tensor(i).defined()) continue;
-    scalar |= is_weak(b, i, compute);
-    half |= b.frame.tensor(i).dtype() == compute;
-  }
-  return scalar && half;
-}
-}  // namespace
-
 void batch_broadcast(BatchCall& b) {
   const Op& op = *b.frame.op;
-  FrameCopy r(b.frame);
-  int rank = 0;
-  for (const uint8_t i : op.tensor_params)
-    if (!b.frame.none(i) && b.frame.tensor(i).defined()) rank = std::max(rank, b.logical_rank(i));
   const DType compute = b.lane.compute;
-  const bool widened = scalar_meets_half(b, compute);
-  const DType unit = widened ? DType::F32 : compute;
+  const auto given = [&](int i) { return !b.frame.none(i) && b.frame.tensor(i).defined(); };
+  int rank = 0;
+  bool any_weak = false, any_of_compute = false;
   for (const uint8_t i : op.tensor_params) {
-    if (b.frame.none(i) || !b.frame.tensor(i).defined() || (!widened && !b.is_mapped(i))) continue;
-    const Tensor t = b.is_mapped(i) ? b.front_padded(i, rank) : b.frame.tensor(i);
+    if (!given(i)) continue;
+    rank = std::max(rank, b.logical_rank(i));
+    any_weak |= is_weak(b, i, compute);
+    any_of_compute |= b.frame.tensor(i).dtype() == compute;
+  }
+  // Kernels compute half types in f32, where a scalar of a wider dtype is not rounded to half before. With
+  // its mapped dim it would be: then all operands go to f32 first.
+  const bool widened = is_half(compute) && any_weak && any_of_compute;
+  FrameCopy r(b.frame);
+  for (const uint8_t i : op.tensor_params) {
+    if (!given(i) || (!widened && !b.is_mapped(i))) continue;
+    const Tensor t = b.front_padded(i, rank);
     const bool converts = is_weak(b, i, compute) || (widened && t.dtype() == compute);
-    r.set(i, converts ? to(t, unit) : t);
+    r.set(i, converts ? to(t, widened ? DType::F32 : compute) : t);
   }
   Frame lower = r.into(b.results, b.list);
   call(lower);
