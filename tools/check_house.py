@@ -45,7 +45,7 @@ SEES_KERNELS = {"bench", "tools", "docs"}  # leaves that measure or name kernels
 APART = {"kernels/reference": ("kernels/cpu", "kernels/bodies"), "kernels/cpu": ("kernels/reference",)}
 # The generic machinery: what vmap, grad and jvp need, and no more. Hooks, custom rules, trees and whatever
 # else is built on them have files of their own. It may not grow: who adds a line takes one out.
-MACHINERY = tuple("transforms/" + name for name in (
+MACHINERY = ("ops/batch.h", "ops/batch.cpp") + tuple("transforms/" + name for name in (
     "vmap.h", "vmap.cpp", "grad.h", "grad.cpp", "jvp.h", "jvp.cpp",
     "machine/interpreter.h", "machine/interpreter.cpp", "machine/deriving.h",   # levels
     "machine/tape.h", "machine/tape.cpp", "machine/formulas.cpp", "machine/backward.cpp"))
