@@ -2,12 +2,15 @@
 #include "plugin.h"
 
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
 #include <dlfcn.h>
 #include <exception>
 #include <filesystem>
+#include <iterator>
+#include <unistd.h>
 
 #include "lamella/core/version.h"
 #include "lamella/dispatch/plugin.h"
@@ -25,15 +28,61 @@ std::string raised() {
   }
 }
 
-/// While a plug-in is loaded: its path. An exception does not pass the loader, so what a static initialiser
-/// raises ends the program; it says why.
+/// While a plug-in is loaded: its path, and what of it runs.
 const std::string* being_loaded = nullptr;
+const char* running = "";
+
+/// An exception does not pass the loader, so what a static initialiser raises ends the program; it says why.
 [[noreturn]] void could_not_load() {
-  std::fprintf(stderr, "lamella: plug-in: a static initialiser of \"%s\" raised: %s\n", being_loaded->c_str(),
+  std::fprintf(stderr, "lamella: plug-in: %s of \"%s\" raised: %s\n", running, being_loaded->c_str(),
                std::current_exception() ? raised().c_str() : "nothing, and called std::terminate");
   std::fflush(nullptr);
   std::_Exit(2);
 }
+
+/// A program that ends with 0 before it has done anything looks like a run without failures.
+void ended_meanwhile() {
+  if (!being_loaded) return;
+  std::fprintf(stderr, "lamella: plug-in: %s of \"%s\" ended the program\n", running, being_loaded->c_str());
+  std::fflush(nullptr);
+  std::_Exit(2);
+}
+
+void say(std::string_view text) { (void)!::write(STDERR_FILENO, text.data(), text.size()); }
+/// The loader maps a file by what its head says: beyond the end of one that is cut off lies SIGBUS.
+void crashed(int signal) {
+  say("lamella: plug-in: "), say(running), say(" of \""), say(*being_loaded);
+  say(signal == SIGBUS ? "\" crashed (SIGBUS): the file is cut off, perhaps\n" : "\" crashed\n");
+  ::_exit(2);
+}
+
+/// Whatever ends the program while one lives is told of. Who handles a signal already (a sanitizer) goes on
+/// doing so.
+class Loading {
+ public:
+  explicit Loading(const std::string& path) : terminate_(std::set_terminate(could_not_load)) {
+    static const bool asked [[maybe_unused]] = std::atexit(ended_meanwhile) == 0;
+    being_loaded = &path;
+    running = "a static initialiser";
+    for (size_t k = 0; k < std::size(kSignals); ++k) {
+      ::sigaction(kSignals[k], nullptr, &before_[k]);
+      struct sigaction action {};
+      action.sa_handler = crashed;
+      if (before_[k].sa_handler == SIG_DFL) ::sigaction(kSignals[k], &action, nullptr);
+    }
+  }
+  ~Loading() {
+    for (size_t k = 0; k < std::size(kSignals); ++k) ::sigaction(kSignals[k], &before_[k], nullptr);
+    std::set_terminate(terminate_);
+    being_loaded = nullptr;
+  }
+  Loading(const Loading&) = delete;
+
+ private:
+  static constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
+  std::terminate_handler terminate_;
+  struct sigaction before_[std::size(kSignals)] = {};
+};
 
 /// NOTE: [versions] The version that a plug-in's headers are of, if the loader misses the symbol of another
 /// one.
@@ -48,8 +97,6 @@ std::string other_version(std::string_view why) {
 }
 
 void* load(const std::string& path) {
-  being_loaded = &path;
-  const std::terminate_handler saved = std::set_terminate(could_not_load);
   void* library = nullptr;
   std::string wrong;
   try {
@@ -57,8 +104,6 @@ void* load(const std::string& path) {
     // rows point into it.
     library = dlopen(std::filesystem::absolute(path).c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   } catch (...) { wrong = raised(); }
-  std::set_terminate(saved);
-  being_loaded = nullptr;
   LAMELLA_CHECK(wrong.empty(), Usage, "plug-in: a static initialiser of \"{}\" raised: {}", path, wrong);
   if (!library) {
     const char* const why = dlerror();
@@ -94,6 +139,7 @@ void load_plugin(const std::string& path) {
   install_operators();                   // a plug-in may replace a built-in operator
   static std::deque<std::string> paths;  // rows name their origin
   const ScopedOrigin origin(paths.emplace_back(path));
+  const Loading loading(path);
   void* const library = load(path);
   using Entry = void (*)();
   const auto entry = reinterpret_cast<Entry>(dlsym(library, kPluginEntry));
@@ -111,6 +157,7 @@ void load_plugin(const std::string& path) {
                 "compile it again",
                 path, str(*stamp), str(ours));
   std::string wrong;
+  running = "lamella_plugin()";
   try {
     entry();
     return;

@@ -134,6 +134,32 @@ class Plugins(unittest.TestCase):
         self.refused(["has stated its k already", "its slope cancels"],
                      os.path.join(PLUGINS, "my_operator.so"), good, again)
 
+    def test_it_ends_the_program(self):
+        """With status 0, which looked like a run without failures, or by a signal and without a word."""
+        head = '#include <cstdlib>\n#include "lamella/dispatch/plugin.h"\n'
+        early = head + "static const int n = [] { %s; return 0; }();\nLAMELLA_PLUGIN() {}\n"
+        late = head + "LAMELLA_PLUGIN() { %s; }\n"
+        for name, text, call, says in [
+                ("early0", early, "std::exit(0)", 'a static initialiser of "{}" ended the program'),
+                ("late0", late, "std::exit(0)", 'lamella_plugin() of "{}" ended the program'),
+                ("early1", early, "std::abort()", 'a static initialiser of "{}" crashed'),
+                ("late1", late, "std::abort()", 'lamella_plugin() of "{}" crashed'),
+                ("late2", late, "std::terminate()", 'lamella_plugin() of "{}" raised: nothing, and called')]:
+            library = self.compiled(name, text % call, *headers())
+            self.refused([says.format(library)], library)
+        self.assertEqual(run("verify", "--time", "1", "--load", library).returncode, 2)
+
+    def test_a_file_that_is_cut_off(self):
+        text = '#include "lamella/dispatch/plugin.h"\nLAMELLA_PLUGIN() {}\n'
+        whole = self.compiled("whole", text, *headers())
+        cut = os.path.join(self.folder.name, "cut.so")
+        with open(whole, "rb") as stream, open(cut, "wb") as short:
+            short.write(stream.read()[:9000])
+        done = run("ops", "--load", cut)
+        if "Sanitizer" in done.stderr:
+            self.skipTest("which handles the signal itself")
+        self.refused([f'of "{cut}" crashed (SIGBUS): the file is cut off, perhaps'], cut)
+
     def test_whatever_it_raises(self):
         raises = self.compiled("raises", RAISES, *headers())
         self.refused(["raised: something that is no std::exception"], raises)
