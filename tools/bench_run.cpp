@@ -150,8 +150,9 @@ class Runner {
     }
     int64_t peer_calls = 0;
     for (int round = 0; round < s_.rounds && !stop_; ++round) {
-      for (Turn& t : turns) take_turn(t);
-      if (has_peer) has_peer = ask_peer(r, peer_calls);
+      for (Turn& t : turns)
+        if (!stop_) take_turn(t);
+      if (has_peer && !stop_) has_peer = ask_peer(r, peer_calls);
     }
     if (has_peer) peer_->drop();
     if (!is_first || stop_) return;
@@ -168,6 +169,7 @@ class Runner {
     Timing one = time_calls(t.call, t.calls, s_.seconds);
     if (t.calls == 0) {  // it has also warmed what it touches: it does not count
       t.calls = std::max<int64_t>(one.calls, 1);
+      if (stop_) return;
       one = time_calls(t.call, t.calls, s_.seconds);
     }
     one.cpu_ns *= t.scale, one.real_ns *= t.scale;

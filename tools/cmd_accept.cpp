@@ -24,7 +24,7 @@ struct Record {
 
 std::string read(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
-  LAMELLA_CHECK(in, Usage, "cannot read {}", path.string());
+  LAMELLA_CHECK(in && !fs::is_directory(path), Usage, "cannot read {}", path.string());
   return {std::istreambuf_iterator<char>(in), {}};
 }
 

@@ -145,7 +145,7 @@ void read_options(int argc, char** argv, BenchOptions& o) {
   app.add_option("--runs", o.run.runs, "times that everything is made and timed (default: 1; --suite: 3)")
       ->check(CLI::Range(1, 1000))
       ->default_str("");
-  app.add_option("--seconds", o.run.seconds, "for a kernel in a round, at least")->check(positive());
+  app.add_option("--seconds", o.run.seconds, "for a kernel in a round, at least")->check(number_in(1e-9, 60));
   app.add_option("--laws", o.run.law_seconds, "seconds of laws for each alternative; 0: none")
       ->check(number_in(0, 86400));
   app.add_option("--clock", o.clock, "thread: time that the thread was given; real: time that passed")

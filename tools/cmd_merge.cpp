@@ -20,8 +20,7 @@ int main_merge(int argc, char** argv) {
   app.add_flag("--partial", partial,
                "what is incomplete (shards are missing, a run was interrupted) is no reason for status 1");
   app.read(argc, argv);
-  LAMELLA_CHECK(output != "-" || junit != "-", Usage,
-                "two texts on standard output: give one of them a file");
+  LAMELLA_CHECK(output != junit, Usage, "two texts in \"{}\": give one of them another file", output);
   std::vector<nlohmann::json> runs;
   for (const std::string& path : inputs) runs.push_back(read_json(path));
   const nlohmann::json whole = merge_runs(runs, inputs);

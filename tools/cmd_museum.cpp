@@ -163,6 +163,7 @@ int main_museum(int argc, char** argv) {
   app.add_option("--load", plugins, "shared library that brings operators or laws")->allow_extra_args(false);
   app.read(argc, argv);
   for (const std::string& file : plugins) tools::load_plugin(file);
+  if (!current.empty()) (void)ids_in(current);  // before all is looked at
   const auto begin = std::chrono::steady_clock::now();
   const std::vector<const Exhibit*> exhibits = chosen(ids);
   std::vector<MuseumResult> results;

@@ -252,6 +252,7 @@ int main_mutate(int argc, char** argv) {
   const volatile std::sig_atomic_t& stop_requested = lamella::tools::stop_on_signals();
   o.run.stop = &stop_requested;
   if (!o.check_laws.empty()) return check_laws(o, all_planted(o.ops, &stop_requested));
+  if (!o.write_laws.empty()) (void)read_text(o.write_laws);  // before an hour is spent
   const std::vector<Planted> planted = chosen(o);
   if (o.list) return list(planted);
   const std::vector<MutantResult> results = run_all(o, planted);

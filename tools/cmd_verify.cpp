@@ -277,14 +277,21 @@ json to_json(const Report& report, const VerifyOptions& o) {
   return out;
 }
 
-/// Before counterexamples are compiled: who stops the program then has the files. What went wrong is raised
-/// after all has been printed.
-std::exception_ptr write_reports(const json& out, const VerifyOptions& o) {
-  try {
-    if (!o.json_file.empty()) tools::write_json(o.json_file, out);
-    if (!o.junit_file.empty()) tools::write_output(o.junit_file, tools::junit_xml(out));
-  } catch (...) { return std::current_exception(); }
-  return nullptr;
+/// Before counterexamples are compiled: who stops the program then has the files. One that cannot be written
+/// keeps none of the others from it; what went wrong first is raised after all has been printed.
+std::exception_ptr write_reports(const json& out, const Report& report, const VerifyOptions& o) {
+  std::exception_ptr wrong;
+  const auto attempt = [&](const std::string& file, const auto& write) {
+    try {
+      if (!file.empty()) write();
+    } catch (...) {
+      if (!wrong) wrong = std::current_exception();
+    }
+  };
+  attempt(o.json_file, [&] { tools::write_json(o.json_file, out); });
+  attempt(o.junit_file, [&] { tools::write_output(o.junit_file, tools::junit_xml(out)); });
+  attempt(o.corpus, [&] { tools::store_failures(o.corpus, report); });
+  return wrong;
 }
 
 /// The last two lines.
@@ -317,8 +324,9 @@ int verify_all(const VerifyOptions& o) {
     for (const Law* law : chosen_laws(only, from_plugins)) lamella::tools::explain_law(*law);
     return 0;
   }
-  LAMELLA_CHECK(o.json_file != "-" || o.junit_file != "-", Usage,
-                "--json - and --junit - would be mixed: give one of them a file");
+  LAMELLA_CHECK(o.json_file.empty() || o.json_file != o.junit_file, Usage,
+                "--json {} and --junit {} would be mixed: give one of them another file", o.json_file,
+                o.junit_file);
   const tools::TextAside aside(o.json_file == "-" || o.junit_file == "-");
   change_context([&](RunContext& c) { c.depth = o.depth; });
   if (!o.blob.empty()) return lamella::tools::replay_case(o.blob, o.compile > 0);
@@ -346,9 +354,8 @@ int verify_all(const VerifyOptions& o) {
   tools::describe_run(out, report, run_options, o.depth);
   out["coverage"] = tools::coverage_json(report, run_options.ops, o.depth, all_laws);
   out["interrupted"] = stop_requested != 0;
-  const std::exception_ptr unwritten = write_reports(out, o);
+  const std::exception_ptr unwritten = write_reports(out, report, o);
   print_failures(report, o.seed, size_t(o.compile));
-  if (!o.corpus.empty()) lamella::tools::store_failures(o.corpus, report);
   print_table(report);
   print_rates(report);
   lamella::tools::print_self_check(report, run_options.ops, o.depth, all_laws && shard.of == 1);

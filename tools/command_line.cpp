@@ -23,10 +23,11 @@ template <typename T> std::optional<T> number_of(const std::string& text) {
   return v;
 }
 
-/// What is wrong with the text of an option of this type; empty: nothing.
+/// What is wrong with the text of an option of this type; empty: nothing. Nothing where a word is meant (a
+/// variable of a script that is not set, say) would be read as an option that was not given.
 std::string refusal(const std::string& text, const std::string& type) {
-  bool good = true;
-  std::string expected;
+  bool good = !(type.starts_with("TEXT") && text.empty());
+  std::string expected = "a text";
   if (type.starts_with("UINT"))
     good = number_of<uint64_t>(text).has_value(),
     expected = format("a whole number from 0 to {}", std::numeric_limits<uint64_t>::max());
@@ -40,8 +41,9 @@ void CommandLine::read(int argc, char** argv) {
   for (CLI::Option* option : get_options())
     if (option->get_default_str() == "[]") option->default_str("");  // lists begin empty: no news
   for (CLI::Option* option : get_options())  // `transform` puts it before the option's other checks
-    option->transform(CLI::Validator(
-        [type = option->get_type_name()](std::string& text) { return refusal(text, type); }, ""));
+    if (option->nonpositional())
+      option->transform(CLI::Validator(
+          [type = option->get_type_name()](std::string& text) { return refusal(text, type); }, ""));
   try {
     parse(argc, argv);
   } catch (const CLI::ParseError& e) { throw Exit{exit(e) == 0 ? 0 : 2}; }

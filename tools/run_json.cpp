@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 
@@ -77,7 +78,7 @@ void write_json(const std::string& path, const json& value) {
 
 json read_json(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  LAMELLA_CHECK(file, Usage, "{}: cannot be read", path);
+  LAMELLA_CHECK(file && !std::filesystem::is_directory(path), Usage, "{}: cannot be read", path);
   json out;
   std::string why = "no JSON object";
   try {

@@ -139,6 +139,64 @@ class Usage(unittest.TestCase):
                 self.assertIn(f'{option}: got "{given}", expected a', done.stderr)
         self.assertEqual(run("verify", "--list", "--seed", "18446744073709551615").returncode, 0)
 
+    def test_nothing_is_no_text(self):
+        """`--json "$FILE"` without that variable kept no report, with status 0; `--replay ""` ran all."""
+        one = ["verify", "--op", "tanh", "--law", "1", "--cases", "3", "--seed", "1"]
+        for option in ("--json", "--junit", "--corpus", "--replay", "--explain-law", "--op", "--law"):
+            done = run(*one, option, "")
+            self.assertEqual(done.returncode, 2, (option, done.stdout[:500]))
+            self.assertIn(f'{option}: got "", expected a text', done.stderr)
+        for words in (["ops", "--json"], ["mutate", "--list", "--write-laws"], ["merge", "a.json", "-o"]):
+            self.assertIn('got "", expected a text', run(*words, "").stderr)
+
+    def test_two_texts_in_one_file(self):
+        """The second took the first one's place."""
+        with tempfile.TemporaryDirectory() as folder:
+            file = os.path.join(folder, "report")
+            done = run("verify", "--op", "tanh", "--law", "1", "--cases", "3", "--seed", "1", "--json", file,
+                       "--junit", file)
+            self.assertEqual((done.returncode, "would be mixed" in done.stderr), (2, True), done)
+            done = run("merge", file, "-o", file, "--junit", file)
+            self.assertEqual((done.returncode, "two texts in" in done.stderr), (2, True), done)
+
+    def test_what_is_read_is_no_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkdir(os.path.join(folder, "a.pending"))
+            os.mkdir(os.path.join(folder, "a.txt"))
+            for words in (["merge"], ["report"], ["bench", "diff", folder], ["accept", "--pending"]):
+                done = run(*words, folder)
+                self.assertEqual(done.returncode, 2, done)
+                self.assertRegex(done.stderr, f"{folder}\\S* ?.*cannot be read|cannot read {folder}", words)
+
+    def test_a_corpus_of_odd_files(self):
+        """A pipe was waited for, without end."""
+        one = ["verify", "--op", "tanh", "--law", "1", "--cases", "3", "--seed", "1", "--corpus"]
+        with tempfile.TemporaryDirectory() as folder:
+            os.mkfifo(os.path.join(folder, "pipe.txt"))
+            os.mkdir(os.path.join(folder, "folder.txt"))
+            done = run(*one, folder, timeout=60)
+            self.assertEqual(done.returncode, 1, done)
+            self.assertIn("corpus: 2 recorded cases, 2 fail", done.stdout)
+            self.assertIn("cannot read " + os.path.join(folder, "pipe.txt"), done.stdout)
+            file = os.path.join(folder, "file")
+            with open(file, "w", encoding="utf-8"):
+                pass
+            done = run(*one, file)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done)
+            self.assertIn(f'--corpus: "{file}" is no folder', done.stderr)
+
+    def test_what_is_rewritten_is_there(self):
+        """They said so after all mutants, or exhibits, had been planted."""
+        begin = time.monotonic()
+        self.assertIn("no file", run("mutate", "--write-laws", "absent.md").stderr)
+        self.assertIn("cannot read absent.md", run("museum", "--check", "absent.md").stderr)
+        self.assertLess(time.monotonic() - begin, 10)
+
+    def test_a_round_has_an_end(self):
+        """One of 10^308 s was not even ended by a signal."""
+        done = run("bench", "tanh", "--seconds", "1e308")
+        self.assertEqual((done.returncode, "from 1e-09 to 60" in done.stderr), (2, True), done)
+
     def test_long_sums(self):
         """They took time by the square of their length, then the stack. Nesting has a limit and says so."""
         begin = time.monotonic()
@@ -363,6 +421,22 @@ class WholeOutput(unittest.TestCase):
         self.assertEqual(run(*broken).returncode, 1)
         kept = os.listdir(self.path("corpus"))
         self.assertTrue(kept and all(name.endswith(".txt") for name in kept), kept)
+        one = os.path.join(self.path("corpus"), sorted(kept)[0])
+        with open(one, "a", encoding="utf-8") as stream:
+            stream.write("# by hand\n")
+        self.assertEqual(run(*broken).returncode, 1)
+        with open(one, encoding="utf-8") as stream:
+            self.assertTrue(stream.read().endswith("# by hand\n"), "a new failure took its place")
+        self.assertEqual(sorted([*kept, os.path.basename(one)[:-4] + "-2.txt"]),
+                         sorted(os.listdir(self.path("corpus"))))
+
+    def test_a_report_that_cannot_be_written_alone_is_lost(self):
+        broken = ["verify", "--load", os.path.join(PLUGINS, "my_operator_broken.so"), "--cases", "20",
+                  "--seed", "1", "--compile", "0", "--law", "stacks"]
+        done = run(*broken, "--json", "/dev/full", "--junit", self.path("j.xml"), "--corpus",
+                   self.path("corpus"))
+        self.assertEqual((done.returncode, "cannot write" in done.stderr), (2, True), done)
+        self.assertTrue(os.path.exists(self.path("j.xml")) and os.listdir(self.path("corpus")))
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 #include "verify_more.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -70,6 +71,10 @@ int replay_case(const std::string& blobs_or_file, bool compile) {
 }
 
 size_t replay_corpus(const std::string& directory) {
+  std::error_code error;  // said before the run whose failures would not be kept
+  std::filesystem::create_directories(directory, error);
+  LAMELLA_CHECK(std::filesystem::is_directory(directory, error), Usage,
+                "--corpus: \"{}\" is no folder, and none can be made there", directory);
   size_t failed = 0, run = 0;
   for (const auto& file : record_files(directory)) {
     ++run;
@@ -86,6 +91,21 @@ size_t replay_corpus(const std::string& directory) {
   return failed;
 }
 
+namespace {
+/// Where no file is, or the one of this text: another case of that name, or answers edited by hand, stay.
+std::filesystem::path free_place(const std::filesystem::path& folder, const std::string& name,
+                                 const std::string& text) {
+  for (int n = 1;; ++n) {
+    std::filesystem::path path = folder / (name + (n == 1 ? "" : "-" + std::to_string(n)) + ".txt");
+    if (!std::filesystem::exists(path)) return path;
+    std::ifstream file(path, std::ios::binary);
+    std::ostringstream there;
+    there << file.rdbuf();
+    if (there.str() == text) return path;
+  }
+}
+}  // namespace
+
 void store_failures(const std::string& directory, const Report& report) {
   std::filesystem::create_directories(directory);
   for (const Failure& f : report.failures) {
@@ -93,8 +113,8 @@ void store_failures(const std::string& directory, const Report& report) {
     std::string name = f.op + "-" + f.law + "-" + str(f.kind);
     std::replace_if(
         name.begin(), name.end(), [](char c) { return !std::isalnum(uint8_t(c)) && c != '-'; }, '_');
-    write_whole_file(std::filesystem::path(directory) / (name + ".txt"),
-                     to_file_text(kept(from_blob(f.blob)), f.message, f.program));
+    const std::string text = to_file_text(kept(from_blob(f.blob)), f.message, f.program);
+    write_whole_file(free_place(directory, name, text), text);
   }
 }
 

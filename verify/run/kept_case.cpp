@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <sys/mman.h>
@@ -196,8 +197,10 @@ KeptCase kept_case_in(const std::string& text, const std::string& file) {
 }
 
 KeptCase read_kept_case(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  LAMELLA_CHECK(file.good(), Value, "cannot read {}", path.string());
+  std::error_code ignored;  // a folder cannot be read, and a pipe might be waited for
+  std::ifstream file;
+  if (std::filesystem::is_regular_file(path, ignored)) file.open(path);
+  LAMELLA_CHECK(file.is_open(), Value, "cannot read {}", path.string());
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return kept_case_in(text, path.filename().string());
 }
