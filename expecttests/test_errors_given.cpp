@@ -147,6 +147,9 @@ TEST(GivenErrors, EmptyFunctionsOfLevels) {
   static constexpr CarriedRules kRules{"mine", [](const Tensor& t) { return t; }};
   EXPECT_INLINE(refused([&] { run_carried(kRules, Function(), {x}); }), R"(
       [usage] mine: f is an empty function; expected one that can be called)");
+  static constexpr CarriedRules kNone{"mine", nullptr};
+  EXPECT_INLINE(refused([&] { run_carried(kNone, [](const Tensors& v) { return v; }, {x}); }), R"(
+      [usage] mine: rules.of_constant is an empty function; expected one that can be called)");
 }
 
 TEST(GivenErrors, EmptyFunctionsOfJacobians) {

@@ -106,4 +106,24 @@ TEST(Carried, ErrorsNameTheLevel) {
   run_carried(kTwice, [&](const Tensors& v) { return Tensors{escaped = v[0]}; }, {f64({1})});
   EXPECT_REFUSED(exp(escaped), "escaped_wrapper: exp: x is wrapped by");
 }
+
+Tensor of_zeros(const Tensor& t) { return zeros_like(t); }
+constexpr CarriedRules kZeros{"zeros", of_zeros};
+
+/// It crashed: what another level of this key wraps, as an argument beside this one's and as a result.
+TEST(Carried, TensorsOfAnEndedLevelAreRefused) {
+  const Tensors one = {f64({1})};
+  Tensor escaped;
+  run_carried(
+      kZeros, [&](const Tensors& v) { return Tensors{escaped = v[0]}; }, one);
+  EXPECT_REFUSED(run_carried(
+                     kZeros, [&](const Tensors& v) { return Tensors{v[0] * escaped}; }, one),
+                 "escaped_wrapper: mul: b is wrapped by");
+  EXPECT_REFUSED(run_carried(
+                     kZeros, [&](const Tensors&) { return Tensors{escaped}; }, one),
+                 "escaped_wrapper: zeros_like: x is wrapped by");
+  EXPECT_REFUSED(run_carried(
+                     kZeros, [&](const Tensors& v) { return Tensors{copy_(v[0] * v[0], escaped)}; }, one),
+                 "escaped_wrapper: copy: src is wrapped by");
+}
 }  // namespace

@@ -39,12 +39,17 @@ class CarriedTransform final : public Interpreter {
     return t;
   }
   Tensor entered_argument(const Tensor& x) const { return wrap({x, constant_of(*rules_, x)}); }
-  /// What does not depend on the arguments carries what constants do.
-  Both split(const Tensor& t) const {
-    static constexpr Frame kReturn{nullptr, nullptr, nullptr};
-    const ReplacingWrapper* const w = current_wrapper(kReturn, t, key_, serial_, take);
+  /// What does not depend on the arguments carries what constants do. Error escaped_wrapper.
+  Both split(const Frame& f, const Tensor& t) const {
+    const ReplacingWrapper* const w = current_wrapper(f, t, key_, serial_, take);
     if (!w) return {t, constant_of(*rules_, t)};
     return {w->value, static_cast<const CarryingWrapper*>(w)->carried};
+  }
+  /// Of what a function returns: another level's is whoever uses it to refuse.
+  Both split(const Tensor& t) const {
+    static constexpr Frame kReturn{nullptr, nullptr, nullptr};
+    if (!wrapper_at<CarryingWrapper>(t, key_, serial_)) return {t, constant_of(*rules_, t)};
+    return split(kReturn, t);
   }
   Left left(const Tensor& t) const override { return {split(t).value}; }
   Tensor fixed(const Tensor& t) const override {
@@ -61,7 +66,7 @@ class CarriedTransform final : public Interpreter {
     FrameCopy values(f), beside(f);
     for_each_tensor(f, [&](const Tensor& t, int param, int element) {
       if (!t.defined()) return;
-      const Both both = split(t);
+      const Both both = split(f, t);
       const bool moved = f.op->is_view() && !lies_as_seen(t, both.value);
       values.set(param, element, moved ? contiguous(both.value) : both.value);
       beside.set(param, element, f.op->is_view() ? contiguous(both.carried) : both.carried);
@@ -106,6 +111,7 @@ class CarriedTransform final : public Interpreter {
 
 Carried run_carried(const CarriedRules& rules, const Function& f, const Tensors& xs) {
   given(f, rules.name);
+  given(rules.of_constant, rules.name, "rules.of_constant");
   CarriedTransform transform(rules);
   const OpenLevel open(transform);
   Tensors wrapped;
