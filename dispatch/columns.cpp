@@ -13,6 +13,8 @@ bool is_under_construction(const OpTable& table);  // table.cpp
 
 namespace {
 
+constexpr std::string_view kBuiltIn = "built_in";
+
 bool is_device(int key) { return key >= 0 && kBackendKeys.has(key); }
 
 void check_key(std::string_view what, int key, int end) {
@@ -41,6 +43,10 @@ void check_alternative(const Op& op, int key, const Alternative& a) {
                 "{}: the cell \"{}\" is for {}, which no column has taken; expected add_column first",
                 op.name, a.name, key_name(key));
   LAMELLA_CHECK(!a.name.empty(), Schema, "{}: an alternative for {} has no name", op.name, key_name(key));
+  LAMELLA_CHECK(
+      a.name != kBuiltIn, Schema,
+      "{}: an alternative for {} is named \"{}\", as what the library has there; expected another name",
+      op.name, key_name(key), a.name);
   LAMELLA_CHECK(!a.cell != !a.kernel, Schema,
                 "{}: alternative \"{}\" for {} has {}; expected a cell or a kernel", op.name, a.name,
                 key_name(key), a.cell ? "both a cell and a kernel" : "neither a cell nor a kernel");
@@ -65,7 +71,7 @@ void check_instead(const Op& op, int key, const Alternative& a) {
   LAMELLA_CHECK(!a.varies || key < kAutogradKey, Schema,
                 "{}: alternative \"{}\" for {} varies; expected a key below it", op.name, a.name,
                 key_name(key));
-  if (a.instead.empty() || a.instead == "built_in") return;
+  if (a.instead.empty() || a.instead == kBuiltIn) return;
   const Column* const column = op.column(key);
   const bool there = column && std::ranges::any_of(column->alternatives, [&](const Alternative& other) {
                        return other.name == a.instead && !other.varies;
@@ -97,7 +103,7 @@ Column& column_of(Op& op, int key) {
   for (Column& c : op.columns)
     if (c.key == key) return c;
   Column fresh{key, {}, 0};
-  fresh.alternatives.push_back({.name = "built_in"});
+  fresh.alternatives.push_back({.name = std::string(kBuiltIn)});
   return op.columns.emplace_back(std::move(fresh));
 }
 
@@ -250,6 +256,10 @@ void OpTable::set_fallback(int key, Cell cell) {
 
 void OpTable::set_class(ShapeClass shape, int key, Cell cell) {
   check_key("OpTable::set_class", key, kAutogradKey);
+  LAMELLA_CHECK(shape <= ShapeClass::Other, Schema,
+                "OpTable::set_class: shape = ShapeClass({}); expected one of broadcast to other", int(shape));
+  LAMELLA_CHECK(cell, Schema, "OpTable::set_class: the cell of {} for class {} is null; expected a function",
+                Argument{"key", key_name(key)}, lamella::name(shape));
   publish_changed([&](OpTable& next) {
     check_claimed("OpTable::set_class", key);
     for (const KeyDefaults::OfClass& c : next.defaults_.classes)

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <mutex>
 #include <set>
 #include <utility>
@@ -26,6 +27,7 @@ std::vector<RegisterAll>& registered_above() {  // by static initialisers of oth
 }
 std::recursive_mutex table_mutex;
 OpTable* under_construction = nullptr;  // while the built-in operators are added
+std::atomic<size_t> built_in_rows{0};   // their number
 thread_local constinit std::string_view current_origin;
 std::vector<ClaimedKey>& claimed() {
   static std::vector<ClaimedKey> all = {
@@ -117,6 +119,16 @@ std::unique_ptr<Op> build_form(const Op& base, OpForm form, const KeyDefaults& d
 bool single_result(const Op& op) {
   return op.schema.result_kind == ResultKind::Tensors && op.schema.n_results == 1 && !op.schema.returns_alias;
 }
+std::string role_str(const Op& op) {
+  return op.form == OpForm::Functional ? "an operator of its own" : format("a form of {}", op.base->name);
+}
+bool same_kinds(const Schema& a, const Schema& b) {
+  const auto same = [](const Param& p, const Param& q) {
+    return p.kind == q.kind && p.optional == q.optional && p.mutated == q.mutated;
+  };
+  return a.result_kind == b.result_kind && a.n_results == b.n_results && a.returns_alias == b.returns_alias &&
+         std::ranges::equal(a.params, b.params, same);
+}
 bool has_in_place(const Op& op) {
   return single_result(op) && !op.has(kNoInPlace) && !op.schema.params.empty() &&
          op.schema.params[0].kind == ParamKind::Tensor && !op.schema.params[0].optional;
@@ -146,6 +158,7 @@ const OpTable& first_table() {
   }
   OpTable* built = under_construction;
   under_construction = nullptr;
+  built_in_rows = built->size();
   published_table.store(built, std::memory_order_release);
   return *built;
 }
@@ -191,10 +204,22 @@ class TableBuilder {
     }
     return columns;
   }
+  /// Handles know the id: what was a form stays one, of the same operator, and typed functions and the
+  /// library's own calls hand over what a built-in operator's schema said when they were compiled.
+  static void check_fits(const Op& op, const Op& before) {
+    LAMELLA_CHECK(op.form == before.form && (op.base == &op || op.base->id == before.base->id), Schema,
+                  "{}: it would be {} where {} has {}; expected another name", op.name, detail::role_str(op),
+                  detail::origin_str(before.origin), detail::role_str(before));
+    LAMELLA_CHECK(before.id >= detail::built_in_rows || detail::same_kinds(op.schema, before.schema), Schema,
+                  "{}: its schema {} is replaced by {}, and compiled calls hand over what it says; expected "
+                  "parameters and results of these kinds",
+                  op.name, str(before.schema), str(op.schema));
+  }
   /// In the place of the row of that name, also of one that is gone: handles know its id.
   static const Op& put(OpTable& table, std::unique_ptr<Op> op) {
     const auto it = std::ranges::find(table.rows_, op->name, &Op::name);
     if (it == table.rows_.end()) return append(table, std::move(op));
+    check_fits(*op, **it);
     const std::string_view theirs = (*it)->origin;
     LAMELLA_CHECK(theirs.empty() || op->origin.empty() || theirs == op->origin, Schema,
                   "{}: {} replaces it, and so has {}; expected one of them alone", op->name,
@@ -300,6 +325,7 @@ void OpTable::add_column(Device device, std::string_view name) {
   std::lock_guard lock(detail::table_mutex);
   LAMELLA_CHECK(device == Device::User0 || device == Device::User1, Schema,
                 "column \"{}\": got the key {}, expected user0 or user1", name, lamella::name(device));
+  LAMELLA_CHECK(!name.empty(), Schema, "column: {} gets no name; expected one", lamella::name(device));
   for (const ClaimedKey& c : detail::claimed())
     LAMELLA_CHECK(
         c.device != device && c.name != name, Schema,
@@ -307,7 +333,8 @@ void OpTable::add_column(Device device, std::string_view name) {
         "name",
         name, detail::origin_str(detail::current_origin), lamella::name(device), detail::origin_str(c.origin),
         lamella::name(c.device), c.name);
-  detail::claimed().push_back({device, name, detail::current_origin});
+  static std::deque<std::string> names;  // views of them are handed out
+  detail::claimed().push_back({device, names.emplace_back(name), detail::current_origin});
 }
 
 void OpTable::add_device(Device device, const DeviceHooks& hooks) {

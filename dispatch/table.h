@@ -38,10 +38,11 @@ class OpTable {
   /// validate() refuses, a name that exists (then both origins are named).
   static void add(const OpDef& def);
   /// Replaces or adds one operator as `add` would, keeping its id and the cells that were set: experiments
-  /// and mutants from plug-ins. Error schema besides: another plug-in has defined it.
+  /// and mutants from plug-ins. Error schema besides: another plug-in has defined it, it is a form of another
+  /// operator, or the library's and of other parameters or results, which compiled calls hand over.
   static void replace(const OpDef& def);
-  /// Names a backend key: the column of kernels that a plug-in brings. Errors schema: not a key of users, or
-  /// one that has a name already (then both origins are named).
+  /// Names a backend key: the column of kernels that a plug-in brings. Errors schema: not a key of users, no
+  /// name, or a key or name that is taken (then both origins are named).
   static void add_column(Device device, std::string_view name);
   /// Names a backend key likewise and gives its device memory, for good: see NOTE: [devices]. Errors schema
   /// besides: hooks without allocate, free or one of the copies.
@@ -50,8 +51,9 @@ class OpTable {
   /// calls run. The first alternative of a column is what the library has there, under the name "built_in".
   /// In-place and out= forms write what it gives. Thread-safe, as `add`. Errors: unknown_operator; schema for
   /// a key that is no device, type or autograd, for neither a cell nor a kernel or both, a kernel for a key
-  /// that is no device's or for an operator without a shape function, a name that the column has already, a
-  /// column that another plug-in has added to (naming both), and a device that no column has taken.
+  /// that is no device's or for an operator without a shape function, "built_in" and names that the column
+  /// has already, a column that another plug-in has added to (naming both), and a device that no column has
+  /// taken.
   static void set(std::string_view op, int key, Alternative alternative);
   /// Makes another alternative of a column what calls run. Errors: unknown_operator, schema (listing the
   /// names).
@@ -65,7 +67,8 @@ class OpTable {
   /// that is no device's or type's, a device that no column has taken, and a key that has one already, or
   /// another's that null would take away.
   static void set_fallback(int key, Cell cell);
-  /// What serves operators of a shape class that say nothing of `key` themselves. Errors as set_fallback.
+  /// What serves operators of a shape class that say nothing of `key` themselves. Errors as set_fallback;
+  /// schema for a class that there is not and no cell.
   static void set_class(ShapeClass shape, int key, Cell cell);
   /// Publishes `base` again, and frees the snapshots and rows that add and replace have made of it since: for
   /// laws that register by the thousand. Nobody may be using one. Error usage: what is published was not made

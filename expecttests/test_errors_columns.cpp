@@ -164,6 +164,54 @@ TEST_F(Columns, WhatServesAllOperatorsIsSetOnce) {
       set it; expected one of them)");
 }
 
+TEST_F(Columns, ClassesAndTheirCellsAreThere) {
+  EXPECT_INLINE(refused([] { OpTable::set_class(ShapeClass(77), 14, of_composite); }), R"(
+      [schema] OpTable::set_class: shape = ShapeClass(77); expected one of broadcast to other)");
+  EXPECT_INLINE(refused([] { OpTable::set_class(ShapeClass::Reduce, 14, nullptr); }), R"(
+      [schema] OpTable::set_class: the cell of key14 for class reduce is null; expected a function)");
+  OpTable::set_class(ShapeClass::Reduce, 14, of_composite);
+}
+
+TEST_F(Columns, TheLibrarysOwnNameIsTaken) {
+  EXPECT_INLINE(refused([] {
+                  OpTable::set("neg", int(Device::CPU), {"built_in", of_composite});
+                }),
+                R"(
+      [schema] neg: an alternative for cpu is named "built_in", as what the library has there; expected \
+      another name)");
+}
+
+OpDef replacing(std::string_view schema) {
+  return {.schema = schema,
+          .shape = ShapeClass::Composite,
+          .composite = [](Frame& f) { f.results[0] = sin(f.tensor(0)); },
+          .jvp = not_differentiable("a test's"),
+          .vjp = not_differentiable("a test's"),
+          .properties = kTestOnly,
+          .samples = nullptr,
+          .doc = "sin."};
+}
+
+/// Compiled calls hand over arguments of the old one.
+TEST_F(Columns, WhatReplacesAnOperatorIsCalledLikeIt) {
+  EXPECT_INLINE(refused([] { OpTable::replace(replacing("cos_(Tensor x) -> Tensor")); }), R"(
+      [schema] cos_: it would be an operator of its own where the library has a form of cos; expected \
+      another name)");
+  EXPECT_INLINE(refused([] { OpTable::replace(replacing("exp(Tensor x, Tensor y) -> Tensor")); }), R"(
+      [schema] exp: its schema exp(Tensor x) -> Tensor is replaced by exp(Tensor x, Tensor y) -> \
+      Tensor, and compiled calls hand over what it says; expected parameters and results of these kinds)");
+  EXPECT_INLINE(refused([] { OpTable::replace(replacing("exp(Tensor? x) -> Tensor")); }), R"(
+      [schema] exp: its schema exp(Tensor x) -> Tensor is replaced by exp(Tensor? x) -> Tensor, and \
+      compiled calls hand over what it says; expected parameters and results of these kinds)");
+  OpTable::add(replacing("column_own_(Tensor x) -> Tensor"));
+  EXPECT_INLINE(refused([] { OpTable::replace(replacing("column_own(Tensor x) -> Tensor")); }), R"(
+      [schema] column_own_: it would be a form of column_own where the library has an operator of its \
+      own; expected another name)");
+  OpTable::replace(replacing("column_own_(Tensor x, Tensor y) -> Tensor"));  // nobody calls it by position
+  OpTable::replace(replacing("exp(Tensor x) -> Tensor"));
+  EXPECT_EQ(exp(zeros({1})).to_vector(), (std::vector<double>{0}));
+}
+
 TEST_F(Columns, BeneathAClassThereIsNothing) {
   OpTable::set_class(ShapeClass::AlongDim, int(Device::CPU),
                      [](Frame& f, int key) { call_built_in(f, key); });

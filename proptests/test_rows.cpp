@@ -193,7 +193,13 @@ TEST_F(Rows, TwoThatClaimOneAreBothNamed) {
             "first");
   EXPECT_EQ(first_line(refusal([] { OpTable::add_column(Device::CPU, "mine"); })),
             "schema: column \"mine\": got the key cpu, expected user0 or user1");
-  OpTable::add_column(Device::User0, "theirs");  // for good: a column is never taken back
+  EXPECT_EQ(first_line(refusal([] { OpTable::add_column(Device::User0, ""); })),
+            "schema: column: user0 gets no name; expected one");
+  {
+    const std::string name = "theirs";         // read by whoever asks later
+    OpTable::add_column(Device::User0, name);  // for good: a column is never taken back
+  }
+  EXPECT_EQ(claimed_keys().back().name, "theirs");
   const ScopedOrigin c("c.so");
   EXPECT_EQ(first_line(refusal([] { OpTable::add_column(Device::User0, "other"); })),
             "schema: column \"other\": plug-in \"c.so\" takes the key user0, and plug-in \"b.so\" has taken "
