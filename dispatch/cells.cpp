@@ -11,6 +11,10 @@
 
 namespace lamella {
 
+namespace detail {
+void check_given(const Frame& frame, int key);  // types.cpp declares it as well
+}
+
 namespace {
 
 ClassHooks class_hooks;
@@ -76,6 +80,20 @@ void autograd_function_thunk(Frame& frame, int key) {
   call(frame);
 }
 
+}  // namespace
+
+/// Of what somebody else wrote: levels and forms look at results without asking. A form's own is its target.
+void detail::check_given(const Frame& frame, int key) {
+  const bool fills = frame.op->form == OpForm::Functional;
+  if (!fills || frame.op->schema.result_kind == ResultKind::TensorList) return;
+  for (int k = 0; k < frame.op->schema.n_results; ++k)
+    LAMELLA_CHECK(frame.results[k].defined(), Undefined,
+                  "{}: what serves it for {} left result {} undefined; expected a tensor", frame.op->name,
+                  key_name(key), k);
+}
+
+namespace {
+
 /// A cell that somebody brought for a device is spared what the library's own cells do of themselves.
 void entered_cell(Frame& frame, int key) {
   if (class_hooks.enter && !class_hooks.enter(frame, key)) return;
@@ -84,6 +102,7 @@ void entered_cell(Frame& frame, int key) {
   if (watch) [[unlikely]]
     return watch(frame, key);
   frame.op->brought[key](frame, key);
+  detail::check_given(frame, key);
 }
 
 void missing_cell(Frame& frame, int key) {

@@ -1,6 +1,7 @@
 // The registry of types, and the fallback that every type has.
 #include "lamella/dispatch/types.h"
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -9,6 +10,10 @@
 #include "lamella/dispatch/frame_copy.h"
 
 namespace lamella {
+
+namespace detail {
+void check_given(const Frame& frame, int key);  // cells.cpp
+}
 
 namespace {
 
@@ -25,10 +30,19 @@ struct Declined {
 };
 thread_local Declined declined;
 
+bool is_alike(const Tensor& a, const Tensor& b) {
+  return a.defined() && a.dtype() == b.dtype() && std::ranges::equal(a.sizes(), b.sizes());
+}
+
 Tensor strided(const Tensor& t) {
   if (!t.impl() || !t.impl()->layout) return t;
   const TensorType* const type = tensor_type(t.impl()->layout->key);
-  return type && type->to_strided ? type->to_strided(t) : t;
+  if (!type || !type->to_strided) return t;
+  Tensor out = type->to_strided(t);
+  LAMELLA_CHECK(is_alike(out, t) && !out.impl()->layout, Value,
+                "{}: to_strided of {} gave {}; expected an ordinary tensor of its sizes and dtype",
+                type->name, t, out);
+  return out;
 }
 
 bool all_have_values(const Frame& frame) {
@@ -41,13 +55,28 @@ bool all_have_values(const Frame& frame) {
   return all;
 }
 
+}  // namespace
+
+namespace detail {
+/// For ops/layout.cpp, too.
+Tensor laid_out(const TensorType& type, const Tensor& value) {
+  Tensor out = type.from_strided(value);
+  LAMELLA_CHECK(is_alike(out, value) && out.impl()->layout && tensor_type(out.impl()->layout->key) == &type,
+                Value,
+                "{}: from_strided of {} gave {}; expected a tensor of the type, of its sizes and dtype",
+                type.name, value, out);
+  return out;
+}
+}  // namespace detail
+
+namespace {
 /// A written argument gets the layout of the value that was written to its strided form.
 void write_back(const Tensor& target, const Tensor& value) {
   const TensorType* const type = tensor_type(target.impl()->layout->key);
   LAMELLA_CHECK(type->from_strided, NoKernel,
                 "{}: a tensor of type {} cannot be written: the type makes none of strided values",
                 type->name, type->name);
-  const Tensor fresh = type->from_strided(value);
+  const Tensor fresh = detail::laid_out(*type, value);
   replace_layout(target, Ref<TensorLayout>::share(fresh.impl()->layout));
 }
 
@@ -69,8 +98,16 @@ void run_strided(Frame& frame) {
 void type_cell(Frame& frame, int key) {
   const TensorType* const type = tensor_type(key);
   LAMELLA_ASSERT(type);
-  if (type->handle && type->handle(frame, key)) return;
+  if (type->handle && type->handle(frame, key)) return detail::check_given(frame, key);
   not_mine(frame, key);
+}
+
+/// Whether somebody has registered something for a key that no type has: it is theirs.
+bool is_served(int key) {
+  return std::ranges::any_of(OpTable::current().rows(), [key](const Op* row) {
+    const Served by = row->served[key];
+    return by != Served::Hole && by != Served::Decompose;
+  });
 }
 
 }  // namespace
@@ -90,11 +127,11 @@ int add_tensor_type(TensorType type) {
                 "add_tensor_type: \"{}\" derives from key {}, which no type has", type.name,
                 type.derives_from);
   int at = 0;
-  while (at < kTypeKeys && types[size_t(at)].load()) ++at;
+  while (at < kTypeKeys && (types[size_t(at)].load() || is_served(kFirstTypeKey + at))) ++at;
   LAMELLA_CHECK(at < kTypeKeys, Schema, "add_tensor_type: got \"{}\", expected at most {} types in a program",
                 type.name, kTypeKeys);
+  OpTable::set_fallback(kFirstTypeKey + at, type_cell);  // what it refuses is no type
   types[size_t(at)].store(new TensorType(std::move(type)), std::memory_order_release);
-  OpTable::set_fallback(kFirstTypeKey + at, type_cell);
   return kFirstTypeKey + at;
 }
 

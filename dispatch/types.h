@@ -25,15 +25,17 @@ struct TensorType {
   bool (*handle)(Frame& frame, int key) = nullptr;
   /// The same values as an ordinary tensor, of the same sizes and dtype: what makes every operator work on a
   /// layout, slowly. Null for types that are more than their values, as a quantity is more than a number.
+  /// Calls raise value where it gives anything else.
   Tensor (*to_strided)(const Tensor& t) = nullptr;
-  /// The other way, for to_layout; null: there is none.
+  /// The other way, for to_layout, with the same error; null: there is none.
   Tensor (*from_strided)(const Tensor& t) = nullptr;
   int derives_from = -1;       ///< key of another type
   std::string_view from = {};  ///< who registered it (ScopedOrigin); add_tensor_type says it
 };
 
-/// The key of a new type. Thread-safe. Errors schema: a name that exists (then both origins are named),
-/// neither `handle` nor `to_strided`, a type to derive from that there is not, no key left.
+/// The key of a new type, one for which nobody has registered cells. Thread-safe. Errors schema: a name that
+/// exists (then both origins are named), neither `handle` nor `to_strided`, a type to derive from that there
+/// is not, no key left.
 int add_tensor_type(TensorType type);
 /// Null when no type has the key.
 const TensorType* tensor_type(int key);

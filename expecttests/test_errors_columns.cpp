@@ -7,6 +7,7 @@
 #include "lamella/ops/alternatives.h"
 #include "lamella/ops/layout.h"
 #include "lamella/transforms/autograd.h"
+#include "lamella/transforms/grad.h"
 #include "lamella/verify/case/law.h"
 
 #include "refusal.h"
@@ -306,5 +307,80 @@ TEST(Types, ThoseThatDeclineAreNamed) {
       [schema] add_tensor_type: "third" has neither handle nor to_strided; expected one at least)");
   const Tensor leaf = requires_grad(a);
   EXPECT_TRUE(is_leaf(leaf) && layout_of(leaf) == "first");
+}
+
+/// Levels and in-place forms crashed.
+TEST_F(Columns, CellsGiveResults) {
+  OpTable::set("neg", int(Device::CPU), {"none", [](Frame&, int) {}});
+  const Tensor x = ones({2});
+  EXPECT_INLINE(refused([&] { neg(x); }), R"(
+      [undefined] neg: what serves it for cpu left result 0 undefined; expected a tensor)");
+  EXPECT_INLINE(refused([&] { neg_(x); }), R"(
+      [undefined] neg: what serves it for cpu left result 0 undefined; expected a tensor)");
+  EXPECT_INLINE(refused([&] { grad([](const Tensor& t) { return sum(neg(t)); })(x); }), R"(
+      [undefined] neg: what serves it for cpu left result 0 undefined; expected a tensor
+        under: grad#1)");
+  const int idle = add_tensor_type({.name = "idle", .handle = [](Frame&, int) { return true; }});
+  EXPECT_INLINE(refused([&] { neg(opaque(idle)); }), R"(
+      [undefined] neg: what serves it for idle left result 0 undefined; expected a tensor)");
+}
+
+int wrong = 0;  // what the next type's functions give instead
+int key_of_wrong = -1;
+Tensor strided_wrongly(const Tensor& t) {
+  return wrong == 1 ? Tensor() : wrong == 2 ? t : wrong == 3 ? ones({3}, t.dtype()) : ones({2}, DType::F32);
+}
+Tensor laid_out_wrongly(const Tensor& t) {
+  return wrong == 1   ? Tensor()
+         : wrong == 2 ? t
+         : wrong == 3 ? opaque(key_of_wrong)
+                      : opaque(key_of_wrong - 1);
+}
+
+/// Results had other sizes or dtypes, the written tensor another type, or the program crashed.
+TEST_F(Columns, ATypesFunctionsGiveTheSameTensor) {
+  const auto declines = [](Frame&, int) { return false; };
+  add_tensor_type({.name = "none", .handle = declines});
+  key_of_wrong =
+      add_tensor_type({.name = "wrong", .to_strided = strided_wrongly, .from_strided = laid_out_wrongly});
+  const auto strided = [](int how) { return refused([how] { wrong = how, neg(opaque(key_of_wrong)); }); };
+  const auto laid_out = [](int how, const Tensor& x) {
+    return refused([how, &x] { wrong = how, to_layout(x, "wrong"); });
+  };
+  EXPECT_INLINE(strided(1), R"(
+      [value] wrong: to_strided of f64[2] gave undefined; expected an ordinary tensor of its sizes and \
+      dtype)");
+  EXPECT_INLINE(strided(2), R"(
+      [value] wrong: to_strided of f64[2] gave f64[2]; expected an ordinary tensor of its sizes and \
+      dtype)");
+  EXPECT_INLINE(strided(3), R"(
+      [value] wrong: to_strided of f64[2] gave f64[3]; expected an ordinary tensor of its sizes and \
+      dtype)");
+  EXPECT_INLINE(strided(4), R"(
+      [value] wrong: to_strided of f64[2] gave f32[2]; expected an ordinary tensor of its sizes and \
+      dtype)");
+  const Tensor x = ones({2}, DType::F64);
+  EXPECT_INLINE(laid_out(1, x), R"(
+      [value] wrong: from_strided of f64[2] gave undefined; expected a tensor of the type, of its sizes \
+      and dtype)");
+  EXPECT_INLINE(laid_out(2, x), R"(
+      [value] wrong: from_strided of f64[2] gave f64[2]; expected a tensor of the type, of its sizes \
+      and dtype)");
+  EXPECT_INLINE(laid_out(3, ones({3}, DType::F64)), R"(
+      [value] wrong: from_strided of f64[3] gave f64[2]; expected a tensor of the type, of its sizes \
+      and dtype)");
+  EXPECT_INLINE(laid_out(4, x), R"(
+      [value] wrong: from_strided of f64[2] gave f64[2]; expected a tensor of the type, of its sizes \
+      and dtype)");
+  wrong = 3;
+  EXPECT_EQ(layout_of(to_layout(x, "wrong")), "wrong");
+}
+
+/// It was refused, and yet there from then on: without a fallback, under a name that was taken.
+TEST_F(Columns, ATypePassesByKeysThatOthersServe) {
+  const auto declines = [](Frame&, int) { return false; };
+  const int before = add_tensor_type({.name = "one before", .handle = declines});
+  OpTable::set_fallback(before + 1, fall_through);
+  EXPECT_EQ(add_tensor_type({.name = "one behind", .handle = declines}), before + 2);
 }
 }  // namespace

@@ -24,8 +24,11 @@ constexpr std::string_view kUnknown = "no argument has the name that was given";
 constexpr WithoutArgument kOfRows[] = {
     {"*: alternative *", kRow},
     {"*: an alternative for *", kRow},
+    {"*: what serves it for *", kRow},
     {"*: its schema * is replaced *", kRow},
     {"*: it would be *", kRow},
+    {"*: to_strided of * gave *", kGiven},
+    {"*: from_strided of * gave *", kGiven},
     {"*: *has no alternative*", kRow},
     {"*: the library sets its cell *", kRow},
     {"*: the library sets its rules *", kRow},

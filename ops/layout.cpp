@@ -9,6 +9,10 @@
 
 namespace lamella {
 
+namespace detail {
+Tensor laid_out(const TensorType& type, const Tensor& value);  // dispatch/types.cpp
+}
+
 namespace {
 std::string known_layouts() {
   std::string out = "strided";
@@ -35,7 +39,7 @@ void convert_strided(Frame& f, int) {
   const TensorType* const type = tensor_type(find_tensor_type(layout));
   LAMELLA_CHECK(layout == "strided" || (type && type->from_strided), Value,
                 "{}: layout = \"{}\", expected one of {}", op_name(f), layout, known_layouts());
-  f.results[0] = type ? type->from_strided(f.tensor(0)) : clone(f.tensor(0));
+  f.results[0] = type ? lamella::detail::laid_out(*type, f.tensor(0)) : clone(f.tensor(0));
 }
 
 Values any_samples(Draw& d) { return unary(d, kAllTypes); }
