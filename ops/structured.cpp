@@ -77,13 +77,18 @@ void run(const Launch& l, const Kernels& k, std::span<const View> outs, std::spa
 
 namespace {
 
+/// An optional tensor is left out as None, or as an undefined one.
+bool is_given(const Frame& f, int i) {
+  return !f.none(i) && (f.op->schema.params[size_t(i)].kind != ParamKind::Tensor || f.tensor(i).defined());
+}
+
 void launch_broadcast(const Launch& l) {
   View ins[kMaxBroadcast];
   Dims strides[kMaxBroadcast];
   size_t n = 0;
   const View out = l.outs[0].view_of();
   for (const uint8_t i : l.frame.op->tensor_params)
-    if (!l.frame.none(i)) {
+    if (is_given(l.frame, i)) {
       ins[n] = broadcast_view(l.frame, l.frame.tensor(i), l.outs[0].sizes(), strides[n]);
       ++n;
     }
@@ -135,7 +140,7 @@ namespace {
 void launch_plain(const Launch& l) {
   std::vector<View> ins, outs;
   for (const uint8_t i : l.frame.op->tensor_params)
-    if (!l.frame.none(i)) ins.push_back(l.frame.tensor(i).view_of());
+    if (is_given(l.frame, i)) ins.push_back(l.frame.tensor(i).view_of());
   for (const Tensor& t : l.outs) outs.push_back(t.view_of());
   run(l, outs, ins, l.inferred.ints);
 }

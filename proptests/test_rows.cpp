@@ -207,6 +207,26 @@ TEST_F(Rows, TwoThatClaimOneAreBothNamed) {
             "\"theirs\"; expected another key and name");
 }
 
+void count_inputs(const KernelCall& c) {
+  for (int64_t i = 0; i < c.outs[0].numel(); ++i) c.outs[0].as<float>()[i] = float(c.ins.size());
+}
+
+/// It crashed: an undefined tensor stood for one that is there.
+TEST_F(Rows, AnOptionalTensorMayBeUndefined) {
+  for (const ShapeClass shape : {ShapeClass::Broadcast, ShapeClass::Other}) {
+    const std::string schema = format("row_optional_{}(Tensor x, Tensor? y=None) -> Tensor", name(shape));
+    OpDef def = definition(schema);
+    def.shape = shape;
+    def.kernel = {.cpu = count_inputs, .reference = count_inputs};
+    OpTable::add(def);
+    const std::string_view op = OpTable::current().rows().back()->name;
+    const Tensor x = ones({2});
+    for (const Values& args : {Values{x}, Values{x, {}}, Values{x, Tensor()}})
+      EXPECT_EQ(call(op, args)[0].to_vector(), (std::vector<double>{1, 1}));
+    EXPECT_EQ(call(op, {x, x})[0].to_vector(), (std::vector<double>{2, 2}));
+  }
+}
+
 TEST_F(Rows, SetCellsOutliveReplacementsAndFormsFollow) {
   OpTable::add(definition("row_set(Tensor x) -> Tensor"));
   OpTable::set("row_set", int(Device::CPU), {"mine", counted_cell});
