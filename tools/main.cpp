@@ -67,6 +67,9 @@ int run(const Command& c, int argc, char** argv) {
   } catch (const lamella::tools::Exit& e) { return e.status; } catch (const std::exception& e) {
     std::cerr << "lamella " << c.name << ": " << e.what() << '\n';
     return 2;
+  } catch (...) {  // the library and this program raise none: a plug-in's kernel, rule or law does
+    std::cerr << "lamella " << c.name << ": a plug-in raised something that is no std::exception\n";
+    return 2;
   }
 }
 }  // namespace

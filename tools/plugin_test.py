@@ -149,6 +149,18 @@ class Plugins(unittest.TestCase):
             self.refused([says.format(library)], library)
         self.assertEqual(run("verify", "--time", "1", "--load", library).returncode, 2)
 
+    def test_its_kernel_throws_what_it_likes(self):
+        """Where nothing names the operator: it ended the program by std::terminate."""
+        text = ('#include "lamella/plugin.h"\nusing namespace lamella;\nLAMELLA_PLUGIN() {\n'
+                'OpTable::set("tanh", int(Device::CPU), {"odd", nullptr, [](const KernelCall&) '
+                '{ throw 42; }}); }\n')
+        odd = self.compiled("throws", text, *headers())
+        for words in (["explain", "tanh(x)", "--shapes", "x=3"], ["bench", "tanh", "--sizes", "8"],
+                      ["mutate", "--op", "tanh", "--sample", "1"]):
+            done = run(*words, "--load", odd)
+            self.assertEqual(done.returncode, 2, (words, done.stdout[-300:], done.stderr))
+            self.assertIn("a plug-in raised something that is no std::exception", done.stderr)
+
     def test_a_file_that_is_cut_off(self):
         text = '#include "lamella/dispatch/plugin.h"\nLAMELLA_PLUGIN() {}\n'
         whole = self.compiled("whole", text, *headers())
