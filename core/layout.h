@@ -26,7 +26,8 @@ struct TensorLayout : RefCounted {
   static void destroy_handed_on(RefCounted* l) { destroy(static_cast<TensorLayout*>(l)); }
 };
 
-/// A tensor of these sizes that is what `layout` says. Errors: shape, overflow for sizes that no tensor has.
+/// A tensor of these sizes that is what `layout` says. Errors: shape, overflow for sizes that no tensor has;
+/// usage for no layout, schema for one whose key is no type's.
 Tensor make_of_layout(Ints sizes, DType dtype, Device device, Ref<TensorLayout> layout);
 /// Gives the header another layout of the same type, for all its handles. REQUIRES: nothing else wraps it.
 void replace_layout(const Tensor& t, Ref<TensorLayout> layout);

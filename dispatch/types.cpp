@@ -118,6 +118,9 @@ int add_tensor_type(TensorType type) {
                 "add_tensor_type: \"{}\" has neither handle nor to_strided; expected one at least",
                 type.name);
   LAMELLA_CHECK(!type.name.empty(), Schema, "add_tensor_type: the type has no name; expected one");
+  LAMELLA_CHECK(type.name != "strided", Schema,
+                "add_tensor_type: \"{}\" is what tensors without a type are called; expected another name",
+                type.name);
   const TensorType* const theirs = tensor_type(find_tensor_type(type.name));
   LAMELLA_CHECK(!theirs, Schema,
                 "add_tensor_type: {} adds \"{}\", and {} has a type of this name; expected another one",

@@ -309,6 +309,26 @@ TEST(Types, ThoseThatDeclineAreNamed) {
   EXPECT_TRUE(is_leaf(leaf) && layout_of(leaf) == "first");
 }
 
+/// They were bits of other keys, or beyond all: internal errors, and reads of tensors that have no elements.
+TEST_F(Columns, LayoutsAreOfATypesKey) {
+  const auto made = [](Ref<TensorLayout> layout) {
+    return refused([&] { make_of_layout(Dims{2}, DType::F64, Device::CPU, std::move(layout)); });
+  };
+  EXPECT_INLINE(made({}), R"(
+      [usage] make_of_layout: layout is null; expected one of a type)");
+  EXPECT_INLINE(made(Ref<TensorLayout>::adopt(new Opaque(15))), R"(
+      [schema] make_of_layout: layout is of key 15, expected 6 to 14: a type's)");
+  EXPECT_INLINE(made(Ref<TensorLayout>::adopt(new Opaque(0))), R"(
+      [schema] make_of_layout: layout is of key 0, expected 6 to 14: a type's)");
+  EXPECT_INLINE(made(Ref<TensorLayout>::adopt(new Opaque(77))), R"(
+      [schema] make_of_layout: layout is of key 77, expected 6 to 14: a type's)");
+  EXPECT_INLINE(
+      refused([] { add_tensor_type({.name = "strided", .handle = [](Frame&, int) { return false; }}); }),
+      R"(
+      [schema] add_tensor_type: "strided" is what tensors without a type are called; expected another \
+      name)");
+}
+
 /// Levels and in-place forms crashed.
 TEST_F(Columns, CellsGiveResults) {
   OpTable::set("neg", int(Device::CPU), {"none", [](Frame&, int) {}});
