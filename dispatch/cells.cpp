@@ -11,10 +11,6 @@
 
 namespace lamella {
 
-namespace detail {
-void check_given(const Frame& frame, int key);  // types.cpp declares it as well
-}
-
 namespace {
 
 ClassHooks class_hooks;

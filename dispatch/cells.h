@@ -23,6 +23,8 @@ namespace detail {
 std::string origin_str(std::string_view origin);  ///< "the library", or the plug-in's file
 std::string_view origin_now();
 bool is_claimed(Device device);  ///< REQUIRES: the table's lock
+/// Error undefined where a cell that somebody brought for `key` has left a result out.
+void check_given(const Frame& frame, int key);
 }  // namespace detail
 
 /// Gives a row that stands in the place of another the alternatives that were registered for that, whose

@@ -7,13 +7,10 @@
 #include <mutex>
 
 #include "lamella/dispatch/call.h"
+#include "lamella/dispatch/cells.h"
 #include "lamella/dispatch/frame_copy.h"
 
 namespace lamella {
-
-namespace detail {
-void check_given(const Frame& frame, int key);  // cells.cpp
-}
 
 namespace {
 
@@ -57,9 +54,7 @@ bool all_have_values(const Frame& frame) {
 
 }  // namespace
 
-namespace detail {
-/// For ops/layout.cpp, too.
-Tensor laid_out(const TensorType& type, const Tensor& value) {
+Tensor detail::laid_out(const TensorType& type, const Tensor& value) {
   Tensor out = type.from_strided(value);
   LAMELLA_CHECK(is_alike(out, value) && out.impl()->layout && tensor_type(out.impl()->layout->key) == &type,
                 Value,
@@ -67,7 +62,6 @@ Tensor laid_out(const TensorType& type, const Tensor& value) {
                 type.name, value, out);
   return out;
 }
-}  // namespace detail
 
 namespace {
 /// A written argument gets the layout of the value that was written to its strided form.

@@ -49,6 +49,11 @@ bool is_derived(int key, int ancestor);
 /// For cells of a type: hands the call on to the next type among the arguments, as `handle` does by false.
 void not_mine(Frame& frame, int key);
 
+namespace detail {
+/// What the type's from_strided makes of `value`; error value where that is no such tensor.
+Tensor laid_out(const TensorType& type, const Tensor& value);
+}  // namespace detail
+
 /// How many calls ran on `to_strided` of their arguments since the program began, on this thread.
 int64_t strided_fallbacks();
 

@@ -9,10 +9,6 @@
 
 namespace lamella {
 
-namespace detail {
-Tensor laid_out(const TensorType& type, const Tensor& value);  // dispatch/types.cpp
-}
-
 namespace {
 std::string known_layouts() {
   std::string out = "strided";
