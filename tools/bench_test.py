@@ -26,7 +26,7 @@ REFUSED = {  # arguments: what stderr says
     "add --threads 100000": "at most 256",
     "add --clock sun": "sun",
     "add --rounds 0": "not in range",
-    "add --seconds nan": "above 0",
+    "add --seconds nan": "from 1e-09 to 60",
     "sum --arg dim": "expected NAME=VALUE",
     "matmul --vs nosuch": "expected one of built_in, own",
     "matmul --kernel nosuch": "mm: built_in, own",

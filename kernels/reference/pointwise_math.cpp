@@ -27,8 +27,11 @@ template <Name name, class F> constexpr Text real(F) {
       Takes::Real, Result::Floating};
 }
 template <Name name, class F> constexpr Text real_two(F) {
-  constexpr auto body = [](Floating auto x, Floating auto y) { return rounded_once(F{}, x, y); };
-  return {name.text, [](const KernelCall& c) { binary(c, name.text, body); }, Takes::Real, Result::Floating};
+  return {name.text,
+          [](const KernelCall& c) {
+            binary(c, name.text, [](Floating auto x, Floating auto y) { return rounded_once(F{}, x, y); });
+          },
+          Takes::Real, Result::Floating};
 }
 
 /// x^y by repeated squaring, modulo 2^64. The inverse of an integer is an integer for 1 and -1 alone;
