@@ -237,10 +237,9 @@ void share_columns(GemmFn own, const GemmCall& g, int64_t item) {
 void run_gemm(DType exec, GemmFn own, const GemmCall& g) {
   const int64_t each = cost::of(g.k, kCosts.product);
   if (!cost::in_parts(g.n * g.m, each)) {
-    const bool shared = cost::in_parts_now(g.n * g.m, each);
     return in_depths(exec, g, [&](const GemmCall& part) {
       if (try_blas(exec, part)) return;
-      shared ? share_columns(own, part, itemsize(exec)) : own(part);
+      cost::in_parts_now(g.n * g.m, each) ? share_columns(own, part, itemsize(exec)) : own(part);
     });
   }
   const Pieces down(g.n, rows_of_tile(g.n)), across(g.m, thresholds().gemm_columns);
