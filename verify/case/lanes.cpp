@@ -274,6 +274,16 @@ class SeesLargest final : public SeesResults {
  private:
   void sees(const Tensor& t) override { largest = std::max(largest, largest_part({plain_copy(t)})); }
 };
+/// Notes whether a call gives a number near the end of its range.
+class SeesTheEnd final : public SeesResults {
+ public:
+  bool near = false;
+
+ private:
+  void sees(const Tensor& t) override {
+    near |= is_inexact(t.dtype()) && largest_part({plain_copy(t)}) > largest_number(t.dtype()) / 16;
+  }
+};
 }  // namespace
 
 Roundings on_the_way(const std::function<void()>& computation) {
@@ -281,6 +291,14 @@ Roundings on_the_way(const std::function<void()>& computation) {
   const ScopedObserver scope(&seen);
   computation();
   return {.least = seen.largest};
+}
+
+bool passes_the_end(const Tensors& got, const std::function<void()>& computation) {
+  if (finite(got)) return false;
+  SeesTheEnd seen;
+  const ScopedObserver scope(&seen);
+  computation();
+  return seen.near;
 }
 
 Roundings of_sums(const Tensors& xs) {
