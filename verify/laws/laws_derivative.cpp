@@ -137,7 +137,7 @@ bool may_differ(Oracle& oracle, const Case& c, const Subject& s, const Oracle::A
       rest = fmaxq(rest, oracle.lost_to_underflow(x.dtype(), {&t, &u}));
     }
   return within(gap, f128(k * s.u) * a.size + rest) ||
-         within(gap, f128(k * s.u) * oracle.along_bound(t, u) + rest);
+         within(gap, f128(k * s.u) * oracle.along_bound(t, u) + oracle.along_noise(t, u) + rest);
 }
 
 /// Roundings of an inner product <u, J t> of many terms: those of the table, or of additions in a row, of

@@ -116,6 +116,8 @@ class Oracle {
   std::optional<Along> along(const Reals& t, const Reals& u);
   /// How far a roundoff of 1 may move it: see NOTE: [one direction].
   f128 along_bound(const Reals& t, const Reals& u);
+  /// How far its own roundoff may move along(), where partial results are larger than its noise assumes.
+  f128 along_noise(const Reals& t, const Reals& u);
 
   /// H_ij = sum_k u_k d2 y_k / dx_i dx_j, and the sum of magnitudes with the sensitivity to x in each entry.
   Matrix hessian(const Reals& u);

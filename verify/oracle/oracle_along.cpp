@@ -126,6 +126,17 @@ f128 Oracle::along_bound(const Reals& t, const Reals& u) {
   return 3 * (terms + moves) * sqrtq(f128(x_.size()));
 }
 
+/// Differences by h turn a roundoff of the values into one of 2^-113 / h of the largest partial result, which
+/// is no more than sum |u_i J_ij x_j|: the sum of NOTE: [one direction]. Two patterns, of which along() takes
+/// the larger, may both cancel: in -1, ..., 1 the one is the sum itself, which is nearly 0.
+f128 Oracle::along_noise(const Reals& t, const Reals& u) {
+  f128 inside = size_along(y_, u);
+  for (size_t p = 0; p < kPatterns; ++p)
+    inside =
+        fmaxq(inside, size_along(slope(x_, turned(x_, p), ldexpq(1, kAlongStep) / greatest_part(x_)), u));
+  return 3 * sqrtq(f128(x_.size())) * ldexpq(inside, -108) * greatest_part(t) / ldexpq(1, kAlongStep);
+}
+
 Bounds Oracle::estimated_bounds(Bounds out, f128 step) {
   Reals most(y_.size());
   for (size_t p = 0; p < kPatterns; ++p) {
