@@ -145,6 +145,7 @@ Values samples_of(Draw& d, Domain domain) {
   if (which < 6) v[2] = kCorrections[which];
   const double taken = which < 6 ? kCorrections[which] : 1;
   if (double(elements_of_result(s, v[1])) <= taken && !d.one_in(8)) v[2] = 0.0;
+  if (d.below(32) == 31) v[2] = double(elements_of_result(s, v[1]));  // no degrees of freedom: NaN
   return v;
 }
 Values samples(Draw& d) { return samples_of(d, Domain::Any); }

@@ -203,7 +203,8 @@ void ask(Question& q, const std::string& shown, const std::string& begins, std::
 }
 
 /// Who may require a gradient and who may write. False: nothing to ask.
-bool ask_of_leaf(Question& q, uint32_t kind, const Tensor& x, const Tensor& leaf, const Tensor& y, DType d) {
+bool ask_of_leaf(Question& q, uint32_t kind, const Tensor& x, const Tensor& leaf, const Tensor& y, DType d,
+                 bool as_out) {
   const Tensor whole = to(ones({2}), d);
   switch (kind) {
     case 0:
@@ -227,7 +228,9 @@ bool ask_of_leaf(Question& q, uint32_t kind, const Tensor& x, const Tensor& leaf
       break;
     case 4: ask(q, "requires_grad_ of a leaf", "", [leaf] { requires_grad_(leaf); }); break;
     case 5:
-      ask(q, "a leaf is written", "", [leaf] { lamella::fill_(leaf, 1); });
+      if (as_out)
+        ask(q, "a leaf is written by out=", "", [leaf, x] { mul_out(leaf, plain_copy(x), plain_copy(x)); });
+      else ask(q, "a leaf is written", "", [leaf] { lamella::fill_(leaf, 1); });
       q.codes = {ErrorCode::Value, ErrorCode::Level, ErrorCode::Usage};
       break;
     case 6:
@@ -320,7 +323,7 @@ Verdict leaves_are_judged(Case& c) {
   const DType integral = DType(w / 16 % uint32_t(DType::F16));
   const uint32_t kind = w % 14;
   const bool asks = kind == 4 && w >> 31 ? ask_of_family(q, w >> 30 & 1, x)
-                    : kind < 7           ? ask_of_leaf(q, kind, x, leaf, y, integral)
+                    : kind < 7           ? ask_of_leaf(q, kind, x, leaf, y, integral, w >> 31)
                     : kind >= 12         ? ask_of_hooks(q, kind, y)
                                          : ask_for_gradient(q, kind, x, y);
   if (!asks) return Verdict::pass();
