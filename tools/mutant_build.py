@@ -58,10 +58,18 @@ class Build:
         last = self.ninja("commands", "lamella_program").splitlines()[-1]
         self.link = shlex.split(last.split("&&")[1])
         self.linked = {word for word in self.link if word in self.commands}
+        self.launcher = self.cache()
 
     def ninja(self, tool, *words):
         return subprocess.run(["ninja", "-C", self.folder, "--quiet", "-t", tool, *words], text=True,
                               capture_output=True, check=True).stdout
+
+    def cache(self):
+        """What the build puts before its compiler: a cache, if it has one. What a bug's objects are made of
+        is often the same on the next commit, and it knows them again where their folder has that name."""
+        name = next(name for name in self.linked if name.startswith("transforms/"))
+        words = shlex.split(self.ninja("commands", name).splitlines()[-1])
+        return words[:words.index(self.commands[name][0][0])]
 
     def makers(self, source):
         """The objects of a .cpp file (some are compiled for each instruction set), each with the text of the
@@ -96,6 +104,19 @@ class Build:
             word.endswith("/cmake_pch.hxx") and os.path.relpath(os.path.dirname(word), self.folder) in folders
             for word in self.commands[name][0])}
 
+    def idle(self, path):
+        """Objects that this processor never runs: those of narrower instruction sets than its own. What they
+        share with others has another name in each (LAMELLA_BACKEND), as far as kernels' own headers go."""
+        if not path.startswith(("kernels/bodies/", "kernels/cpu/")) or "LAMELLA_ISA" in os.environ:
+            return set()
+        with open("/proc/cpuinfo", encoding="utf-8") as f:
+            flags = set(re.search(r"^flags\s*:(.*)$", f.read(), re.M).group(1).split())
+        if not {"avx2", "fma"} <= flags:
+            return set()
+        widest = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags
+        narrower = ["lamella_kernels_scalar.dir/cpu/isa_"] + ["lamella_kernels_avx2.dir/"] * widest
+        return {name for name in self.linked if any(folder in name for folder in narrower)}
+
     def sources(self, texts, folder):
         """Writes the changed texts into `folder`; what to compile for each object they are part of."""
         sources, bundles = {}, {}
@@ -105,11 +126,13 @@ class Build:
             with open(place, "w", encoding="utf-8", newline="") as f:
                 f.write(text)
             if is_header(path):
-                for name in self.users(path):
+                for name in self.users(path) - self.idle(path):
                     sources.setdefault(name, self.commands[name][1])
                 continue
             link_neighbours(os.path.dirname(os.path.join(self.root, path)), os.path.dirname(place))
             for name, bundle in self.makers(path):
+                if name in self.idle(path):
+                    continue
                 if bundle is None:
                     sources[name] = place
                     continue
@@ -129,7 +152,7 @@ class Build:
         if headers:
             words[1:1] = ["-I" + os.path.join(folder, "include")]
             words = [self.precompiled(w, folder) if w.endswith("/cmake_pch.hxx") else w for w in words]
-        self.call(words)
+        self.call(self.launcher + words)
         return target
 
     def precompiled(self, place, folder):
@@ -142,7 +165,7 @@ class Build:
                 words = [copy if w == place else w for w in maker[0]]
                 words[words.index("-o") + 1] = copy + ".gch"
                 words[1:1] = ["-w", "-I" + os.path.join(folder, "include")]
-                self.call(words)
+                self.call(self.launcher + words)
         return copy
 
     def program(self, texts, folder):

@@ -7,6 +7,7 @@ them were noticed by the laws.
 """
 import argparse
 import concurrent.futures
+import fcntl
 import glob
 import hashlib
 import json
@@ -165,13 +166,43 @@ def judge(mutant, program, right, results, options):
     return results.put(mutant, verdict="gate" if failed else "survives", tests=failed[:20])
 
 
+class Places:
+    """Where bugs' programs are made: under the same name each time, for the compiler's cache; in the folder
+    of this run where another run is at work on the same bug."""
+
+    def __init__(self, folder):
+        self.folder, self.locks = folder, {}
+        self.shared = os.path.join(ROOT, "build/real/of")
+        os.makedirs(self.shared, exist_ok=True)
+
+    def take(self, mutant):
+        lock = open(os.path.join(self.shared, mutant.id + ".lock"), "w", encoding="utf-8")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return os.path.join(self.folder, mutant.id)
+        self.locks[mutant.id] = lock
+        place = os.path.join(self.shared, mutant.id)
+        shutil.rmtree(place, ignore_errors=True)   # of a run that was killed
+        return place
+
+    def leave(self, mutant, place):
+        shutil.rmtree(place, ignore_errors=True)
+        if lock := self.locks.pop(mutant.id, None):
+            os.remove(lock.name)
+            lock.close()
+
+
 def run_batch(batch, build, folder, results, options, say):
     """Compiles the programs of a batch side by side, then runs one after the other."""
     right = os.path.join(folder, "none", "lamella")
+    at = Places(folder)
+    places = {mutant.id: at.take(mutant) for mutant in batch}
 
     def made(mutant):
         try:
-            return build.program(mutant.apply(read), os.path.join(folder, mutant.id))
+            return build.program(mutant.apply(read), places[mutant.id])
         except (Broken, Misfit) as e:
             return e
 
@@ -186,7 +217,7 @@ def run_batch(batch, build, folder, results, options, say):
         except (Broken, Misfit) as e:
             results.put(mutant, verdict="broken", said=str(e))
         say(mutant, results.of(mutant), time.monotonic() - begin)
-        shutil.rmtree(os.path.join(folder, mutant.id), ignore_errors=True)
+        at.leave(mutant, places[mutant.id])
 
 
 def run_all(todo, results, options, say):
