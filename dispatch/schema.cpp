@@ -117,7 +117,11 @@ Value parse_default(Scanner& in, const Param& p) {
 std::string default_text(const Value& v) {
   if (const bool* b = std::get_if<bool>(&v)) return *b ? "True" : "False";
   if (const auto* s = std::get_if<std::string>(&v)) return "'" + *s + "'";
-  return str(v);
+  std::string text = str(v);
+  const Scalar* const number = std::get_if<Scalar>(&v);  // 1.0 is a float, 1 an integer: they promote apart
+  const bool whole = text.find_first_not_of("-0123456789") == std::string::npos;
+  if (number && is_floating(number->kind()) && whole) text += ".0";
+  return text;
 }
 }  // namespace
 

@@ -136,6 +136,7 @@ TEST(Anomaly, LeavesNaNThatTheProgramPutIn) {
   (void)exp(x);
   (void)full({2}, std::nan(""), DType::F64);
   (void)(f64({1, 2}) * std::nan(""));
+  (void)(to(f64({1, 2}), DType::C128) * c128(0, std::nan("")));
   (void)empty({100});
   EXPECT_EQ(first_line([&] { f64({0}) / f64({0}); }).substr(0, 13), "div: gave NaN");
 }

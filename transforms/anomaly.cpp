@@ -50,7 +50,10 @@ bool nan_among_arguments(const Frame& f) {
     if (f.none(i)) continue;
     const ParamKind kind = f.op->schema.params[size_t(i)].kind;
     if (kind == ParamKind::Float) found = std::isnan(f.arg<double>(i));
-    if (kind == ParamKind::Scalar) found = std::isnan(f.arg<Scalar>(i).to_double());
+    if (kind == ParamKind::Scalar) {
+      const c128 number = f.arg<Scalar>(i).to_complex();
+      found = std::isnan(number.real()) || std::isnan(number.imag());
+    }
   }
   return found;
 }

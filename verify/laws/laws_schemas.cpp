@@ -78,8 +78,8 @@ class Drawing {
   }
   void give_default(Param& p) {
     static constexpr int64_t kWhole[] = {0, -1, 7, INT64_MAX, INT64_MIN};
-    static constexpr double kReal[] = {0.5, -0.0, 1e300, -2.25, 0x1p-1074, 3};
-    static constexpr std::string_view kReals[] = {"0.5", "-0.0", "1e300", "-2.25", "5e-324", "3"};
+    static constexpr double kReal[] = {0.5, -0.0, 1e300, -2.25, 0x1p-1074, 3, 2};
+    static constexpr std::string_view kReals[] = {"0.5", "-0.0", "1e300", "-2.25", "5e-324", "3", "2.0"};
     const uint32_t w = draw_.word();
     const size_t i = w / 8 % std::size(kWhole), r = w / 8 % std::size(kReal);
     const auto set = [&](Value v, std::string_view as) {
