@@ -16,15 +16,17 @@ template <class T> void normalise(const Tensor& x, const Tensor& weight, const T
   const T* from = x.data<T>();
   T* to = out.data<T>();
   for (int64_t row = 0; row < x.numel() / n; ++row, from += n, to += n) {
-    double mean = 0, var = 0;
+    double mean = 0, rest = 0, var = 0;
     for (int64_t i = 0; i < n; ++i) mean += double(from[i]);
     mean /= double(n);
-    for (int64_t i = 0; i < n; ++i) var += (double(from[i]) - mean) * (double(from[i]) - mean);
+    for (int64_t i = 0; i < n; ++i) rest += double(from[i]) - mean;
+    rest /= double(n);  // what the rounded mean is off by: much, where all numbers are far from 0
+    for (int64_t i = 0; i < n; ++i) var += (double(from[i]) - mean - rest) * (double(from[i]) - mean - rest);
     const double scale = 1 / std::sqrt(var / double(n) + eps);
     for (int64_t i = 0; i < n; ++i) {
       const double w = weight.defined() ? double(weight.data<T>()[i]) : 1;
       const double b = bias.defined() ? double(bias.data<T>()[i]) : 0;
-      to[i] = T((double(from[i]) - mean) * scale * w + b);
+      to[i] = T((double(from[i]) - mean - rest) * scale * w + b);
     }
   }
 }

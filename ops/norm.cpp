@@ -50,7 +50,10 @@ Normalised normalise(const Frame& f) {
     dims.push_back(-d);  // from the end: mapped dims never move these
   const Tensor wide = widened(x);
   const Tensor mean = lamella::mean(wide, Ints(dims), true);
-  const Tensor centred = wide - mean;
+  Tensor centred = wide - mean;
+  // NOTE: [the mean twice] What the mean is off by is the mean of what is left: a constant, as its derivative
+  // is 0.
+  centred = centred - detach(lamella::mean(centred, Ints(dims), true));
   const Tensor rstd = reciprocal(sqrt(lamella::mean(centred * centred, Ints(dims), true) + f.arg<double>(4)));
   Tensor out = centred * rstd;
   if (f.tensor(2).defined()) out = out * widened(f.tensor(2));

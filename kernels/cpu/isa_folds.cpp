@@ -26,17 +26,29 @@ template <class T> struct Plain {
   template <class V> V row(int64_t i) const { return loaded<V>(a + i); }
   Plain from(int64_t i) const { return {a + i}; }
 };
-/// Squares of their distances from a number, each operation rounded.
-template <class T> struct SquaredDistance {
+/// Their distances from a number, each operation rounded.
+template <class T> struct Distance {
   using Element = T;
   const T* a;
   T mean;
-  T operator[](int64_t i) const { return (a[i] - mean) * (a[i] - mean); }
-  template <class V> V row(int64_t i) const {
-    const V d = loaded<V>(a + i) - mean;
+  T operator[](int64_t i) const { return a[i] - mean; }
+  template <class V> V row(int64_t i) const { return loaded<V>(a + i) - mean; }
+  Distance from(int64_t i) const { return {a + i, mean}; }
+};
+/// Squares of what is left of these when `rest` is taken off, too.
+template <class T> struct SquaredDistance {
+  using Element = T;
+  const T* a;
+  T mean, rest;
+  T operator[](int64_t i) const {
+    const T d = (a[i] - mean) - rest;
     return d * d;
   }
-  SquaredDistance from(int64_t i) const { return {a + i, mean}; }
+  template <class V> V row(int64_t i) const {
+    const V d = (loaded<V>(a + i) - mean) - rest;
+    return d * d;
+  }
+  SquaredDistance from(int64_t i) const { return {a + i, mean, rest}; }
 };
 
 /// Accumulator j takes a[j], a[j + kWidth], ... of all whole rows of kWidth elements, the first n % kWidth
@@ -171,17 +183,18 @@ template <class T> void layer_norm_row(const LayerNormRow& row) {
   const T* b = static_cast<const T*>(row.bias);
   const int64_t n = row.n;
   const T mean = fold_pairwise<Of<Add>>(Plain<T>{a}, n, row.ahead) / T(n);
+  const T rest = fold_pairwise<Of<Add>>(Distance<T>{a, mean}, n) / T(n);
   const T scale =
-      T(1) / std::sqrt(fold_pairwise<Of<Add>>(SquaredDistance<T>{a, mean}, n) / T(n) + T(row.eps));
+      T(1) / std::sqrt(fold_pairwise<Of<Add>>(SquaredDistance<T>{a, mean, rest}, n) / T(n) + T(row.eps));
   const auto end = [o, n, past = row.past](auto&& of) {
     if (past) return stream_line(o, n, of);
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) o[i] = of(i);
   };
-  if (w && b) end([=](int64_t i) { return (a[i] - mean) * scale * w[i] + b[i]; });
-  else if (w) end([=](int64_t i) { return (a[i] - mean) * scale * w[i]; });
-  else if (b) end([=](int64_t i) { return (a[i] - mean) * scale + b[i]; });
-  else end([=](int64_t i) { return (a[i] - mean) * scale; });
+  if (w && b) end([=](int64_t i) { return (a[i] - mean - rest) * scale * w[i] + b[i]; });
+  else if (w) end([=](int64_t i) { return (a[i] - mean - rest) * scale * w[i]; });
+  else if (b) end([=](int64_t i) { return (a[i] - mean - rest) * scale + b[i]; });
+  else end([=](int64_t i) { return (a[i] - mean - rest) * scale; });
 }
 
 /// NOTE: [logarithm of softmax's sum] log sum exp(x - greatest) is log1p of the sum without one greatest

@@ -42,16 +42,17 @@ enum class Kind : uint8_t {
   Powers,
   Wide,
   NearOne,
+  Offset,
   Equal,
   Sorted,
   OneHot,
   Tiny,
   Extreme
 };
-inline constexpr Kind kMixture[] = {Kind::Iota,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Bell,
-                                    Kind::Bell,    Kind::Bell,    Kind::Bell,    Kind::Bell,   Kind::Small,
-                                    Kind::Small,   Kind::Special, Kind::Special, Kind::Powers, Kind::Wide,
-                                    Kind::NearOne, Kind::Equal,   Kind::Sorted,  Kind::OneHot, Kind::Tiny};
+inline constexpr Kind kMixture[] = {
+    Kind::Iota, Kind::Bell,    Kind::Bell,  Kind::Bell,   Kind::Bell,    Kind::Bell,    Kind::Bell,
+    Kind::Bell, Kind::Bell,    Kind::Small, Kind::Small,  Kind::Special, Kind::Special, Kind::Powers,
+    Kind::Wide, Kind::NearOne, Kind::Equal, Kind::Sorted, Kind::OneHot,  Kind::Tiny,    Kind::Offset};
 
 inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
 /// Beside the dtype's largest number, for which 1e300 stands.
@@ -114,6 +115,12 @@ inline void real_values(double* out, int64_t begin, int64_t count, Kind kind, ui
       return each([](int64_t, uint64_t bits) {
         return (bits & 1 ? 1.0 : -1.0) * (1 - power_of_two(-int(1 + (bits >> 8) % 40)));
       });
+    case Kind::Offset: {  // much, and little around it: what is left when the one cancels is the other
+      const int most = tame ? 3 : std::min(e, 10);
+      const double at = (seed & 1 ? 1 : -1) * power_of_two(int((seed >> 8) % uint64_t(most + 1)));
+      const double around = std::fabs(at) * power_of_two(-int((seed >> 16) % 8));
+      return each([=](int64_t, uint64_t bits) { return at + around * bell(bits); });
+    }
     case Kind::Equal: return std::fill_n(out, count, bell(hash(seed, 77))), void();
     case Kind::Sorted:
       return each([=](int64_t i, uint64_t bits) {
