@@ -5,6 +5,7 @@
 #include "lamella/mutate/calibration_parts.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/lanes.h"
+#include "lamella/verify/case/tolerances.h"
 
 namespace lamella::verify {
 
@@ -158,6 +159,14 @@ std::string numbers_are_those_of_dtypes() {
   return "";
 }
 
+/// An operator that was exact whenever it was measured is allowed no rounding.
+std::string exact_ones_are_exact() {
+  for (const char* const name : {"neg", "transpose", "flip"})
+    if (const double k = tolerance(name).value; k != 0)
+      return format("{} was exact whenever it was measured, and is allowed {} roundings", name, k);
+  return "";
+}
+
 }  // namespace
 
 void add_compare_calibrations(std::vector<Calibration>& all) {
@@ -172,6 +181,8 @@ void add_compare_calibrations(std::vector<Calibration>& all) {
   all.push_back({"bounds_of_specials",
                  "Within a bound of NaN lies NaN alone, and an infinity within that of what overflows to it.",
                  bounds_of_specials});
+  all.push_back({"exact_ones_are_exact", "Operators whose measured error is 0 are allowed none.",
+                 exact_ones_are_exact});
   all.push_back({"roundings_are_few", "96 roundings are too many, 32 are not.", roundings_are_few});
   all.push_back({"numbers_are_those_of_dtypes",
                  "Roundoff, smallest and largest number are those of a dtype's own arithmetic.",

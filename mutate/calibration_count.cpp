@@ -1,5 +1,6 @@
 // Counts: coverage, its requirements, and reports that are merged or sent to another process.
 #include "lamella/mutate/calibration_parts.h"
+#include "lamella/verify/programs/census.h"
 #include "lamella/verify/run/check_operator.h"
 #include "lamella/verify/run/wire.h"
 
@@ -132,6 +133,23 @@ std::string discards_count_for_nothing() {
   return "";
 }
 
+int counting = 0;
+Verdict counts_and_discards_half(Case&) {
+  ++counts_of_case()["seen"];
+  return ++counting % 2 ? Verdict::discard() : Verdict::pass();
+}
+
+/// What a discarded case has counted is nobody's.
+std::string counts_are_of_their_cases() {
+  counting = 0;
+  const Report r = run_alone(law_that(counts_and_discards_half), 64);
+  uint64_t seen = 0;
+  for (const auto& [law, counts] : r.counts)
+    for (const auto& [what, n] : counts) seen += uint64_t(n);
+  const uint64_t cases = r.total().cases;
+  return seen == cases ? "" : format("{} cases that count one each have counted {}", cases, seen);
+}
+
 Failure failure_of(const char* op, const char* law, What kind) {
   Failure f;
   f.op = op, f.law = law, f.kind = {kind, "shape"}, f.message = "5:got 1\nexpected 2", f.program = "int x;\n";
@@ -189,6 +207,9 @@ void add_count_calibrations(std::vector<Calibration>& all) {
                  shortfalls_are_seen});
   all.push_back({"discards_count_for_nothing", "A discarded case is no case and covers nothing.",
                  discards_count_for_nothing});
+  all.push_back({"counts_are_of_their_cases",
+                 "What discarded cases count is left out, and not the next one's.",
+                 counts_are_of_their_cases});
   all.push_back({"reports_are_merged", "Reports of several processes add up, and keep failures that differ.",
                  reports_are_merged});
   all.push_back({"nothing_checked_is_no_success",

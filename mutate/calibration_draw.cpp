@@ -146,9 +146,11 @@ std::string layouts_are_drawn() {
 /// Where a law asks for them, in every floating dtype.
 std::string special_values_are_drawn() {
   for (const DType d : {DType::F64, DType::F32, DType::F16, DType::BF16, DType::C64, DType::C128}) {
-    int nan = 0, inf = 0, minus_inf = 0, minus_zero = 0, negative = 0;
+    int nan = 0, inf = 0, minus_inf = 0, minus_zero = 0, negative = 0, apart = 0;
     const auto count = [&](Draw& draw) {
-      for (const f128 v : flatten({draw.tensor(Dims{4}, d)})) {
+      const Reals parts = flatten({draw.tensor(Dims{4}, d)});
+      for (size_t k = 0; k + 1 < parts.size(); k += 2) apart += parts[k] != parts[k + 1];
+      for (const f128 v : parts) {
         const double x = double(v);
         nan += x != x, inf += x == kInf, minus_inf += x == -kInf, negative += x < 0;
         minus_zero += x == 0 && std::signbit(x);
@@ -159,6 +161,10 @@ std::string special_values_are_drawn() {
         {"NaN", nan}, {"inf", inf}, {"-inf", minus_inf}, {"-0", minus_zero}, {"negative numbers", negative}};
     for (const auto& known : all)
       if (known.second == 0) return format("no {} is drawn for {}", known.first, d);
+    const int pairs = is_complex(d) ? 1600 : 800;
+    if (4 * apart < 3 * pairs)
+      return format("{} of {} {} of {} differ", apart, pairs, is_complex(d) ? "pairs of parts" : "neighbours",
+                    d);
   }
   return "";
 }

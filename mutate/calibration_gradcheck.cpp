@@ -4,6 +4,9 @@
 #include "lamella/core/generator.h"
 #include "lamella/mutate/calibration_parts.h"
 #include "lamella/mutate/mutants.h"
+#include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/pointwise_other.h"
 #include "lamella/ops/functions/pointwise_unary.h"
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/ops/functions/rounding.h"
@@ -110,6 +113,36 @@ std::string wrong_beside_others() {
   return gradcheck(jumps, {row_of({1}), row_of({0.5})}) ? "a wrong slope passes beside a jump" : "";
 }
 
+/// A finding names the input that is wrong, whatever stands in front of it.
+std::string inputs_are_named() {
+  const Function wrong = [f = sin_with([](const Tensor& t) { return t * 1.5; })](const Tensors& xs) {
+    return Tensors{f({xs[2]})[0] * xs[1]};
+  };
+  const Tensors xs{zeros({2}, DType::I64), row_of({2, 3}), row_of({0.5, 1})};
+  const GradcheckReport r = gradcheck(wrong, xs, {.vjp = false});
+  for (const GradcheckEntry& e : r.findings)
+    if (e.input.tensor != 2)
+      return format("a wrong slope in input 2 is said to be in input {}", e.input.tensor);
+  return r.findings.empty() ? "a wrong slope behind an integer input passes" : "";
+}
+
+/// Flat on one side of a point and not on the other: a kink, at which either slope will do.
+std::string kinks_are_told() {
+  const Tensor at = row_of({0, 1, -1});
+  for (const bool left : {true, false}) {
+    const Function bent = [left](const Tensors& xs) {
+      const Tensor none = zeros(xs[0].sizes(), xs[0].dtype());
+      return Tensors{left ? minimum(xs[0], none) : maximum(xs[0], none)};
+    };
+    const GradcheckReport r = gradcheck(bent, {at});
+    if (!r)
+      return format("a slope at a kink that is flat on the {} is said to be wrong", left ? "right" : "left");
+    if (r.not_smooth == 0)
+      return format("a kink that is flat on the {} is not told", left ? "right" : "left");
+  }
+  return "";
+}
+
 std::string no_functions_are_refused() {
   double calls = 0;
   const Function moves = [&calls](const Tensors& xs) { return Tensors{xs[0] * (calls += 1)}; };
@@ -193,6 +226,8 @@ void add_gradcheck_calibrations(std::vector<Calibration>& all) {
   all.push_back({"wrong_beside_others",
                  "gradcheck sees one wrong slope beside a much larger one, and beside a jump.",
                  wrong_beside_others});
+  all.push_back({"inputs_are_named", "gradcheck names the input whose slope is wrong.", inputs_are_named});
+  all.push_back({"kinks_are_told", "gradcheck tells kinks, whichever side of them is flat.", kinks_are_told});
   all.push_back({"no_functions_are_refused",
                  "gradcheck refuses what gives two results, or writes to its inputs.",
                  no_functions_are_refused});

@@ -192,17 +192,27 @@ std::string replays_decode_as_recorded() {
   return v.kind == Verdict::Fail ? v.message : "";
 }
 
-/// A blob of any other decoder is refused.
-std::string other_decoders_are_refused() {
-  const std::string good = to_blob({"captures", "add", {1, 2, 300}, {}});
-  for (int decoder = 1; decoder <= kDecoder + 2; ++decoder) {
+/// A blob whose words gave something else, and one that does not say what they gave.
+std::string other_meanings_are_refused() {
+  const Record r{"captures", "add", {1, 2, 300}, {}};
+  for (const uint32_t change : {0u, 1u, 1u << 31, 0x5A5A5A5Au}) {
+    Record other = from_blob(to_blob(r));
+    *other.meaning ^= change;
     bool refused = false;
     try {
-      (void)from_blob(format("LD{}", decoder) + good.substr(good.find('.')));
+      (void)replay(from_blob(to_blob(other)));
     } catch (const Error&) { refused = true; }
-    if (refused != (decoder != kDecoder))
-      return format("a blob of decoder {} is {}", decoder, refused ? "refused" : "read by another one");
+    if (refused != (change != 0))
+      return format("a blob whose words give {} is {}", change ? "something else" : "what they gave",
+                    refused ? "refused" : "replayed");
   }
+  Record words = r;
+  words.choices[0] = 29;  // the fourth dtype, not the first
+  if (meaning_of(words) == meaning_of(r)) return "other words have the same meaning";
+  for (const char* const older : {"LD18.", "LC2.", "LE"}) try {
+      (void)from_blob(older + to_blob(r).substr(3));
+      return format("a blob that begins with {} is read", older);
+    } catch (const Error&) {}
   return "";
 }
 
@@ -236,8 +246,8 @@ void add_record_calibrations(std::vector<Calibration>& all) {
   all.push_back({"kept_memory_is_whole",
                  "Arguments that are played lie in memory as they were drawn, and share it as they did.",
                  kept_memory_is_whole});
-  all.push_back(
-      {"other_decoders_are_refused", "A blob of another decoder is no case.", other_decoders_are_refused});
+  all.push_back({"other_meanings_are_refused", "A blob whose words gave something else is no case.",
+                 other_meanings_are_refused});
   all.push_back({"verdicts_travel", "A verdict that another process found arrives whole.", verdicts_travel});
 }
 

@@ -92,6 +92,41 @@ std::string reduced_says_what_matters() {
   return "no case is of f32";
 }
 
+/// Of all cases but one; and says which case it is.
+std::vector<size_t> prints_asked;
+size_t right_one = 0;
+Verdict all_but_one(Case& c) {
+  const size_t print = print_of(c);
+  prints_asked.push_back(print);
+  return print == right_one ? Verdict::pass() : Verdict::fail(format("got {}, expected 2", print));
+}
+
+/// A part whose values pass in one trial of its four matters, whichever of them that is.
+std::string one_trial_is_enough() {
+  const Law law = law_that(all_but_one);
+  const Op& op = *smooth_ones().at(0);
+  const Choices words = choices_of(9, law, op, 5);
+  const auto asked = [&](int explaining) {
+    prints_asked.clear(), prints_asked.reserve(4000);
+    const Shrunk s = shrink(law, op, words, {.explaining = explaining});
+    return std::pair(s, prints_asked);
+  };
+  right_one = 0;
+  const std::vector<size_t> before = asked(0).second;
+  const std::vector<size_t> all = asked(ShrinkLimits().explaining).second;
+  int trials = 0;
+  for (size_t k = before.size(); k < all.size(); ++k) {
+    if (std::ranges::find(before, all[k]) != before.end()) continue;
+    right_one = all[k], ++trials;
+    const Shrunk s = asked(ShrinkLimits().explaining).first;
+    if (s.fixed.empty()) return "a part of which one value of four passes is said to vary freely";
+    const std::string said = s.verdict.message;
+    if (const Verdict v = run_check(law, op, s.choices); v.message != said)
+      return format("what is reported of a reduced case is \"{}\", and it says \"{}\"", said, v.message);
+  }
+  return trials > 3 ? "" : format("{} other cases are tried", trials);
+}
+
 int times_asked = 0;
 Verdict fails_now_and_then(Case&) {
   return ++times_asked % 2 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
@@ -119,6 +154,10 @@ void add_reduce_calibrations(std::vector<Calibration>& all) {
   all.push_back({"reduced_says_what_matters",
                  "Parts of a case that may vary are told from those that may not.",
                  reduced_says_what_matters});
+  all.push_back(
+      {"one_trial_is_enough",
+       "A part matters where one of its trials passes, and what is reported is what the reduced case says.",
+       one_trial_is_enough});
   all.push_back(
       {"flaky_ones_are_named", "A failure that does not repeat is called flaky.", flaky_ones_are_named});
 }

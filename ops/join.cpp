@@ -239,8 +239,9 @@ Values cat_samples(Draw& d) {
   Tensors list;
   const int64_t n = d.entries(1, 3);
   for (int64_t i = 0; i < n; ++i) {
-    const DType type = i == 1 ? other : t;
-    list.push_back(d.one_in(6) ? d.tensor(Dims{0}, type) : d.tensor(s, type));
+    const bool skipped = d.one_in(6);  // for its elements, and not for its dtype
+    const DType type = i == 1 || (skipped && i > 0) ? other : t;
+    list.push_back(d.tensor(skipped ? Dims{0} : s, type));
     s[int(dim < 0 ? dim + s.size() : dim)] = d.size();
   }
   if (std::ranges::all_of(list, adds_nothing)) return {Tensors{list[0]}, int64_t{0}};

@@ -321,7 +321,7 @@ class Usage(unittest.TestCase):
                 self.assertEqual(done.returncode, 1, (given, done.stderr))
                 self.assertRegex(done.stdout, r"^broken_half_square, law \w+: FAILS\n")
             wrong = "LD5.dmpwX2VxdWFsc19kaWZmZXJlbmNlcwBicm9rZW5faGFsZl9zcXVhcmUANAAABSm7iA"
-            self.assertIn("the blob is of decoder 5, this is ", run(*broken, "--replay", wrong).stderr)
+            self.assertIn("a blob of words without what they gave", run(*broken, "--replay", wrong).stderr)
 
     def test_counts_what_is_drawn(self):
         done = run("verify", "--census", "--seed", "1", "--law", "3,37", "--cases", "4", "--json", "-")

@@ -31,10 +31,6 @@ inline uint64_t scrambled(uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/// What a vector of choices means may change only together with this number, which says to which decoder a
-/// blob belongs: no other one reads it. Files keep what was decided instead: NOTE: [kept answers].
-inline constexpr int kDecoder = 18;
-
 /// NOTE: [named sizes] Words hardly ever give sizes of some hundreds, where blocks end and other code begins.
 /// A word with kNamedSize in its upper half gives a size, a rank or a number of entries by the lower half.
 /// One word in 65536 is such; runs write them, to draw near thresholds. No tensor has more than kMostNamed

@@ -6,7 +6,9 @@
 #include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/random.h"
+#include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/custom.h"
@@ -252,9 +254,28 @@ Verdict rule_agrees(const Chain& chain, RuleKind kind, bool own,
                        s.depth);
 }
 
+/// In base autograd a function with a rule may give a view of its argument: the result is a copy, which no
+/// write to the argument reaches.
+Finding shows_its_argument(const Tensor& given) {
+  if (given.numel() == 0) return "";
+  const Tensor x = mul(requires_grad(strided_copy(given)), 1);
+  const Function f =
+      custom_vjp([](const Tensors& xs) { return std::pair(Tensors{unsqueeze(xs[0], 0)}, Tensors{}); },
+                 [](const Tensors&, const Tensors& cts) { return Tensors{select(cts[0], 0, 0)}; });
+  const Tensor y = f({x})[0], before = plain_copy(detach(y));
+  fill_(x, 77);
+  const Finding d = differs(plain_copy(detach(y)), before);
+  return d.empty()
+             ? d
+             : "the result of a function with a rule, after a write to the argument of which it is a view: " +
+                   d;
+}
+
 Verdict custom_rules_agree(Case& c) {
   const Chain chain(c);
   if (!chain.valid()) return Verdict::discard();
+  if (const Finding d = shows_its_argument(chain.inputs()[0]); !d.empty())
+    return Verdict::fail(d, "  // " + d.text() + "\n", 1);
   const auto kind = RuleKind(c.draw.below(5));
   const bool own = kind == RuleKind::Vjp && c.draw.flag();
   const uint32_t layers = c.draw.below(3), base = c.draw.below(3);

@@ -126,6 +126,8 @@ Verdict jets_agree(Case& c) {
   for (int i = 0; i < k; ++i)
     nested = [inner = nested, &vs](const Tensors& xs) { return jvp(inner, xs, vs).tangents; };
   const Tensors got = nested(s.xs);
+  if (got.size() != s.ys.size())
+    return Verdict::fail(other_number(got, s.ys), jet_program(c, s, vs, s.ys, k), k);
   const RealFunction g(c.smooth_function(c.inexact()), c.values(c.inexact()), OracleKind::Reference);
   const Reals v = directions_of_all(c, s, vs);
   Reals roundoff;
@@ -148,6 +150,8 @@ Verdict jets_agree(Case& c) {
   Tensors want;
   Finding wrong;
   for (const Tensor& y : got) {
+    if (const Tensor& value = s.ys[want.size()]; wrong.empty() && y.dtype() != value.dtype())
+      wrong = {type_kind(y, value), format("got {} of a result that is {}", y, value)};
     want.push_back(unflatten(finer, at, y));
     if (!finite({narrow(want.back(), y.dtype())})) return Verdict::discard();
     const Finding d = outside(y, want.back(), unflatten(bounds, bound_at, y, 1));
@@ -166,7 +170,9 @@ void add_jet_laws(std::vector<Law>& laws) {
   laws.push_back({27,
                   "jets_agree",
                   "derivative",
-                  "jvp nested two to four times is the derivative along the line, by differences in f128.",
+                  "jvp nested two to four times is the derivative along the line, by differences in f128, in "
+                  "the dtypes of "
+                  "the results.",
                   {.dtypes = kWideTypes, .tame = true, .max_numel = 4},
                   true,
                   oracle_jvp,

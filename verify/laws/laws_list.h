@@ -83,6 +83,7 @@ struct Law;
   F(thread_end) \
   F(function) \
   F(trace) \
+  F(carried) \
   F(at_once) \
   F(registration) \
   F(device)

@@ -16,8 +16,8 @@ namespace {
 /// A transform around the draws. Only lanes that draw apart may be seen in the numbers.
 struct RandomLevel {
   enum Kind : uint8_t { Different, Same, Jvp, Vjp, Error } kind;
-  int64_t size = 0;  ///< lanes; 0 too
-  int64_t chunk = 0;
+  int64_t size = 0;              ///< lanes; 0 too
+  int64_t chunk = 0, first = 0;  ///< lanes at a time; the number of the first lane
   bool maps() const { return kind != Jvp && kind != Vjp; }
 };
 
@@ -25,7 +25,7 @@ constexpr const char* kModeNames[] = {"Different", "Same", "", "", "Error"};
 
 Function under(const RandomLevel& level, Function f) {
   static constexpr Randomness kModes[] = {Randomness::Different, Randomness::Same, {}, {}, Randomness::Error};
-  if (level.maps()) return vmap(f, {{0}, {0}, kModes[level.kind], level.size, level.chunk});
+  if (level.maps()) return vmap(f, {{0}, {0}, kModes[level.kind], level.size, level.chunk, level.first});
   return [f, level](const Tensors& none) {
     const Tensor x = tensor_of({}, {1}, DType::F64);
     const Function of_one = [&](const Tensors&) { return f(none); };
@@ -53,8 +53,8 @@ std::string random_program(const Case& c, const std::vector<RandomLevel>& levels
     const RandomLevel& l = levels[k];
     out += format("  const Function f{} = ", n + 1);
     if (l.maps())
-      out += format("vmap(f{}, VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}, {}});\n", n,
-                    kModeNames[l.kind], l.size, l.chunk);
+      out += format("vmap(f{}, VmapOptions{InDims{0}, InDims{0}, Randomness::{}, {}, {}, {}});\n", n,
+                    kModeNames[l.kind], l.size, l.chunk, l.first);
     else
       out +=
           format("[&](const Tensors&) { return {}(f{}, {x}", l.kind == RandomLevel::Jvp ? "jvp" : "vjp", n) +
@@ -147,7 +147,7 @@ Verdict random_modes(Case& c) {
     refused |= levels.back().kind == RandomLevel::Error;
   }
   const uint64_t key = c.draw.word(), start = c.draw.below(5);
-  for (RandomLevel& level : levels) level.chunk = c.draw.below(3);
+  for (RandomLevel& level : levels) level.chunk = c.draw.below(3), level.first = c.draw.below(3);
   Generator g(key);
   g.set_counter(start);
   const ScopedGenerator scope(g);

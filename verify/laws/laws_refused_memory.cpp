@@ -6,6 +6,7 @@
 
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_binary.h"
 #include "lamella/ops/functions/reduce.h"
 #include "lamella/ops/functions/view.h"
 #include "lamella/transforms/autograd.h"

@@ -1,5 +1,6 @@
 // Laws of settings: scopes of a thread's state, of all kinds, nested in any order; generators of threads.
 #include <atomic>
+#include <optional>
 #include <set>
 #include <thread>
 
@@ -289,6 +290,21 @@ Finding streams_alike(Draw& d) {
   return "";
 }
 
+/// Who asks for the older stream draws from it: of two versions randn differs, and rand does not.
+Finding versions_alike(uint64_t key) {
+  const auto drawn = [key](bool older, const char* name) {
+    Generator g(key);
+    const ScopedGenerator on(g);
+    std::optional<RandomStream> stream;
+    if (older) stream.emplace(1);
+    return call(name, Values{Dims{5}})[0];
+  };
+  if (differs(drawn(true, "randn"), drawn(false, "randn")).empty())
+    return "randn of RandomStream(1) is the latest one";
+  const Finding d = differs(drawn(true, "rand"), drawn(false, "rand"));
+  return d.empty() ? d : "rand of RandomStream(1): " + d;
+}
+
 /// Seeds this thread and those to come; what is seeded in a scope that has a generator of its own stays
 /// there.
 Finding seeds_elsewhere(uint64_t seed) {
@@ -330,6 +346,7 @@ Verdict streams_are_apart(Case& c) {
   else seen = *places.begin();
   if (wrong.empty() && call_boxed(c.op, c.args).size() != 1) wrong = "this thread draws no more";
   if (wrong.empty()) wrong = streams_alike(c.draw);
+  if (wrong.empty()) wrong = versions_alike(seed);
   if (wrong.empty()) return Verdict::pass(1);
   wrong = format("{} threads after manual_seed({}): ", keys.size(), seed) + wrong;
   return Verdict::fail(wrong, "  // " + wrong.text() + "\n", 1);

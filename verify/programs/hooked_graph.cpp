@@ -20,7 +20,10 @@ HooksOfValue draw_hooks(Draw& d, bool leaf, size_t of) {
   out.removed = w >> 12 & 1;
   if (leaf) return out;
   out.retains = w >> 13 & 1;
-  if (of == 1 && (w >> 14 & 3) == 3) out.before = kFactors[w >> 16 & 1], out.after = kFactors[w >> 17 & 3];
+  if (of == 1 && (w >> 14 & 3) == 3) {
+    out.before = kFactors[w >> 16 & 1], out.after = kFactors[w >> 17 & 3];
+    out.at_node = 1 + int(w >> 19 & 1);
+  }
   return out;
 }
 
@@ -98,7 +101,7 @@ void HookedGraph::add(size_t k, const Tensor& x) {
       found_ = "a hook that was removed is called";
       return ct * 3;
     }).remove();
-  if (a.before) add_to_node(k, x);
+  for (int r = 0; r < a.at_node && a.before; ++r) add_to_node(k, x);
 }
 
 void HookedGraph::add_to_node(size_t k, const Tensor& x) {
@@ -139,7 +142,8 @@ Finding HookedGraph::wrong_events(size_t k, const Tensor& cotangent) const {
   double factor = 1;
   for (size_t i = 0; i < a.factors.size(); factor *= a.factors[i++])
     expected.emplace_back(format("hook {}", i), factor);
-  if (a.before) expected.emplace_back("before", factor), expected.emplace_back("after", factor * a.before);
+  for (int r = 0; r < a.at_node && a.before; ++r, factor *= a.before) expected.emplace_back("before", factor);
+  for (int r = 0; r < a.at_node && a.before; ++r) expected.emplace_back("after", factor);
   size_t n = 0;
   for (const Event& e : log_) {
     if (e.value != k || e.what == "accumulated") continue;
@@ -265,7 +269,8 @@ std::string HookedGraph::cpp() const {
     const HooksOfValue& a = asked_[k];
     out += format("  //   {}:", k);
     for (const double f : a.factors) out += format(" hook times {},", f);
-    if (a.before) out += format(" before times {}, after times {},", a.before, a.after);
+    for (int r = 0; r < a.at_node && a.before; ++r)
+      out += format(" before times {}, after times {},", a.before, a.after);
     if (a.removed) out += " a removed one,";
     if (a.retains) out += " retain_grad,";
     if (k == inside_ && !a.factors.empty()) out += " the first calls backward on a leaf,";

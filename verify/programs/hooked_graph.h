@@ -13,7 +13,8 @@ namespace lamella::verify {
 /// Hooks of one value: the inputs of the graph, then the results of its chain.
 struct HooksOfValue {
   std::vector<double> factors;   ///< of its tensor hooks; 1: the hook looks, and returns nothing
-  double before = 0, after = 0;  ///< of its node hook; 0: it has none
+  double before = 0, after = 0;  ///< of each of its node hooks; 0: it has none
+  int at_node = 1;               ///< how many these are
   bool retains = false, removed = false;
   /// What the value's cotangent is multiplied with before its node's rule has it, and in all.
   double by_tensors() const {
@@ -21,7 +22,11 @@ struct HooksOfValue {
     for (const double f : factors) out *= f;
     return out;
   }
-  double total() const { return by_tensors() * (before ? before : 1) * (after ? after : 1); }
+  double total() const {
+    double out = by_tensors();
+    for (int k = 0; k < at_node && before; ++k) out *= before * after;
+    return out;
+  }
 };
 
 /// A graph with hooks, and what they were given.
