@@ -4,7 +4,10 @@
 #include <optional>
 #include <thread>
 
+#include "lamella/ops/functions/complex.h"
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/ops/operators.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/verify/case/laws_shared.h"
