@@ -58,7 +58,7 @@ class Build:
         last = self.ninja("commands", "lamella_program").splitlines()[-1]
         self.link = shlex.split(last.split("&&")[1])
         self.linked = {word for word in self.link if word in self.commands}
-        self.launcher = self.cache()
+        self.launcher, self.idle = self.cache(), self.narrower()
 
     def ninja(self, tool, *words):
         return subprocess.run(["ninja", "-C", self.folder, "--quiet", "-t", tool, *words], text=True,
@@ -104,18 +104,20 @@ class Build:
             word.endswith("/cmake_pch.hxx") and os.path.relpath(os.path.dirname(word), self.folder) in folders
             for word in self.commands[name][0])}
 
-    def idle(self, path):
-        """Objects that this processor never runs: those of narrower instruction sets than its own. What they
-        share with others has another name in each (LAMELLA_BACKEND), as far as kernels' own headers go."""
-        if not path.startswith(("kernels/bodies/", "kernels/cpu/")) or "LAMELLA_ISA" in os.environ:
-            return set()
+    def narrower(self):
+        """Objects that this processor never runs: those of narrower instruction sets than its own."""
         with open("/proc/cpuinfo", encoding="utf-8") as f:
-            flags = set(re.search(r"^flags\s*:(.*)$", f.read(), re.M).group(1).split())
-        if not {"avx2", "fma"} <= flags:
-            return set()
-        widest = {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags
-        narrower = ["lamella_kernels_scalar.dir/cpu/isa_"] + ["lamella_kernels_avx2.dir/"] * widest
-        return {name for name in self.linked if any(folder in name for folder in narrower)}
+            flags = re.search(r"^flags\s*:(.*)$", f.read(), re.M)
+        flags = set(flags.group(1).split()) if flags and "LAMELLA_ISA" not in os.environ else set()
+        folders = ["lamella_kernels_scalar.dir/cpu/isa_"] * ({"avx2", "fma"} <= flags)
+        if {"avx2", "fma", "avx512f", "avx512bw", "avx512dq", "avx512vl"} <= flags:
+            folders.append("lamella_kernels_avx2.dir/")
+        return {name for name in self.linked if any(folder in name for folder in folders)}
+
+    def idle_for(self, path):
+        """Of a kernel's own text, those that never run. What they share with others has another name in each
+        (LAMELLA_BACKEND); what other rooms share has not."""
+        return self.idle if path.startswith(("kernels/bodies/", "kernels/cpu/")) else set()
 
     def sources(self, texts, folder):
         """Writes the changed texts into `folder`; what to compile for each object they are part of."""
@@ -126,12 +128,12 @@ class Build:
             with open(place, "w", encoding="utf-8", newline="") as f:
                 f.write(text)
             if is_header(path):
-                for name in self.users(path) - self.idle(path):
+                for name in self.users(path) - self.idle_for(path):
                     sources.setdefault(name, self.commands[name][1])
                 continue
             link_neighbours(os.path.dirname(os.path.join(self.root, path)), os.path.dirname(place))
             for name, bundle in self.makers(path):
-                if name in self.idle(path):
+                if name in self.idle_for(path):
                     continue
                 if bundle is None:
                     sources[name] = place
