@@ -55,6 +55,10 @@ Verdict classes_as_reference(Case& c, const Tensors& got);
 bool may_overflow_inside(const Case& c, DType kept);
 /// `wide` in the dtype of `got`, with got's own entries where the exact result needs rounding.
 Tensor exact_parts(const Tensor& wide, const Tensor& got);
+/// Of a composite: whether what it computes before its results has many bits, so that numbers which need no
+/// rounding come of some that were rounded: (-1 - 0.4) / 2.8 is -0.5. Of others nobody knows; their kernels
+/// are asked to be exact.
+bool rounds_inside(const Op& op, const Values& given, DType d);
 /// A random operator that is given no key: another call gives other numbers.
 bool draws_anew(const Case& c);
 /// Of an operator that takes its dims by `Dim` parameters: whether each of the `rank` dims is among them. A

@@ -138,20 +138,21 @@ class SeesManyBits final : public SeesResults {
   Tensors seen_;
 };
 
-/// Of a composite: whether what it computes before its results has many bits, so that numbers which need no
-/// rounding come of some that were rounded: (-1 - 0.4) / 2.8 is -0.5. Of others nobody knows; their kernels
-/// are asked to be exact.
-bool rounds_inside(const Case& c, DType d) {
-  if (!c.op.composite) return false;
-  const Values args = to_reference(c.args);
-  const BoxedArgs boxed(c.op, args);
-  Tensors list, results(size_t(c.op.schema.n_results));
-  Frame frame{&c.op, boxed.data(), results.data(), &list};
+}  // namespace
+
+bool rounds_inside(const Op& op, const Values& given, DType d) {
+  if (!op.composite) return false;
+  const Values args = to_reference(given);
+  const BoxedArgs boxed(op, args);
+  Tensors list, results(size_t(op.schema.n_results));
+  Frame frame{&op, boxed.data(), results.data(), &list};
   SeesManyBits seen(few_bits_of(d));
   const ScopedObserver scope(&seen);
-  c.op.composite(frame);
+  op.composite(frame);
   return seen.saw_besides(results);
 }
+
+namespace {
 
 Verdict equals_where_exact(Case& c) {
   const Tensors got = call_boxed(c.op, c.args);
@@ -165,7 +166,7 @@ Verdict equals_where_exact(Case& c) {
       Oracle oracle(c, c.inexact());
       if (has_nonfinite(got[k]) && overflows_inside(oracle, {}, c.op, got[k].dtype()))
         return Verdict::discard();  // 64! times 0 in f32
-      const bool rounded = is_inexact(got[k].dtype()) && rounds_inside(c, got[k].dtype());
+      const bool rounded = is_inexact(got[k].dtype()) && rounds_inside(c.op, c.args, got[k].dtype());
       if (rounded && within_reference(c, got).kind == Verdict::Pass) return Verdict::discard();
       return Verdict::fail(d, value_program(c, want[k], got[k], k));
     }
