@@ -154,12 +154,12 @@ Finding absent_unlike_zero(const Graph& g, uint32_t word) {
 /// whichever order they are named, one of them twice.
 Finding targets_unlike_alone(const Graph& g, uint32_t word) {
   const Tensors leaves = g.leaves();
-  Tensors older, way;  // what leads to leaves past the tensors on the way is recorded before them
-  for (const Tensor& x : leaves) older.push_back(mul(mul(x, 3), 2));
-  for (const Tensor& x : leaves) way.push_back(mul(x, x));
+  Tensors beside, way;  // beside the tensors on the way fewer steps lead to the leaves: nodes are lower there
+  for (const Tensor& x : leaves) beside.push_back(mul(mul(x, 3), 2));
+  for (const Tensor& x : leaves) way.push_back(mul(mul(mul(x, x), 1), 1));
   Tensors roots = g.function()(way), us = g.cotangents();
   if (LiveRoots(roots, us).ys.empty()) return "";
-  for (const Tensor& y : older) roots.push_back(y), us.push_back(ones(y.sizes(), y.dtype()));
+  for (const Tensor& y : beside) roots.push_back(y), us.push_back(ones(y.sizes(), y.dtype()));
   const LiveRoots live(roots, us);
   Tensors targets = leaves;
   targets.insert(word & 1 ? targets.begin() : targets.end(), way.begin(), way.end());

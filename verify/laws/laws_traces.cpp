@@ -100,11 +100,12 @@ class Recorder final : public Observer {
   uint64_t results_ = 0;
 };
 
-/// Calls without tensors are told, too: of an operator for which nobody but the backend is there.
+/// Calls without tensors are told, too: of an operator for which nobody but the backend is there. (A number:
+/// its layout is nobody's, and the wrong one is planted elsewhere.)
 Finding factory_unseen() {
   Recorder seen(0);
   const ScopedObserver scope(&seen);
-  (void)zeros({2}, DType::F64);
+  (void)zeros({}, DType::F64);
   seen.between();
   return seen.calls() > 0 ? seen.wrong() : "of a call that takes no tensors an observer is told nothing";
 }
