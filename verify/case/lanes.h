@@ -69,10 +69,10 @@ double largest_part(const Tensors& ts);
 /// Roundings of the largest number that a call within `computation` gives, of which the results may be what
 /// is left when it cancels: 1/x - x/x^2, the derivative of x/x; tangents of equal factors that add up to 0.
 Roundings on_the_way(const std::function<void()>& computation);
-/// Whether `got` is not finite, and a number that a call within `computation` gives is within 16 times of the
-/// largest one of its dtype: there sums in another order may pass the end of the range though these did not,
-/// (1 - 64) * -1024 and -1024 + 64 * 1024 in f16, say, the gradient of 1/x at 1/32 and of its derivative.
-bool passes_the_end(const Tensors& got, const std::function<void()>& computation);
+/// Whether a number that a call within `computation` gives is within 16 times of the largest one of its
+/// dtype: there sums in another order may pass the end of the range though these did not, (1 - 64) * -1024
+/// and -1024 + 64 * 1024 in f16, say, the gradient of 1/x at 1/32 and of its derivative.
+bool nears_the_end(const std::function<void()>& computation);
 /// Empty when `got` agrees with `want`; else the first difference.
 Finding disagrees(const Tensor& got, const Tensor& want, Agreement how, Roundings r = {});
 Finding disagrees(const Tensors& got, const Tensors& want, Agreement how, Roundings r = {});

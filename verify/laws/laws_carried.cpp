@@ -15,19 +15,24 @@ namespace lamella::verify {
 
 namespace {
 
-/// Inputs, and what each carries: its elements backwards, which are as good arguments as they are. Rules are
-/// functions without a state of their own.
-thread_local const Tensors* values_now = nullptr;
-thread_local const Tensors* beside_now = nullptr;
+/// Inputs, and what each carries. Rules are functions without a state of their own: one is in force.
+struct Beside {
+  const Tensors &values, &carried;
+  Beside(const Tensors& v, const Tensors& c) : values(v), carried(c) { now = this; }
+  ~Beside() { now = nullptr; }
+  Beside(const Beside&) = delete;
+  static thread_local const Beside* now;
+};
+thread_local const Beside* Beside::now = nullptr;
 
 Tensor of_input(const Tensor& t) {
-  for (size_t k = 0; k < values_now->size(); ++k)
-    if (t.is_same((*values_now)[k])) return (*beside_now)[k];
+  for (size_t k = 0; Beside::now && k < Beside::now->values.size(); ++k)
+    if (t.is_same(Beside::now->values[k])) return Beside::now->carried[k];
   return t;  // a constant
 }
 constexpr CarriedRules kBackwards{"backwards", of_input};
 
-/// In the same layout.
+/// The elements in the other direction, as good arguments as they are, in the same layout.
 Tensor backwards(const Tensor& x) {
   Tensor out = strided_copy(x);
   const auto bytes = size_t(itemsize(x.dtype()));
@@ -94,7 +99,7 @@ Verdict carried_goes_along(Case& c) {
     want = f(xs), want_beside = f(others);
   });
   if (s.raised || seen.any) return Verdict::discard();
-  values_now = &xs, beside_now = &others;
+  const Beside in_force(xs, others);
   Carried got;
   const Status carried = status_of([&] { got = run_carried(kBackwards, f, xs); });
   if (carried.raised && carried.code == ErrorCode::Level && chain.writes()) return Verdict::discard();

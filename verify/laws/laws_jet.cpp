@@ -171,8 +171,7 @@ void add_jet_laws(std::vector<Law>& laws) {
                   "jets_agree",
                   "derivative",
                   "jvp nested two to four times is the derivative along the line, by differences in f128, in "
-                  "the dtypes of "
-                  "the results.",
+                  "the dtypes of the results.",
                   {.dtypes = kWideTypes, .tame = true, .max_numel = 4},
                   true,
                   oracle_jvp,

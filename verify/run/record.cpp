@@ -51,13 +51,15 @@ std::string from_base64(std::string_view text) {
   return out;
 }
 
+constexpr std::string_view kBegins = "LE.";
+
 constexpr uint32_t kHashOfNothing = 2166136261u;
 uint32_t hashed(std::string_view bytes, uint32_t h = kHashOfNothing) {
   for (const char c : bytes) h = (h ^ uint8_t(c)) * 16777619u;
   return h;
 }
-/// All 32 bits, of which one changed letter changes some: of eight one damaged blob in 256 was another case.
 std::string four_bytes(uint32_t h) { return {char(h), char(h >> 8), char(h >> 16), char(h >> 24)}; }
+/// All 32 bits, of which one changed letter changes some: of eight one damaged blob in 256 was another case.
 std::string checksum(std::string_view bytes) { return four_bytes(hashed(bytes)); }
 
 std::string until_zero(std::string_view bytes, size_t& at) {
@@ -66,9 +68,7 @@ std::string until_zero(std::string_view bytes, size_t& at) {
   const size_t begin = std::exchange(at, end + 1);
   return std::string(bytes.substr(begin, end - begin));
 }
-}  // namespace
 
-namespace {
 /// Answers as one number.
 class Print final : public AnswerSink {
  public:
@@ -80,9 +80,8 @@ class Print final : public AnswerSink {
 /// Of answers of every kind, to words that are always the same: they are others where the decoder is.
 uint32_t print_of_decoder() {
   Print print;
-  for (const DrawOptions& options :
-       {DrawOptions{}, DrawOptions{.nonfinite = true, .ends = true, .devices = false},
-        DrawOptions{.exact = true}, DrawOptions{.tame = true, .max_numel = 200}})
+  for (const DrawOptions& options : {DrawOptions{}, DrawOptions{.nonfinite = true, .ends = true},
+                                     DrawOptions{.exact = true}, DrawOptions{.tame = true, .max_numel = 200}})
     for (uint32_t first = 1; first <= 16; ++first) {
       Choices words(96);
       for (uint32_t k = 0; k < words.size(); ++k) words[k] = (first * 96 + k) * 2654435761u >> 3;
@@ -135,8 +134,6 @@ std::vector<std::string> split(const std::string& names) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 }  // namespace
-
-constexpr std::string_view kBegins = "LE.";
 
 std::string to_blob(const Record& r) {
   std::string bytes = r.law + '\0' + r.op + '\0';
