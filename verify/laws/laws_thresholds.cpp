@@ -1,5 +1,6 @@
 // Laws of thresholds: where blocks end, short ways begin and other code takes over does not show, nor do
 // threads.
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cfenv>
@@ -18,6 +19,7 @@
 #include "lamella/ops/functions/factory.h"
 #include "lamella/transforms/vmap.h"
 #include "lamella/verify/case/compare.h"
+#include "lamella/verify/case/lanes.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/case/near_threshold.h"
 #include "lamella/verify/oracle/oracle.h"
