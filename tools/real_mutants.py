@@ -90,10 +90,10 @@ def asked(program, seconds, options):
 
 def noticed_by_laws(program, right, options):
     """None, or how the laws noticed: a failure on a case that the program without a bug passes, or a process
-    that dies or does not end. A short run comes first: most bugs need no long one. On a busy machine the long
+    that dies or does not end. Short runs come first: most bugs need no long one. On a busy machine the long
     run is given the time for the processor seconds of a quiet one, at most four times as long."""
     begin, budget = time.monotonic(), options.time * options.jobs
-    lengths = [2, options.time] if options.time > 4 else [options.time]
+    lengths = [*(t for t in (2, 5) if 2 * t < options.time), options.time]
     while lengths:
         before, seconds = processor_seconds(), lengths.pop(0)
         report, status, output = asked(program, seconds, options)
