@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "lamella/core/generator.h"
+#include "lamella/core/scoped_device.h"
 #include "lamella/core/tensor.h"
 
 namespace lamella {
@@ -105,6 +106,12 @@ Tensor on_host(const Tensor& t) {
              n);
   return in_copy(t, copy, bytes.begin);
 }
+
+ScopedDevice::ScopedDevice(Device device, const DeviceHooks& hooks) : device_(device) {
+  LAMELLA_ASSERT(!device_hooks(device));
+  all_hooks[size_t(device)].store(&hooks, std::memory_order_release);
+}
+ScopedDevice::~ScopedDevice() { all_hooks[size_t(device_)].store(nullptr, std::memory_order_release); }
 
 namespace detail {
 void set_device_hooks(Device device, const DeviceHooks& hooks) {

@@ -302,7 +302,10 @@ void OpTable::publish_made(std::unique_ptr<OpTable> next, const OpTable& of) {
 
 void OpTable::publish_changed(const std::function<void(OpTable&)>& change) {
   std::lock_guard lock(detail::table_mutex);
-  if (detail::under_construction) return change(*detail::under_construction);
+  if (detail::under_construction) {
+    detail::yield_point();
+    return change(*detail::under_construction);
+  }
   const OpTable& now = detail::first_table();
   auto next = std::make_unique<OpTable>(now);
   change(*next);

@@ -24,9 +24,10 @@ struct DrawOptions {
   bool tame = false;             ///< magnitudes of order 1: for laws whose bound needs them
   bool empty = false;            ///< half of the sizes are 0
   int64_t max_numel = 32;
-  int max_exponent = 60;   ///< wide values lie within 2^±this, less in narrow dtypes
-  bool mixed = true;       ///< further operands may have another dtype, or share another's storage
-  bool nonfinite = false;  ///< NaN, infinities and the largest numbers, too
+  int max_exponent = 60;     ///< wide values lie within 2^±this, less in narrow dtypes
+  bool mixed = true;         ///< further operands may have another dtype, or share another's storage
+  bool often_mixed = false;  ///< a further operand has another dtype half of the time, not one time in six
+  bool nonfinite = false;    ///< NaN, infinities and the largest numbers, too
   /// Half of the tensors hold numbers of the dtype's whole range, whatever their domain; of the rest most
   /// have what is not finite among ordinary numbers, or numbers near one end of the range.
   bool ends = false;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "lamella/mutate/calibration_parts.h"
+#include "lamella/verify/case/series.h"
 #include "lamella/verify/run/apart.h"
 #include "lamella/verify/run/record.h"
 
@@ -114,6 +115,56 @@ std::string checks_apart_say_how_they_end() {
   return passed.kind == Verdict::Pass && passed.depth == 3 ? "" : "a process that passes does not";
 }
 
+/// Passes until the case with the print `spoiling` has been there, in this process, and fails from then on.
+size_t last_print = 0, spoiling = 0;
+bool spoiled = false;
+Verdict fails_once_spoiled(Case& c) {
+  last_print = print_of(c);
+  if (spoiled) return Verdict::fail("got 1, expected 2");
+  spoiled = last_print == spoiling;
+  return Verdict::pass();
+}
+
+/// What settle() finds out of a failure of the second law when case `index` of burst `by` spoils the process.
+Failure settled_after(const RunOptions& o, const std::vector<Burst>& ran, const Burst& by, uint64_t index) {
+  const auto check = [&](uint16_t law, uint16_t op, uint64_t at) {
+    const Choices words = choices_of(o.seed, *o.laws[law], *o.ops[op], at);
+    return run_check(*o.laws[law], *o.ops[op], words);
+  };
+  constexpr uint64_t kFailing = 1000;
+  spoiled = false, spoiling = 0;
+  (void)check(by.law, by.op, index);
+  spoiling = last_print, spoiled = true;
+  Failure f;
+  f.op = o.ops[0]->name, f.law = o.laws[1]->id, f.kind = check(1, 0, kFailing).failure;
+  f.blob = to_blob(record_of(*o.laws[1], *o.ops[0], choices_of(o.seed, *o.laws[1], *o.ops[0], kFailing), {}));
+  spoiled = false;
+  settle(f, o, ran, 4);
+  return f;
+}
+
+/// The second of three processes ran cases 1, 4 and 7 of one pair, and 4, 7 and 10 of another. Of each burst
+/// the last case is one that counting by ones does not reach; case 5 is another process's.
+std::string earlier_cases_are_those_of_the_process() {
+  const Law a = law_that(fails_once_spoiled, "calibration_a"),
+            b = law_that(fails_once_spoiled, "calibration_b");
+  const RunOptions o{{smooth_ones().at(0), smooth_ones().at(1)}, {&a, &b}, 60, 1, 3};
+  const std::vector<Burst> ran{{0, 0, 3, 1}, {1, 1, 3, 4}};
+  for (const Burst& by : ran) {
+    const uint64_t last = by.first + 6;
+    const Failure f = settled_after(o, ran, by, last);
+    if (!f.flaky || f.before.size() != 1)
+      return format("a failure that needs one case before it names {}: {}", f.before.size(), f.needs);
+    const Record named = from_blob(f.before[0]);
+    const Law& law = *o.laws[by.law];
+    const Op& op = *o.ops[by.op];
+    if (named.law != law.id || named.op != op.name || named.choices != choices_of(o.seed, law, op, last))
+      return format("a failure that needs case {} of {} before it names another one", last, op.name);
+  }
+  const Failure f = settled_after(o, ran, ran[1], 5);
+  return f.before.empty() ? "" : "a failure that needs another process's case is said to need one of its own";
+}
+
 }  // namespace
 
 void add_process_calibrations(std::vector<Calibration>& all) {
@@ -124,6 +175,10 @@ void add_process_calibrations(std::vector<Calibration>& all) {
                  hangs_are_failures});
   all.push_back({"checks_apart_say_how_they_end", "A process of one check tells how it ended.",
                  checks_apart_say_how_they_end});
+  all.push_back(
+      {"earlier_cases_are_those_of_the_process",
+       "A failure that needs a case before it is reported with that one, in any number of processes.",
+       earlier_cases_are_those_of_the_process});
 }
 
 }  // namespace lamella::verify

@@ -239,7 +239,7 @@ Values cat_samples(Draw& d) {
   Tensors list;
   const int64_t n = d.entries(1, 3);
   for (int64_t i = 0; i < n; ++i) {
-    const bool skipped = d.one_in(6);  // for its elements, and not for its dtype
+    const bool skipped = d.one_in(other == t ? 6 : 2);  // for its elements, and not for its dtype
     const DType type = i == 1 || (skipped && i > 0) ? other : t;
     list.push_back(d.tensor(skipped ? Dims{0} : s, type));
     s[int(dim < 0 ? dim + s.size() : dim)] = d.size();

@@ -109,8 +109,9 @@ DType Decoder::partner(DType first, DTypeMask supported) {
   if (!options().mixed) return first;
   const uint32_t w = word("other dtype");
   const DTypeMask wanted = supported & (options().dtypes | kIntegers | kBoolType) & ~mask(first);
-  if (w % 6 != 5 || !wanted) return first;
-  const DType second = chosen(wanted, w / 6);
+  const bool other = options().often_mixed ? w / 6 % 2 : w % 6 == 5;
+  if (!other || !wanted) return first;
+  const DType second = chosen(wanted, options().often_mixed ? w / 12 : w / 6);
   mixed_ = true;
   in_play_ |= mask(to_real(first)) | mask(to_real(second));
   return second;

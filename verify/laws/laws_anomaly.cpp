@@ -11,6 +11,7 @@
 #include "lamella/transforms/anomaly.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/call_site.h"
+#include "lamella/transforms/custom.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/oracle/subject.h"
@@ -121,6 +122,13 @@ Tensors part(const Tensors& ts, size_t from, size_t n) {
   return {ts.begin() + long(from), ts.begin() + long(from + n)};
 }
 
+/// The identity, with a formula that an operator refuses.
+Function failing_backward() {
+  return custom_vjp(
+      [](const Tensors& xs) { return std::pair(Tensors{neg(neg(xs[0]))}, Tensors()); },
+      [](const Tensors&, const Tensors& us) { return Tensors{make_view(us[0], Dims{-1}, Dims{1}, 0)}; });
+}
+
 /// The operator of the case and a call that makes NaN of infinities; derived in some way, within or around
 /// vmaps.
 struct WatchedProgram {
@@ -130,6 +138,7 @@ struct WatchedProgram {
   Way way = Way(c.draw.below(6));
   uint32_t tail = c.draw.below(8);  ///< 4: writes to the first input, whose mapped dims may be any
   bool inside = false;              ///< the vmap is of f, not of its derivative
+  bool fails = false;               ///< the formula of what f calls last raises
   std::vector<Batch> maps;          ///< outermost first
   Tensors inputs;                   ///< primals; tangents or cotangents; cotangents of those
   size_t m = 0;                     ///< results of f
@@ -152,6 +161,7 @@ struct WatchedProgram {
   Tensors f(const Tensors& xs) const {
     Tensors ys = own(xs);
     if (tail && !ys.empty()) ys.push_back(ended(tail == 4 ? xs[0] : ys[0]));
+    if (fails && !ys.empty()) ys[0] = anomaly_law::forward_call(failing_backward(), {ys[0]})[0];
     return ys;
   }
   Function mapped_f() const {
@@ -266,11 +276,29 @@ bool WatchedProgram::draw() {
   return true;
 }
 
+/// Where a formula raises, anomaly mode takes nothing from what the error says, neither its code nor the
+/// levels, and puts the forward call behind it.
+Finding unlike_without(const WatchedProgram& p) {
+  const Status plain = status_of([&] { p.run(); });
+  const Status watched = status_of([&] {
+    const AnomalyMode on;
+    p.run();
+  });
+  if (watched.raised != plain.raised || (plain.raised && watched.code != plain.code))
+    return "where a formula raises: " + str(watched).text() + ", without anomaly mode " + str(plain);
+  if (!watched.text.starts_with(plain.text))
+    return "an error of a formula, \"" + plain.text + "\", becomes \"" + watched.text + "\"";
+  if (plain.raised && watched.text.find("was recorded by", plain.text.size()) == std::string::npos)
+    return "an error of a formula does not tell of the forward call: " + watched.text;
+  return "";
+}
+
 std::string WatchedProgram::cpp() const {
   std::string out =
       cpp_declarations(c.args) + cpp_tensors("x", inputs) +
-      format("  const AnomalyMode on;\n  // f: {} of {} tensors, then {}\n  // {}{}\n", c.op.name, n,
-             tail ? ending() : "nothing", kWays[size_t(way)], inside ? ", f being vmap(f)" : "");
+      format("  const AnomalyMode on;\n  // f: {} of {} tensors, then {}{}\n  // {}{}\n", c.op.name, n,
+             tail ? ending() : "nothing", fails ? ", then neg(neg(y)) with a formula that raises" : "",
+             kWays[size_t(way)], inside ? ", f being vmap(f)" : "");
   for (const Batch& b : maps) out += format("  // vmap of {} lanes, {}\n", b.size, cpp_dims(b.in_dims));
   return out + "  for (const Tensor& y : Tensors" + cpp_names("x", inputs.size()) +
          ") std::cout << str(y) << '\\n';\n";
@@ -413,6 +441,10 @@ Verdict anomalies_are_named(Case& c) {
   if (wrong.empty() && found && found->site && forward_calls_have_names())
     if (const auto names = call_site_functions(*found->site); !names.empty() && !names_forward_call(names))
       wrong = "another call is named than the forward one: " + str(s);
+  if (wrong.empty() && !s.raised && p.way >= Way::Vjp && c.draw.one_in(3)) {
+    p.fails = true;
+    wrong = unlike_without(p);
+  }
   const int depth = int(p.maps.size()) + (p.way == Way::Value ? 0 : twice(p.way) ? 2 : 1);
   if (wrong.empty()) return Verdict::pass(depth);
   for (const NanPlace& e : expected) wrong += "\n  expected: " + e.str();
@@ -432,7 +464,8 @@ void add_anomaly_laws(std::vector<Law>& laws) {
        "derivative",
        "In anomaly mode a program without NaN gives the same bits; one that makes a NaN is refused "
        "with the forward call, the element and the lanes of the first, in values, tangents or "
-       "cotangents; a NaN passed in is nobody's.",
+       "cotangents; a NaN passed in is nobody's. What a formula raises is said as without, and the forward "
+       "call behind it.",
        {.dtypes = kInexact, .tame = true, .max_numel = 6},
        false,
        watchable,

@@ -68,17 +68,27 @@ Finding unlike(const Tensors& got, const Tensors& want) {
   return "";
 }
 
-/// The chain, and behind it a copy of the first input, into parts of which constants and results are written.
+/// A constant or a result of what is there. `as_out`: by out=, where a constant comes with nothing of the
+/// target among its operands.
+void write(const Tensor& target, uint32_t kind, bool as_out) {
+  const auto one = [&] { return ones(target.sizes(), target.dtype()); };
+  if (kind == 0) as_out ? mul_out(target, one(), mul(one(), 3)) : fill_(target, 3);
+  else if (kind == 1) as_out ? add_out(target, one(), one()) : copy_(target, one());
+  else if (kind == 2) as_out ? add_out(target, target, target) : copy_(target, mul(target, 2));
+  else as_out ? mul_out(target, target, target) : mul_(target, target);
+}
+
+/// The chain, and behind it a copy of the first input, into which, and into parts of which, constants and
+/// results are written; it is given back as a whole, in a view made before, and as the parts that were
+/// written.
 Function with_writes(const Chain& chain, uint32_t word) {
   return [f = chain.function(), word](const Tensors& xs) {
     Tensors ys = f(xs);
     const Tensor own = reshape(mul(xs[0], 1), {-1}), seen = unsqueeze(own, 0);
-    for (uint32_t w = word, k = 0; k < 3 && own.size(0) > 0; w /= 8, ++k) {
+    for (uint32_t w = word, more = word >> 9, k = 0; k < 3 && own.size(0) > 0; w /= 8, more /= 4, ++k) {
       const Tensor part = slice(own, 0, int64_t(w / 4 % 2) * (own.size(0) / 2), own.size(0), 1);
-      if (w % 4 == 0) fill_(part, 3);
-      else if (w % 4 == 1) copy_(part, ones(part.sizes(), part.dtype()));
-      else if (w % 4 == 2) copy_(part, mul(part, 2));
-      else mul_(part, part);
+      write(more % 4 >= 2 ? own : part, w % 4, more % 2 == 1);
+      ys.push_back(part);
     }
     ys.push_back(own), ys.push_back(seen);
     return ys;

@@ -175,7 +175,9 @@ bool may_be_independent(const Op& op) {
 
 // Formulas.
 
-/// d f / d x and d f / d y of real numbers, by formulas of calculus; infinite and 0 where limits are.
+/// d f / d x and d f / d y of real numbers, by formulas of calculus; infinite and 0 where limits are. At a
+/// NaN they are what PyTorch's rules give: steps and lines have the slope they have everywhere, relu passes
+/// on what it does not know to be negative.
 struct Formulas {
   std::string_view op;
   int operands;
@@ -186,7 +188,7 @@ struct Formulas {
 };
 constexpr Formulas kFormulas[] = {
     {"exp", 1, true, [](f128 x, f128, f128* d) { d[0] = expq(x); }},
-    {"log", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / x; }},
+    {"log", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / x; }, true},
     {"sin", 1, true, [](f128 x, f128, f128* d) { d[0] = cosq(x); }},
     {"cos", 1, true, [](f128 x, f128, f128* d) { d[0] = -sinq(x); }},
     {"tanh", 1, true,
@@ -194,17 +196,15 @@ constexpr Formulas kFormulas[] = {
        const f128 e = expq(-2 * fabsq(x));
        d[0] = 4 * e / ((1 + e) * (1 + e));
      }},
-    {"sqrt", 1, true, [](f128 x, f128, f128* d) { d[0] = 0.5 / sqrtq(x); }},
-    {"reciprocal", 1, true, [](f128 x, f128, f128* d) { d[0] = -1 / (x * x); }},
+    {"sqrt", 1, true, [](f128 x, f128, f128* d) { d[0] = 0.5 / sqrtq(x); }, true},
+    {"reciprocal", 1, true, [](f128 x, f128, f128* d) { d[0] = -1 / (x * x); }, true},
     {"neg", 1, true, [](f128, f128, f128* d) { d[0] = -1; }},
-    {"abs", 1, true, [](f128 x, f128, f128* d) { d[0] = x == 0  ? 0
-                                                        : x > 0 ? 1
-                                                                : -1; }},
+    {"abs", 1, true, [](f128 x, f128, f128* d) { d[0] = (x > 0) - (x < 0); }},
     {"sign", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
     {"add", 2, true, [](f128, f128, f128* d) { d[0] = d[1] = 1; }},
     {"sub", 2, true, [](f128, f128, f128* d) { d[0] = 1, d[1] = -1; }},
     {"mul", 2, true, [](f128 x, f128 y, f128* d) { d[0] = y, d[1] = x; }},
-    {"div", 2, false, [](f128 x, f128 y, f128* d) { d[0] = 1 / y, d[1] = -(x / y) / y; }},
+    {"div", 2, false, [](f128 x, f128 y, f128* d) { d[0] = 1 / y, d[1] = -(x / y) / y; }, true},
     {"pow", 2, false,
      [](f128 x, f128 y, f128* d) {
        d[0] = y == 0 ? 0 : y * powq(x, y - 1);
@@ -213,7 +213,7 @@ constexpr Formulas kFormulas[] = {
     {"expm1", 1, true, [](f128 x, f128, f128* d) { d[0] = expq(x); }},
     {"exp2", 1, true, [](f128 x, f128, f128* d) { d[0] = exp2q(x) * logq(2); }},
     {"log1p", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (1 + x); }},
-    {"log2", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (x * logq(2)); }},
+    {"log2", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (x * logq(2)); }, true},
     {"sinh", 1, true, [](f128 x, f128, f128* d) { d[0] = coshq(x); }},
     {"cosh", 1, true, [](f128 x, f128, f128* d) { d[0] = sinhq(x); }},
     {"sigmoid", 1, true,
@@ -225,7 +225,8 @@ constexpr Formulas kFormulas[] = {
      [](f128 x, f128, f128* d) {
        const f128 y = 1 / sqrtq(x);
        d[0] = -0.5 * y * y * y;
-     }},
+     },
+     true},
     {"asinh", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / hypotq(x, 1); }, true},
     {"erf", 1, true, [](f128 x, f128, f128* d) { d[0] = 2 / sqrtq(acosq(-1)) * expq(-x * x); }},
     {"erfc", 1, true, [](f128 x, f128, f128* d) { d[0] = -2 / sqrtq(acosq(-1)) * expq(-x * x); }},
@@ -235,7 +236,7 @@ constexpr Formulas kFormulas[] = {
        const f128 e = expq(-2 * fabsq(x)), y = 4 * e / ((1 + e) * (1 + e));
        d[0] = -2 * tanhq(x) * y;
      }},
-    {"relu", 1, true, [](f128 x, f128, f128* d) { d[0] = x > 0; }},
+    {"relu", 1, true, [](f128 x, f128, f128* d) { d[0] = !(x <= 0); }},
     {"frac", 1, false, [](f128, f128, f128* d) { d[0] = 1; }},
     {"floor", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
     {"ceil", 1, true, [](f128, f128, f128* d) { d[0] = 0; }},
@@ -317,31 +318,33 @@ Verdict slopes_as_listed(Case& c) {
     points.emplace_back();
     for (int64_t i = 0; i < n; ++i) points.back().push_back(scale * draw_edge(c.draw, listed.infinities));
     if (listed.ends && n > 2) points.back()[0] = copysignq(0.75 * largest_number(dtype), points.back()[0]);
+    if (listed.operands == 1 && c.draw.one_in(4)) points.back()[size_t(n) - 1] = kNaN;
     const Tensor x = make_tensor(Dims{n}, dtype);
     write_parts(x, points.back().data());
     points.back() = flatten({x});
     c.args[size_t(k)] = x;
   }
+  const f128 along = c.draw.flag() ? scale : 1;  // brings back a slope that has left the range
   c.find_tensors();
   s.slots = c.inexact(), s.xs = c.values(s.slots), s.f = c.smooth_function(s.slots);
   s.ys = s.f(s.xs);
   Tensors us;
-  for (const Tensor& y : s.ys) us.push_back(ones_like(y));
+  for (const Tensor& y : s.ys) us.push_back(full_like(y, double(along)));
   const Tensors pulled = vjp(s.f, s.xs).pullback(us);
   for (int k = 0; k < listed.operands; ++k) {
     Tensors ts(size_t(listed.operands));
-    ts[size_t(k)] = ones_like(s.xs[size_t(k)]);
+    ts[size_t(k)] = full_like(s.xs[size_t(k)], double(along));
     const Tensors pushed = jvp(s.f, s.xs, ts).tangents;
     const Reals backward = flatten({pulled[size_t(k)]}), forward = flatten({pushed[0]});
     for (size_t i = 0; i < size_t(n); ++i) {
       f128 want[2] = {0, 0};
       if (!steps) listed.slopes(points[0][i], points.back()[i], want);
       for (const f128 got : {backward[i], forward[i]})
-        if (!is_slope(got, rounded_to(want[k], dtype), dtype))
-          return Verdict::fail(
-              format("the derivative in input {} at ({}, {}): got {}, expected {}", k, double(points[0][i]),
-                     double(points.back()[i]), double(got), double(want[k])),
-              jvp_program(c, s, ts, {}), 1);
+        if (!is_slope(got, rounded_to(along * want[k], dtype), dtype))
+          return Verdict::fail(format("the derivative in input {} at ({}, {}), along {}: got {}, expected {}",
+                                      k, double(points[0][i]), double(points.back()[i]), double(along),
+                                      double(got), double(along * want[k])),
+                               jvp_program(c, s, ts, {}), 1);
     }
   }
   return Verdict::pass(1);
@@ -419,8 +422,9 @@ void add_edge_laws(std::vector<Law>& laws) {
       {85,
        "slopes_as_listed",
        "derivative",
-       "At zeros, ones, large numbers and infinities a pointwise operator's derivatives are those of "
-       "a formula by name, infinities and zeros included.",
+       "At zeros, ones, large numbers, infinities and NaN a pointwise operator's derivatives are those of a "
+       "formula by name, infinities and zeros included, and so are their products with a number that brings "
+       "them back into the range.",
        {.dtypes = kFloat32And64,
         .layouts = false,
         .tame = true,

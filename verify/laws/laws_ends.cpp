@@ -36,13 +36,30 @@ template <class T> std::vector<T> ends_of() {
   }
 }
 
-/// Those of real numbers in `d`; nothing for other dtypes.
-Tensor ends_in(DType d) {
+/// Numbers among the arguments, and quotients of two: where an operator may go another way. Of each, what
+/// lies an eighth beside it.
+std::vector<double> beside_numbers(const Case& c) {
+  std::vector<double> numbers, out;
+  for (const Value& v : c.args)
+    if (const Scalar* s = std::get_if<Scalar>(&v); s && !is_complex(s->kind()))
+      numbers.push_back(s->to_double());
+  for (const double each : numbers) {
+    out.insert(out.end(), {each * 0.875, each * 1.125});
+    for (const double by : numbers)
+      if (each != by) out.insert(out.end(), {each / by * 0.875, each / by * 1.125});
+  }
+  return out;
+}
+
+/// Those of real numbers in `d`, `more` behind them; nothing for other dtypes.
+Tensor ends_in(DType d, const std::vector<double>& more) {
   Tensor out;
   visit_dtype(d, [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     if constexpr (is_integer_type<T> || (is_floating_type<T> && sizeof(T) <= 8)) {
-      const std::vector<T> ends = ends_of<T>();
+      std::vector<T> ends = ends_of<T>();
+      if constexpr (is_floating_type<T>)
+        for (const double each : more) ends.push_back(T(each));
       out = make_tensor(Dims{int64_t(ends.size())}, d);
       std::ranges::copy(ends, static_cast<T*>(out.raw_data()));
     }
@@ -161,7 +178,7 @@ Verdict pairs_obey(Case& c, const Tensor& ends, uint32_t layout) {
 
 Verdict ends_as_reference(Case& c) {
   if (c.tensors().empty() || c.tensors().size() > 2) return Verdict::discard();
-  const Tensor ends = ends_in(c.at(c.tensors()[0]).dtype());
+  const Tensor ends = ends_in(c.at(c.tensors()[0]).dtype(), beside_numbers(c));
   if (!ends.defined()) return Verdict::discard();
   const uint32_t layout = c.draw.below(3, "layout");
   if (c.tensors().size() == 1) return one_operand(c, ends, layout);
@@ -174,10 +191,12 @@ Verdict ends_as_reference(Case& c) {
   return Verdict::pass();
 }
 
+/// Element by element, also a composite whose definition is.
 bool has_one_or_two_operands(const Op& op) {
   const size_t n = op.tensor_params.size();
-  return op.shape == ShapeClass::Broadcast && stays_on_device(op) && (n == 1 || n == 2) && !op.has(kRandom) &&
-         !op.has(kUnspecified);
+  const bool defined = op.composite && n == 1 && op.kernel.stated.result == StatedTypes::Result::Floating;
+  return (op.shape == ShapeClass::Broadcast || defined) && stays_on_device(op) && (n == 1 || n == 2) &&
+         !op.has(kRandom) && !op.has(kUnspecified);
 }
 
 }  // namespace

@@ -287,6 +287,92 @@ Finding unlike(const Run& got, const Run& want, bool exactly) {
   return "";
 }
 
+/// Witnesses of these kinds, outermost first, for a scope.
+class OpenWitnesses {
+ public:
+  explicit OpenWitnesses(const std::vector<TransformKind>& kinds) {
+    for (const TransformKind kind : kinds) {
+      witnesses_.push_back(std::make_unique<Witness>(kind));
+      levels_.push_back(std::make_unique<Level>(*witnesses_.back()));
+    }
+  }
+  ~OpenWitnesses() {
+    while (!levels_.empty()) levels_.pop_back();
+  }
+  OpenWitnesses(const OpenWitnesses&) = delete;
+  /// Of those whose bit is set.
+  KeySet keys(uint32_t which) const {
+    uint64_t bits = 0;
+    for (size_t k = 0; k < levels_.size(); ++k)
+      if (which >> k & 1) bits |= KeySet::of(levels_[k]->key()).bits;
+    return KeySet(bits);
+  }
+  void tell(Run& run) const {
+    for (const auto& w : witnesses_) run.seen.push_back(w->seen);
+  }
+
+ private:
+  std::vector<std::unique_ptr<Witness>> witnesses_;
+  std::vector<std::unique_ptr<Level>> levels_;
+};
+
+/// A call whose functions base autograd keeps, and runs when levels of the call have ended and others, some
+/// of them masked, have their places.
+struct KeptFunction {
+  Given how;
+  std::vector<TransformKind> throughout, at_call, later;
+  uint32_t masked;
+
+  explicit KeptFunction(Draw& d) : how(Given(d.below(3))) {
+    throughout.resize(d.below(2)), at_call.resize(1 + d.below(2)), later.resize(1 + d.below(2));
+    for (auto* kinds : {&throughout, &at_call, &later})
+      for (TransformKind& k : *kinds) k = d.flag() ? TransformKind::Mode : TransformKind::Ambient;
+    masked = d.below(4);
+  }
+  /// What the functions, and the levels of that time, see then; `in_levels`: the call was made in some.
+  Run run(const Function& f, const Tensors& xs, bool in_levels) const {
+    Run out;
+    const Function h = [&](const Tensors& at) {
+      out.sights.push_back(Sight::now());
+      return f(at);
+    };
+    const ScopedTable one(&OpTable::current());  // that of the call, which a checkpoint goes back to
+    const OpenWitnesses outer(throughout);
+    Tensors leaves, us;
+    for (const Tensor& x : xs) leaves.push_back(requires_grad(x));
+    std::optional<OpenWitnesses> ending;
+    if (in_levels) ending.emplace(at_call);
+    const Tensors ys = given(how, h)(leaves);
+    ending.reset();
+    for (const Tensor& y : ys) us.push_back(ones(y.sizes(), y.dtype()));
+    const LiveRoots live(ys, us);
+    if (live.ys.empty()) return {};
+    out.sights.clear();
+    const OpenWitnesses inner(later);
+    const Excluding some(inner.keys(masked));
+    out.results = autograd::grad(live.ys, leaves, live.us, {.allow_unused = true});
+    std::erase_if(out.results, [](const Tensor& g) { return !g.defined(); });
+    inner.tell(out);
+    return out;
+  }
+};
+
+/// A function that runs when a level of its call has ended is seen by those of that time, as if its call had
+/// been made in no such level.
+Finding unlike_later(Case& c, const Program& p) {
+  const KeptFunction kept(c.draw);
+  Run want, got;
+  const Status plain = status_of([&] { want = kept.run(p.f, p.xs, false); }),
+               inside = status_of([&] { got = kept.run(p.f, p.xs, true); });
+  if (plain.raised != inside.raised) return "raises " + str(inside).text() + ", else " + str(plain);
+  Finding d = unlike(got, want, true);
+  if (d.empty()) d = disagrees(got.results, want.results, Agreement::Bitwise);
+  if (d.empty()) return "";
+  return format("in {}, called in {} levels that had ended when {} others, masked by bits {}, were there: ",
+                kGivenNames[size_t(kept.how)], kept.at_call.size(), kept.later.size(), kept.masked) +
+         d;
+}
+
 Verdict functions_see_all(Case& c) {
   Program p;
   if (!draw_program(c, p)) return Verdict::discard();
@@ -317,6 +403,7 @@ Verdict functions_see_all(Case& c) {
       return Verdict::discard();
     if (wrong.empty() && !p.derives()) wrong = unlike(got, want, !p.around.has(Layer::Lanes));
   }
+  if (wrong.empty() && p.smooth && c.draw.one_in(3)) wrong = unlike_later(c, p);
   if (wrong.empty()) return Verdict::pass(depth);
   return Verdict::fail(wrong, cpp_declarations(c.args) + p.text() + "  " + cpp_call(c.op, c.args) + ";\n",
                        depth);
@@ -332,8 +419,8 @@ void add_function_laws(std::vector<Law>& laws) {
        "functions_see_all",
        "compose",
        "A function given to an operator runs once, under the levels, modes, masks and settings of its "
-       "caller, and is itself of what it captures, at every level; derivatives of captures, of "
-       "which a rule says nothing, are refused.",
+       "caller, and is itself of what it captures, at every level, and one that is kept and runs later "
+       "under those of that time; derivatives of captures, of which a rule says nothing, are refused.",
        {.tame = true, .max_numel = 6},
        false,
        takes_some,

@@ -82,6 +82,33 @@ Finding stale_view_forgets(const Tensor& root, const Tensor& u) {
   return wrong.empty() ? "" : "of a view of what was written before: " + wrong;
 }
 
+Tensor first_row(const Tensor& x) { return x.rank() > 0 ? slice(x, 0, 0, 1) : unsqueeze(x, 0); }
+Tensor last_row(const Tensor& x) { return x.rank() > 0 ? select(x, 0, -1) : unsqueeze(x, 0); }
+Tensor in_one_dim(const Tensor& x) { return view(x, {x.numel()}); }
+Tensor turned(const Tensor& x) { return x.rank() > 1 ? transpose(x, 0, -1) : unsqueeze(x, -1); }
+
+/// A handle was plain when its memory was written through another one, with derivatives. What is viewed of it
+/// since is a function of it: the gradient, its hook and retain_grad see what comes through the view.
+Finding late_handle_is_passed(const Tensor& root, const Tensor& u, uint32_t word) {
+  static constexpr Tensor (*kViews[])(const Tensor&) = {first_row, last_row, in_one_dim, turned};
+  const auto seen_in = kViews[word % 4];
+  const Tensor z = zeros(root.sizes(), root.dtype()), other = reshape(z, {z.numel()});
+  copy_(other, reshape(root, {root.numel()}));
+  Tensor given, want = zeros(u.sizes(), u.dtype());
+  const Tensor ct = plain_copy(seen_in(plain_copy(u))), view = seen_in(z), used = word & 4 ? view * 1 : view;
+  copy_(seen_in(want), ct);
+  Finding wrong = unlike_gradients(autograd::grad({used}, {z}, {ct}, {.allow_unused = true}), {want});
+  add_hook(z, [&](const Tensor& of) {
+    given = of;
+    return Tensor();
+  });
+  retain_grad(z);
+  backward(used, ct);
+  if (wrong.empty()) wrong = unlike_gradients({given, grad_of(z)}, {want, want});
+  return wrong.empty() ? ""
+                       : "of what was plain before its memory was written, through a view of it: " + wrong;
+}
+
 /// Of a node of two results one has no cotangent: its hook is given none there, and what it gives goes on.
 Finding absent_is_not_filled(const Tensor& u) {
   const Function two = custom_vjp(
@@ -132,6 +159,7 @@ Verdict retained_follow_writes(Case& c) {
   if (wrong.empty()) wrong = unlike_gradients(grads_of(leaves), vjp(g.function(), g.inputs()).pullback(us));
   if (wrong.empty() && at >> 31) wrong = stale_view_forgets(roots[k], u);
   if (wrong.empty() && (at >> 30 & 1)) wrong = absent_is_not_filled(u);
+  if (wrong.empty() && (at >> 29 & 1)) wrong = late_handle_is_passed(roots[k], u, at >> 26);
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(wrong,
                        g.cpp() + format("  const Tensor z = clone(all[{}]);\n", k) +
@@ -153,7 +181,8 @@ void add_hook_laws(std::vector<Law>& laws) {
   laws.push_back(
       {87, "retained_follow_writes", "derivative",
        "A tensor that keeps its gradient keeps it when it is written in place; a hook stays with "
-       "what it was added to, and one that comes to a view after a write to its base is the view's.",
+       "what it was added to, and one that comes to a view after a write to its base is the view's; views "
+       "of what was plain before such a write are functions of it.",
        chain_options(), false, chained_smoothly, retained_follow_writes});
 }
 

@@ -101,10 +101,21 @@ std::optional<Way> in_place(Case& c, const Ruling& plain) {
 
 /// Of the size that the result would have if its elements alone are refused: a target that does not fit is
 /// refused for itself, and says nothing of when a kernel looks at elements.
-Tensor like_refused(const Case& c, const Ruling& plain) {
+Tensor like_refused(const Op& op, const Values& args, const Ruling& plain) {
   Tensors ys;
-  if (by_values(plain)) (void)status_of([&] { ys = call_boxed(c.op, to_meta(c.args)); });
+  if (by_values(plain)) (void)status_of([&] { ys = call_boxed(op, to_meta(args)); });
   return ys.size() == 1 ? zeros(ys[0].sizes(), ys[0].dtype()) : zeros({2}, DType::F64);
+}
+
+/// Of elements that are refused, on a target that fits: kernels that look at them are about to write it.
+std::optional<Way> refused_into_out(const Case& c, const Values& args, const Ruling& plain) {
+  const Op* const form = c.op.device_param < 0 ? form_of(c.op, OpForm::Out) : nullptr;
+  if (!form || !on_cpu(c) || !plain.refuses() || !by_values(plain)) return {};
+  const Tensor like = like_refused(c.op, args, plain), target = ones(like.sizes(), like.dtype());
+  Way way{form->name, [form, all = with_front(args, target)] { return call_boxed(*form, all); }, plain,
+          target};
+  way.ruling.objections.push_back({{ErrorCode::Shape, ErrorCode::DType, ErrorCode::Overlap}, {"out"}});
+  return way;
 }
 
 std::optional<Way> with_out(Case& c, const Ruling& plain) {
@@ -113,7 +124,7 @@ std::optional<Way> with_out(Case& c, const Ruling& plain) {
   const Tensors want = plain.refuses() ? Tensors() : plain_result(c);
   const bool known = !want.empty() && want[0].device() == Device::CPU;
   if (!known && !plain.refuses()) return {};
-  const Tensor y = known ? plain_copy(want[0]) : like_refused(c, plain);
+  const Tensor y = known ? plain_copy(want[0]) : like_refused(c.op, c.args, plain);
   Dims sizes(y.sizes());
   DType dtype = y.dtype();
   const uint32_t w = c.draw.word();
@@ -212,9 +223,8 @@ Way named(Case& c, const Ruling& plain) {
   return way;
 }
 
-Way draw_way(Case& c) {
+Way draw_way(Case& c, const Ruling& plain) {
   const uint32_t kind = c.draw.below(7);
-  const Ruling plain = ruling(c.op, c.args);
   std::optional<Way> way;
   if (kind == 1) way = in_place(c, plain);
   if (kind == 2) way = with_out(c, plain);
@@ -383,8 +393,8 @@ struct Rows {
   int64_t place(int64_t at) const { return at / size * step + at % size; }
 };
 
-/// "" or the first element of `slot` where 0, or the largest integer, is not refused, though the
-/// specification says it is.
+/// "" or the first element of `slot`, of a single row the first one alone, where 0, or the largest integer,
+/// is not refused, though the specification says it is; or what the first one leaves in out=.
 Finding accepted_somewhere(const Case& c, const Case::Slot& slot, bool largest) {
   const Rows rows(c.at(slot));
   Values args = c.args;
@@ -393,13 +403,15 @@ Finding accepted_somewhere(const Case& c, const Case::Slot& slot, bool largest) 
   visit_dtype(rows.t.dtype(), [&]<class Tag>(Tag) {
     using T = typename Tag::type;
     if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
-      for (int64_t i = 0; i < rows.t.numel() && out.empty(); ++i) {
+      for (int64_t i = 0; i < (rows.t.rank() > 1 ? rows.t.numel() : 1) && out.empty(); ++i) {
         T& element = static_cast<T*>(rows.t.raw_data())[rows.place(i)];
         const T bad = largest ? std::numeric_limits<T>::max() : T(0), before = std::exchange(element, bad);
         const Ruling r = ruling(c.op, args);
         if (!r.refuses()) return;  // in no element, then
         const Status s = status_of([&] { (void)call_boxed(c.op, args); });
         if (!s.raised) out = format("{} as element {} of rows that lie apart is accepted", uint64_t(bad), i);
+        if (const auto into_out = i == 0 ? refused_into_out(c, args, r) : std::nullopt; into_out && s.raised)
+          out = wrong_refusal(c, *into_out, Untouched(c, into_out->written)).text();
         element = before;
       }
   });
@@ -415,23 +427,14 @@ Finding accepted_somewhere(const Case& c) {
   for (const Case::Slot& slot : c.tensors()) {
     const Tensor t = c.at(slot);
     const bool few = t.numel() > 0 && t.numel() <= kMostSpoiledInTurn;
-    if (!is_integer(t.dtype()) || t.device() != Device::CPU || t.rank() < 2 || !few) continue;
+    if (!is_integer(t.dtype()) || t.device() != Device::CPU || t.rank() < 1 || !few) continue;
     for (const bool largest : {false, true})
       if (Finding d = accepted_somewhere(c, slot, largest); !d.empty()) return d;
   }
   return "";
 }
 
-Verdict spoiled_calls_are_judged(Case& c) {
-  if (const Finding d = accepted_somewhere(c); !d.empty())
-    return Verdict::fail(
-        d, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) + ";  // " + d.text() + "\n");
-  const uint32_t kind = c.draw.below(4);
-  const bool by_values = kind == 3 || (kind == 1 && c.op.has(kValueErrors));
-  if (by_values) spoil_values(c);
-  else spoil(c, true);
-  if (kind == 2) spoil(c, true);
-  const Way way = draw_way(c);
+Verdict judged(Case& c, const Way& way) {
   const auto fail = [&](const Finding& what) {
     return Verdict::fail(way.name + ": " + what, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) +
                                                      ";  // as " + way.name + "\n");
@@ -449,6 +452,26 @@ Verdict spoiled_calls_are_judged(Case& c) {
     return d.empty() ? Verdict::pass(way.depth) : fail("is accepted: " + d);
   }
   return way.ruling.accepts() ? agrees(c) : Verdict::pass();
+}
+
+Verdict spoiled_calls_are_judged(Case& c) {
+  if (const Finding d = accepted_somewhere(c); !d.empty())
+    return Verdict::fail(
+        d, cpp_declarations(c.args) + "  " + cpp_call(c.op, c.args) + ";  // " + d.text() + "\n");
+  const uint32_t kind = c.draw.below(4);
+  const bool by_values = kind == 3 || (kind == 1 && c.op.has(kValueErrors));
+  if (by_values) spoil_values(c);
+  else spoil(c, true);
+  if (kind == 2) spoil(c, true);
+  const Ruling plain = ruling(c.op, c.args);
+  const Way way = draw_way(c, plain);
+  Verdict v = judged(c, way);
+  if (v.kind == Verdict::Pass)
+    if (const std::optional<Way> into_out = refused_into_out(c, c.args, plain)) {
+      v = judged(c, *into_out);
+      v.depth = way.depth;
+    }
+  return v;
 }
 
 bool has_arguments(const Op& op) { return !op.schema.params.empty(); }

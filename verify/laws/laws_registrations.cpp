@@ -1,9 +1,11 @@
 // The law of registrations: whoever finds an operator, while others register, finds all of it.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <map>
 
 #include "lamella/core/plan.h"
+#include "lamella/core/yield.h"
 #include "lamella/dispatch/table.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/pointwise_binary.h"
@@ -182,6 +184,30 @@ Finding rules_of_lower_type_first() {
   return rules[0].key > rules[1].key ? "" : "of rules for two types those of the lower key are found first";
 }
 
+/// Rows of a table that is found while the first one is made; 0: none was.
+std::atomic<size_t> rows_found{0};
+void look_for_table() {
+  if (const OpTable* const t = detail::published_table.load(std::memory_order_acquire))
+    rows_found = t->size();
+}
+
+/// The built-in operators are registered once more, as when the first thread asks for one. Another thread
+/// that asks between any two of them finds no table, and waits for the whole one.
+Finding first_table_unfinished() {
+  const OpTable* const before = detail::published_table.load(std::memory_order_acquire);
+  rows_found = 0;
+  OpTable::publish(nullptr);
+  detail::yield_hook.store(look_for_table, std::memory_order_release);
+  const OpTable& made = detail::first_table();
+  detail::yield_hook.store(nullptr, std::memory_order_release);
+  const size_t all = made.size();
+  OpTable::publish(before);
+  for (const Op* row : made.rows()) delete row;
+  delete &made;
+  if (rows_found == 0) return "";
+  return format("a table of {} rows is found while {} are registered", rows_found.load(), all);
+}
+
 Verdict registrations_are_whole(Case& c) {
   const std::vector<Case::Slot>& slots = c.tensors();
   if (slots.empty() || draws_anew(c)) return Verdict::discard();
@@ -214,6 +240,7 @@ Verdict registrations_are_whole(Case& c) {
     wrong = what_is_wrong(registrars, raised, registrations.rows_before());
     if (wrong.empty()) wrong = rules_of_lower_type_first();
   }
+  if (wrong.empty() && c.draw.one_in(64)) wrong = first_table_unfinished();
   if (wrong.empty()) return Verdict::pass();
   return Verdict::fail(wrong, cpp_declarations(c.args) + text + "  " + cpp_call(c.op, c.args) + ";\n");
 }
@@ -228,8 +255,8 @@ void add_registration_laws(std::vector<Law>& laws) {
        "registrations_are_whole",
        "dispatch",
        "While threads add and replace operators, whoever finds one finds its row, forms and kernels of "
-       "one definition; of two that take one name one is refused and leaves nothing. Rules of types stand by "
-       "their keys.",
+       "one definition, and all of the library's own; of two that take one name one is refused and leaves "
+       "nothing. Rules of types stand by their keys.",
        {.tame = true, .max_numel = 8},
        false,
        runs_anywhere,

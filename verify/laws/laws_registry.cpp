@@ -4,6 +4,7 @@
 #include <set>
 
 #include "lamella/core/generator.h"
+#include "lamella/verify/case/lanes.h"
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/case/pass_on.h"
 #include "lamella/verify/case/series.h"
@@ -126,6 +127,39 @@ Finding ask(const Registry& registry, int which) {
   return w.ran == want ? "" : format("version {} ran, expected {}", w.ran, want);
 }
 
+/// A cell that somebody sets has to give all results: the caller and levels take them as they are.
+thread_local size_t left_out = 0;
+thread_local bool came_to_cell = false;
+void forgetful_cell(Frame& f, int key) {
+  call_built_in(f, key);
+  came_to_cell = true;
+  f.results[left_out] = {};
+}
+
+/// Of calls whose cell leaves out one result, each in turn: refused, by the operator and the result.
+Finding undefined_taken(const Case& c) {
+  const ScopedTable published(nullptr);
+  const OpTable* const before = &OpTable::current();
+  OpTable::set(c.op.name, int(Device::CPU), {.name = "forgetful", .cell = forgetful_cell});
+  Finding wrong;
+  for (left_out = 0; left_out < size_t(c.op.schema.n_results) && wrong.empty(); ++left_out) {
+    came_to_cell = false;
+    const Status s = status_of([&] { call(c.op.name, c.args); });
+    const std::string says = format("left result {} undefined", left_out);
+    const bool refused = s.raised && s.code == ErrorCode::Undefined && s.text.starts_with(c.op.name + ": ") &&
+                         s.text.find(says) != std::string::npos;
+    if (came_to_cell && !refused)
+      wrong = "a cell " + says + "; expected an error that says so, got " + str(s);
+  }
+  OpTable::take_back(before);
+  return wrong;
+}
+
+bool gives_tensors(const Op& op) {
+  return op.form == OpForm::Functional && op.schema.result_kind == ResultKind::Tensors &&
+         op.schema.n_results > 0 && !op.takes_functions;
+}
+
 Verdict table_is_a_map(Case& c) {
   const std::vector<const Op*> all = all_operators();
   const Op& other = c.partner(all);
@@ -170,6 +204,8 @@ Verdict table_is_a_map(Case& c) {
     }
   }
   for (Watched& w : watched) w.args.clear();
+  if (wrong.empty() && gives_tensors(c.op) && (c.op.schema.n_results > 1 || c.draw.one_in(8)))
+    wrong = undefined_taken(c);
   if (wrong.empty()) return Verdict::pass(1);
   return Verdict::fail(wrong + " after " + log, "  // " + c.op.name + ": " + log + "\n", 1);
 }
@@ -179,14 +215,16 @@ bool every_op(const Op&) { return true; }
 }  // namespace
 
 void add_registry_laws(std::vector<Law>& laws) {
-  laws.push_back({54,
-                  "table_is_a_map",
-                  "dispatch",
-                  "Rows registered, published, pinned and taken back: a call runs what a map of names says.",
-                  {.tame = true, .max_numel = 4},
-                  false,
-                  every_op,
-                  table_is_a_map});
+  laws.push_back(
+      {54,
+       "table_is_a_map",
+       "dispatch",
+       "Rows registered, published, pinned and taken back: a call runs what a map of names says; a cell "
+       "that leaves out a result is refused.",
+       {.tame = true, .max_numel = 4},
+       false,
+       every_op,
+       table_is_a_map});
 }
 
 }  // namespace lamella::verify

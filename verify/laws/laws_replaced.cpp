@@ -1,4 +1,5 @@
 // The law of definitions that replace others: of a name and its forms there is always the last one alone.
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -47,9 +48,11 @@ class Published {
   }
   Published(const Published&) = delete;
   const OpTable& replace(const OpDef& def) {
-    OpTable::replace(def);
-    made_.insert(detail::published_table.load());
-    return **made_.find(detail::published_table.load());
+    return changed([&] { OpTable::replace(def); });
+  }
+  const OpTable& changed(const std::function<void()>& change) {
+    change();
+    return **made_.insert(detail::published_table.load()).first;
   }
 
  private:
@@ -98,6 +101,52 @@ Tensor written_by(const Op& form, const Case& c, const Tensor& result) {
   return s.raised ? tensor_of({}, {double(s.code)}, DType::F64) : out;
 }
 
+constexpr int kHere = int(Device::CPU);
+constexpr size_t kMostChoices = 3;
+/// Which of the law's cells a call has come to; -1: none.
+thread_local int cell_that_ran = -1;
+template <int Which> void numbered_cell(Frame& f, int key) {
+  cell_that_ran = Which;
+  call_built_in(f, key);
+}
+constexpr Cell kCells[kMostChoices] = {numbered_cell<0>, numbered_cell<1>, numbered_cell<2>};
+constexpr const char* kCellNames[kMostChoices + 1] = {"cell0", "cell1", "cell2", "built_in"};
+
+int cell_of_call(const OpTable& table, const Case& c) {
+  const ScopedTable shown(&table);
+  cell_that_ran = -1;
+  call_boxed(*table.find(c.op.name), c.args);
+  return cell_that_ran;
+}
+
+/// Of several cells that were set, calls of the row that replaces another run the one that was chosen before,
+/// or what the library has: where that was chosen, and where a short way was, which was for the old row.
+Finding choice_lost(Case& c, Published& published, const OpDef& by) {
+  const size_t n = 1 + c.draw.below(uint32_t(kMostChoices));
+  bool is_short[kMostChoices + 1] = {};
+  std::string log = " of";
+  for (size_t k = 0; k < n; ++k) {
+    is_short[k] = c.draw.flag();
+    published.changed([&] {
+      OpTable::set(c.op.name, kHere, {.name = kCellNames[k], .cell = kCells[k], .asks_itself = is_short[k]});
+    });
+    log += format(" {}{}", kCellNames[k], is_short[k] ? " (a short way)" : "");
+  }
+  const size_t drawn = c.draw.below(uint32_t(n + 1)), chosen = drawn < n ? drawn : kMostChoices;
+  const char* const name = kCellNames[chosen];
+  const OpTable& before = published.changed([&] { OpTable::choose(c.op.name, kHere, name); });
+  const OpTable& after = published.replace(by);
+  const bool kept = chosen < n && !is_short[chosen];
+  const std::string want = kept ? name : "built_in";
+  const Column* const column = after.find(c.op.name)->column(kHere);
+  if (!column || column->now().name != want)
+    return format("{} is chosen, expected {}: {} was{}", column ? column->now().name : "nothing", want, name,
+                  log);
+  if (cell_of_call(before, c) < 0 && kept) return "";  // this call does not come to the CPU
+  const int ran = cell_of_call(after, c), expected = kept ? int(chosen) : -1;
+  return ran == expected ? "" : format("cell {} ran, expected {}: {} was chosen{}", ran, expected, name, log);
+}
+
 Verdict replaced_rows_are_alone(Case& c) {
   const std::string schema = str(c.op.schema);  // a copy of names is taken of it
   const OpTable& first = OpTable::current();
@@ -130,7 +179,11 @@ Verdict replaced_rows_are_alone(Case& c) {
       }
     if (!wrong.empty()) return Verdict::fail(wrong + " after it was " + log, "  // " + log + "\n");
   }
-  return Verdict::pass();
+  if (!c.draw.one_in(3)) return Verdict::pass();
+  const uint32_t properties = c.op.properties | (may_in_place ? 0 : kNoInPlace) | (may_out ? 0 : kNoOut);
+  const Finding lost = choice_lost(c, published, definition_of(c.op, schema, properties, kDocs[0]));
+  if (lost.empty()) return Verdict::pass();
+  return Verdict::fail("after another replacement " + lost, "  // " + lost.text() + "\n");
 }
 
 bool has_forms(const Op& op) {
@@ -147,7 +200,7 @@ void add_replaced_laws(std::vector<Law>& laws) {
        "replaced_rows_are_alone",
        "dispatch",
        "After a definition replaces another, names and handles mean it and its forms, and no form of "
-       "another one.",
+       "another one; of cells that were set for it the chosen one stays so.",
        {.tame = true, .max_numel = 4},
        false,
        has_forms,

@@ -338,7 +338,7 @@ void add_type_laws(std::vector<Law>& laws) {
                   "value",
                   "Results have the dtypes that a list by name says, from those of tensors and numbers and "
                   "from the default dtype, whichever that is.",
-                  {.exact = true},
+                  {.exact = true, .often_mixed = true},
                   false,
                   has_listed_type,
                   dtypes_as_listed});

@@ -2,11 +2,13 @@
 // memory that an argument shares in part.
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "lamella/ops/functions/copy.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/join.h"
 #include "lamella/ops/functions/view.h"
+#include "lamella/transforms/autograd.h"
 #include "lamella/verify/case/compare.h"
 #include "lamella/verify/case/lanes.h"
 #include "lamella/verify/case/laws_shared.h"
@@ -52,7 +54,8 @@ constexpr Target kTargets[] = {
      }},
 };
 
-enum class Derivative : uint8_t { None, Jvp, Vjp };
+/// Base: of leaves, which lanes and writes are computed from.
+enum class Derivative : uint8_t { None, Jvp, Vjp, Base };
 
 /// A drawn write: the program that makes it, and how both programs are transformed.
 struct Write {
@@ -81,9 +84,23 @@ Function functional(const Case& c, const Write& w) {
   };
 }
 
+/// By backward from all results; lanes are mapped further in, so that vmap writes what carries derivatives.
+Tensors base_gradients(const Function& f, const Write& w) {
+  Tensors leaves, out;
+  for (const Tensor& x : w.xs.xs) leaves.push_back(requires_grad(strided_copy(x)));
+  backward((w.lanes ? vmap(f, {w.xs.in_dims, {0}, Randomness::Error, w.xs.size}) : f)(leaves),
+           w.directions.xs);
+  for (const Tensor& leaf : leaves) {
+    const Tensor g = grad_of(leaf);
+    out.push_back(g.defined() ? g : zeros_like(leaf));
+  }
+  return out;
+}
+
 /// Inputs and directions in a row.
 Function transformed(const Function& f, const Write& w) {
   const size_t n = w.xs.xs.size();
+  if (w.derivative == Derivative::Base) return [f, w](const Tensors&) { return base_gradients(f, w); };
   const Function inner = [f, n, d = w.derivative](const Tensors& all) {
     const Tensors xs(all.begin(), all.begin() + long(n)), directions(all.begin() + long(n), all.end());
     if (d == Derivative::None) return f(xs);
@@ -96,6 +113,13 @@ Function transformed(const Function& f, const Write& w) {
 }
 
 Batch without_lanes(const Tensors& ts) { return {1, ts, InDims(ts.size(), kNone)}; }
+
+/// Cotangents have their lanes in front, as results have.
+void in_base(Write& w) {
+  w.derivative = Derivative::Base;
+  for (size_t k = 0; k < w.directions.xs.size() && w.lanes; ++k)
+    w.directions.xs[k] = moved(w.directions.xs[k], std::exchange(w.directions.in_dims[k], 0), 0);
+}
 
 /// False when the in-place form has to refuse: another law's subject.
 bool draw_write(Case& c, Write& w) {
@@ -120,6 +144,7 @@ bool draw_write(Case& c, Write& w) {
   for (Tensor& t : likes) t = c.direction(t);
   w.directions = w.lanes ? draw_batch(c.draw, likes, std::vector<bool>(likes.size(), true), w.xs.size, true)
                          : without_lanes(likes);
+  if (w.derivative == Derivative::Vjp && c.draw.below(3) > 0) in_base(w);
   return true;
 }
 
@@ -136,17 +161,21 @@ std::vector<std::string> names_in(const Case& c, const Write& w) {
   return out;
 }
 
-std::string write_program(const Case& c, const Write& w, const Tensors& want) {
-  std::string out = cpp_setting(c, w.slots, w.xs.xs);
-  out += std::string(
-             "  const Function written = [&](const Tensors& xs) {\n    const Tensor x = xs[0], base = ") +
-         w.target->base + ", view = " + w.target->view + ";\n    " +
-         cpp_call(*w.form, c.args, names_in(c, w)) + ";\n    return Tensors{view, base};\n  };\n";
+/// Calls `written`, transformed: what it gives is `got`.
+std::string transformed_text(const Write& w) {
   static constexpr const char* kDerivatives[] = {"written(xs)", "jvp(written, xs, us).tangents",
                                                  "vjp(written, xs).pullback(us)"};
+  const auto mapped = [&](const char* f, const InDims& dims) {
+    return std::string("vmap(") + f + ", {" + cpp_dims(dims) + ", {0}, Randomness::Error, " +
+           std::to_string(w.xs.size) + "})";
+  };
+  if (w.derivative == Derivative::Base)
+    return "  Tensors leaves, got;\n  for (const Tensor& x : xs) leaves.push_back(requires_grad(x));\n"
+           "  backward(" +
+           (w.lanes ? mapped("written", w.xs.in_dims) : "written") +
+           "(leaves), us);\n  for (const Tensor& leaf : leaves) got.push_back(grad_of(leaf));\n";
   const size_t n = w.xs.xs.size();
-  out +=
-      cpp_tensors("u", w.directions.xs) +
+  std::string out =
       format(
           "  const Function f = [&](const Tensors& all) {\n    const Tensors xs(all.begin(), all.begin() + "
           "{}), us(all.begin() + {}, all.end());\n    return ",
@@ -155,10 +184,20 @@ std::string write_program(const Case& c, const Write& w, const Tensors& want) {
   for (size_t k = 0; k < w.directions.xs.size(); ++k) out += format("  all.push_back(u{});\n", k);
   InDims dims = w.xs.in_dims;
   dims.insert(dims.end(), w.directions.in_dims.begin(), w.directions.in_dims.end());
-  out += w.lanes ? "  const Tensors got = vmap(f, {" + cpp_dims(dims) + ", {0}, Randomness::Error, " +
-                       std::to_string(w.xs.size) + "})(all);\n"
-                 : std::string("  const Tensors got = f(all);\n");
-  return out + cpp_tensors("want", want) + "  const Tensors want" + cpp_names("want", want.size()) +
+  return out + "  const Tensors got = " + (w.lanes ? mapped("f", dims) : "f") + "(all);\n";
+}
+
+std::string write_program(const Case& c, const Write& w, const Tensors& want) {
+  std::string out = cpp_setting(c, w.slots, w.xs.xs);
+  out += std::string(
+             "  const Function written = [&](const Tensors& xs) {\n    const Tensor x = xs[0], base = ") +
+         w.target->base + ", view = " + w.target->view + ";\n    " +
+         cpp_call(*w.form, c.args, names_in(c, w)) + ";\n    return Tensors{view, base};\n  };\n" +
+         cpp_tensors("u", w.directions.xs);
+  if (w.derivative == Derivative::Base)
+    out += "  const Tensors us" + cpp_names("u", w.directions.xs.size()) + ";\n";
+  return out + transformed_text(w) + cpp_tensors("want", want) + "  const Tensors want" +
+         cpp_names("want", want.size()) +
          ";\n  for (size_t k = 0; k < want.size(); ++k)\n    std::cout << \"got      \" << str(got[k]) << "
          "\"\\nexpected \" << str(want[k]) << '\\n';\n";
 }
@@ -244,7 +283,8 @@ void add_write_laws(std::vector<Law>& laws) {
                   {.tame = true, .max_numel = 12, .one_large = true},
                   false,
                   has_in_place,
-                  writes_are_functional});
+                  writes_are_functional,
+                  4});
   laws.push_back(
       {8,
        "overlap_is_refused",
