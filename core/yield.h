@@ -18,5 +18,14 @@ inline void yield_point() {
     hook();
 }
 
+/// Sets the hook for a scope. One at a time: it is the process's.
+class ScopedYield {
+ public:
+  explicit ScopedYield(void (*hook)()) { yield_hook.store(hook, std::memory_order_release); }
+  ~ScopedYield() { yield_hook.store(nullptr, std::memory_order_release); }
+  ScopedYield(const ScopedYield&) = delete;
+  ScopedYield& operator=(const ScopedYield&) = delete;
+};
+
 }  // namespace lamella::detail
 LAMELLA_API_END

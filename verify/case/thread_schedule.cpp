@@ -117,13 +117,12 @@ std::vector<Finding> Schedule::run(const std::vector<std::function<void()>>& bod
   const size_t n = bodies.size() + (here ? 1 : 0);
   Round round(word_, turns_, n);
   std::vector<Finding> raised(n);
-  detail::yield_hook.store(Schedule::yield, std::memory_order_release);
+  const detail::ScopedYield hook(Schedule::yield);
   std::vector<std::thread> threads;
   for (size_t k = 0; k < bodies.size(); ++k)
     threads.emplace_back([&, k] { raised[k] = run_one(round, k, word_, bodies[k]); });
   if (here) raised[n - 1] = run_one(round, n - 1, word_, here);
   for (std::thread& t : threads) t.join();
-  detail::yield_hook.store(nullptr, std::memory_order_release);
   return raised;
 }
 

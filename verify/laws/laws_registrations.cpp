@@ -3,6 +3,7 @@
 #include <array>
 #include <atomic>
 #include <map>
+#include <memory>
 
 #include "lamella/core/plan.h"
 #include "lamella/core/yield.h"
@@ -191,19 +192,31 @@ void look_for_table() {
     rows_found = t->size();
 }
 
+/// No table is published, until the end: then the one that was, and one made meanwhile is gone.
+class Unpublished {
+ public:
+  Unpublished() : before_(detail::published_table.load(std::memory_order_acquire)) {
+    OpTable::publish(nullptr);
+  }
+  ~Unpublished() {
+    const std::unique_ptr<const OpTable> made(detail::published_table.load(std::memory_order_acquire));
+    OpTable::publish(before_);
+    if (!made) return;
+    for (const Op* row : made->rows()) delete row;
+  }
+  Unpublished(const Unpublished&) = delete;
+
+ private:
+  const OpTable* before_;
+};
+
 /// The built-in operators are registered once more, as when the first thread asks for one. Another thread
 /// that asks between any two of them finds no table, and waits for the whole one.
 Finding first_table_unfinished() {
-  const OpTable* const before = detail::published_table.load(std::memory_order_acquire);
   rows_found = 0;
-  OpTable::publish(nullptr);
-  detail::yield_hook.store(look_for_table, std::memory_order_release);
-  const OpTable& made = detail::first_table();
-  detail::yield_hook.store(nullptr, std::memory_order_release);
-  const size_t all = made.size();
-  OpTable::publish(before);
-  for (const Op* row : made.rows()) delete row;
-  delete &made;
+  const Unpublished none;
+  const detail::ScopedYield between(look_for_table);
+  const size_t all = detail::first_table().size();
   if (rows_found == 0) return "";
   return format("a table of {} rows is found while {} are registered", rows_found.load(), all);
 }

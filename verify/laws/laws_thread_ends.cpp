@@ -313,12 +313,6 @@ Finding lived(Stage& stage, const std::vector<Life>& lives, bool at_once) {
   return {What::Leak, Alive::now().beyond(before)};
 }
 
-/// The library's yield points stop threads in their ends.
-struct StopsInEnds {
-  StopsInEnds() { detail::yield_hook.store(stop_in_end, std::memory_order_release); }
-  ~StopsInEnds() { detail::yield_hook.store(nullptr, std::memory_order_release); }
-};
-
 Verdict threads_end_anywhere(Case& c) {
   const std::vector<Case::Slot>& slots = c.tensors();
   if (draws_anew(c)) return Verdict::discard();
@@ -333,7 +327,7 @@ Verdict threads_end_anywhere(Case& c) {
   Stage stage(f, xs, want);
   Finding left;
   {
-    const StopsInEnds stops;
+    const detail::ScopedYield stops(stop_in_end);
     left = lived(stage, lives, at_once);
     if (!left.empty()) left = lived(stage, lives, at_once);  // what is made once is there now
   }
