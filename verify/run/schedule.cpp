@@ -103,13 +103,15 @@ void Worker::work(Pair& p, double seconds, uint64_t most, const volatile std::si
 /// NOTE: [rounds of a run] First every pair gets its share: 32 cases of all processes together, or as many as
 /// 20 ms of processor time give, and at least 2. What fits in little time comes first, by what cases of the
 /// law have taken so far: a short run has asked the fast laws of all operators before the slow ones (of
-/// threads, of deep stacks) have their first case. A law that applies to few operators gets more of each, and
-/// so does one whose cases are cheap and mostly alike (Law::share): the part of its share beyond 255 cases
-/// waits for the last round, until everybody has had a share.
+/// threads, of deep stacks) have their first case. What it asks more than once goes by how sharp laws are:
+/// between 1/4 and 8 times what the median law gets. A law that applies to few operators gets more of each,
+/// and so does one whose cases are cheap and mostly alike (Law::share): the part of its share beyond 255
+/// cases waits for the last round, until everybody has had a share.
 struct Worker::Round {
   uint64_t cases;
-  double ms;    ///< that a pair may have taken by its end
-  bool always;  ///< also a case that takes longer
+  double ms;       ///< that a pair may have taken by its end
+  double dearest;  ///< ms that a first case may take; 0: pairs come while cases of the law fit in their time
+  bool sharp = false;  ///< cases and time are multiplied by how sharp the law is
   uint64_t most = kFew;
 
   static constexpr uint64_t kFew = 255, kAll = UINT64_MAX;
@@ -141,8 +143,9 @@ constexpr double kMostOfNumbered = 0.5;
 }  // namespace
 
 bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::function<void()>& snapshot) {
-  static constexpr Round kRounds[] = {{4, 0.3, false}, {2, kNoLimit, true}, {32, 1, false},
-                                      {8, 5, false},   {32, 20, false},     {32, 20, false, Round::kAll}};
+  static constexpr Round kRounds[] = {{4, 0.3, 0},      {2, kNoLimit, 1}, {16, 0.5, 0, true},
+                                      {2, kNoLimit, 5}, {32, 1, 0, true}, {2, kNoLimit, kNoLimit},
+                                      {8, 5, 0},        {32, 20, 0},      {32, 20, 0, false, Round::kAll}};
   const uint64_t n = uint64_t(options_.processes);
   std::map<const Law*, LawCost> costs;
   for (const Pair& p : pairs_) ++costs[p.law].pairs;
@@ -155,12 +158,12 @@ bool Worker::first_shares(const volatile std::sig_atomic_t& stop, const std::fun
       if (stop || elapsed() >= options_.deadline()) return false;
       if (!first) ask_numbered(asking, kMostOfNumbered, stop, snapshot);
       LawCost& cost = costs[p.law];
-      const uint64_t share = round.always ? 1 : cost.share;
-      const uint64_t had = p.next / n, all = std::min(round.cases * share, round.most);
+      const double share = (round.dearest > 0 ? 1 : double(cost.share)) * (round.sharp ? p.weight : 1);
+      const uint64_t had = p.next / n, all = std::min(uint64_t(double(round.cases) * share), round.most);
       const uint64_t due = std::max<uint64_t>(all / n, 1);
-      const double left = round.ms * double(share) / double(n) - p.ms;
+      const double left = round.ms * share / double(n) - p.ms;
       if (p.retired || done(p) || had >= due || left <= 0 || &p == asking) continue;
-      if (!round.always && cost.of_case() > left) continue;
+      if (cost.of_case() > (round.dearest > 0 ? round.dearest : left)) continue;
       const double before = thread_ms(), begin = elapsed();
       work(p, left * 1e-3, due - had, stop);
       if (!first) p.ms += thread_ms() - before;  // with the one large case nothing of a share is spent
