@@ -30,7 +30,8 @@ PAGE = """# Real mutants: who notices them
 Bugs that maintainers made, planted in these sources one at a time ([mutants.md](mutants.md)), and the laws
 that notice them: an exhibit each, as in [museum.md](museum.md), but in transforms, core and harness, where no
 row of a table can be exchanged for a wrong one. Written by `./run full real --write docs/real_mutants.md`
-from its results; the test `mutants.real_fit` sees to it that every bug here is in `mutants/real`."""
+from its results ([real_mutants.json](real_mutants.json): a later run on the same sources goes on from there);
+the test `mutants.real_fit` sees to it that every bug here is in `mutants/real`."""
 BATCH, MEMORY = 10, 24 << 30
 # Laws come first anyway; formatting, a file's length and mutants that no longer fit say nothing about a bug.
 NOT_IN_GATE = (r"^(proptests\.Laws|sanitized|mutants\.(sample|laws_shown_red|real_sample|real_fit|plugin)$"
@@ -110,6 +111,9 @@ def noticed_by_laws(program, right, options):
     return None
 
 
+KEPT = os.path.join(ROOT, "docs/real_mutants.json")
+
+
 class Results:
     """What is known of each mutant, in a file that is whole at any time."""
 
@@ -120,12 +124,13 @@ class Results:
         self.asked = [digest, options.time, sorted(options.law), options.verify_seed]
         self.kept = {}
         os.makedirs(os.path.dirname(self.file), exist_ok=True)
-        for file in {self.file, *glob.glob(os.path.join(self.folder, "real*.json"))}:
+        for file in (KEPT, *glob.glob(os.path.join(self.folder, "real*.json")), self.file):
             try:
                 with open(file, encoding="utf-8") as f:
-                    for name, result in json.load(f)["mutants"].items():
-                        if result["asked"] == self.asked:
-                            self.kept[name] = result
+                    known = json.load(f)
+                for name, result in known["mutants"].items():
+                    if result.get("asked", known.get("asked")) == self.asked and "verdict" in result:
+                        self.kept[name] = {"asked": self.asked, **result}
             except (OSError, ValueError, KeyError, TypeError):
                 pass
 
@@ -278,6 +283,8 @@ def page(mutants, results, options):
     laws = "".join(f" --law {law}" for law in options.law)
     lines += ["", f"`lamella verify --time {options.time:g}{laws}`:", "", "```text"]
     lines += tally(mutants, results, "room")[0] + [""] + tally(mutants, results, "class")[0][:-1] + ["```"]
+    if unknown := sum(not results.of(m) for m in mutants):
+        lines += ["", f"Not measured on these sources: {unknown} more."]
     for room in sorted({m.room for m in mutants}):
         lines += ["", f"## {room}", "", "| id | modelled on | what breaks | noticed by | s | checks |",
                   "| --- | --- | --- | --- | --- | --- |"]
@@ -295,12 +302,14 @@ def page(mutants, results, options):
 
 
 def record(mutants, results, options):
-    """Who noticed each bug, and by which check: what docs keep of a run, beside its commit."""
+    """What is known of each bug, beside the commit: docs keep it, and a later run on the same sources goes on
+    from it."""
     commit = run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], 60)[1].strip()
-    kept = {m.id: {"laws": r.get("laws", []), "checks": r.get("checks", 0)}
-            for m in mutants if (r := results.of(m))}
-    return json.dumps({"commit": commit, "seconds": options.time, "seed": options.verify_seed,
-                       "mutants": kept}, indent=1) + "\n"
+    head = {"commit": commit, "seconds": options.time, "seed": options.verify_seed, "asked": results.asked}
+    left_out = ("asked", "room", "breaks", "pairs", "status")
+    rows = [f' {json.dumps(m.id)}: {json.dumps({k: v for k, v in r.items() if k not in left_out})}'
+            for m in mutants if (r := results.of(m))]
+    return json.dumps(head)[:-1] + ', "mutants": {\n' + ",\n".join(rows) + "\n}}\n"
 
 
 def strangers(path, mutants):
@@ -379,6 +388,8 @@ def main(words):
         status = 130
     text, counts = table(planted, results)
     print(text)
+    if unknown := len(planted) - sum(counts.values()):
+        print(f"{unknown} bugs are not measured yet")
     if options.write:
         with open(os.path.join(ROOT, options.write), "w", encoding="utf-8") as f:
             f.write(page(planted, results, options))

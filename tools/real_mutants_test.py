@@ -6,6 +6,7 @@ import sys
 import tempfile
 import types
 import unittest
+import unittest.mock
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from real_mutants import Results, checks_to_kill, page, record, tally  # noqa: E402
@@ -41,6 +42,7 @@ class ChecksToKill(unittest.TestCase):
         self.results = {i: {"verdict": "verify" if n else "survives", "laws": ["stacks"] if n else [],
                             "checks": n} for i, _, n in rows}
         self.options = types.SimpleNamespace(time=15, verify_seed=1, law=[])
+        self.asked = ["a", 15, [], 1]
 
     def of(self, mutant):
         return self.results[mutant.id]
@@ -59,6 +61,17 @@ class ChecksToKill(unittest.TestCase):
         kept = json.loads(record(self.mutants, self, self.options))
         self.assertEqual({i: r["checks"] for i, r in kept["mutants"].items()},
                          {"a": 10, "b": 30, "c": 5000, "d": 0})
+
+    def test_a_later_run_goes_on_from_the_record(self):
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch(
+                "real_mutants.KEPT", os.path.join(folder, "kept.json")) as kept:
+            with open(kept, "w", encoding="utf-8") as f:
+                f.write(record(self.mutants, self, self.options))
+            options = types.SimpleNamespace(shard="0/1", json=os.path.join(folder, "real.json"), time=15,
+                                            law=[], verify_seed=1)
+            self.assertEqual({i: r["verdict"] for i, r in Results(options, "a").kept.items()},
+                             {i: r["verdict"] for i, r in self.results.items()})
+            self.assertEqual(Results(options, "of other sources").kept, {})
 
 
 if __name__ == "__main__":
