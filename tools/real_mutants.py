@@ -369,7 +369,7 @@ def main(words):
     options = parse(words)
     mutants, wrong = load(os.path.join(ROOT, "mutants/real"))
     for mutant in mutants.values():
-        mutant.digest = hashlib.sha256(mutant.text.encode()).hexdigest()[:16]
+        mutant.digest = hashlib.sha256(repr(mutant.changes).encode()).hexdigest()[:16]
         try:
             if not mutant.dropped:
                 mutant.apply(read)
