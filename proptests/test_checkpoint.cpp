@@ -361,6 +361,32 @@ TEST(Checkpoint, OfValuesThatArePromoted) {
   }
 }
 
+/// A function with a pullback tells its residuals from its arguments, which are the same tensor twice here
+/// and get headers of their own to be run again with.
+TEST(Checkpoint, OfOneTensorTwice) {
+  const Function product = custom_vjp([](const Tensors& xs) { return std::pair(Tensors{xs[0] * xs[1]}, xs); },
+                                      [](const Tensors& xs, const Tensors& us) {
+                                        return Tensors{us[0] * xs[1], us[0] * xs[0]};
+                                      });
+  const Function sees = [](const Tensors& xs) {
+    return Tensors{xs[0].is_same(xs[1]) ? square(xs[0]) : exp(xs[0]) * xs[1]};
+  };
+  for (const Function& f : {product, sees})
+    for (const bool around : {false, true}) {
+      const ScalarFunction once = [&](const Tensors& xs) {
+        const Function again = checkpoint(f);
+        return sum((around ? checkpoint(again) : again)({xs[0], xs[0]})[0]);
+      };
+      const Tensor want = point() * 2;
+      expect_same(grad(once)({point()})[0], want);
+      const Tensor leaf = requires_grad(point());
+      backward(once({leaf}));
+      expect_same(grad_of(leaf), want);
+    }
+  const auto two = vjp(checkpoint(product), {point(), point()});  // one tensor below the level alone
+  expect_same(two.pullback({ones({2, 3}, DType::F64)})[0], point());
+}
+
 /// What says why goes with an error through levels, and through those who name the operator.
 TEST(Checkpoint, ReasonsComeThrough) {
   const auto why = [](const std::function<void()>& f) -> std::any {

@@ -43,7 +43,13 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
       ended_.push_back(level ? level->copy() : nullptr);
     }
     Packer* const around = packer_in_force();
-    for (const Tensor& x : xs) {
+    for (size_t i = 0; i < xs.size(); ++i) {
+      const Tensor& x = xs[i];
+      const auto same = std::ranges::find_if(xs, [&](const Tensor& y) { return y.is_same(x); });
+      if (size_t(same - xs.begin()) < i) {
+        arguments_.push_back({.same = same - xs.begin()});
+        continue;
+      }
       Argument a{fixed(x), nullptr, {}};
       a.mark = Mark(a.value);
       if (around && around->takes_arguments() && x.defined())
@@ -71,9 +77,10 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
   int first_inside() const { return kFirstLevelKey + state_.depth; }
 
   struct Argument {
-    Tensor value;
-    std::shared_ptr<Packed> packed;
-    Mark mark;
+    Tensor value = {};
+    std::shared_ptr<Packed> packed = nullptr;
+    Mark mark = {};
+    int64_t same = -1;  ///< the number of the argument that is this very tensor; -1: none before it
   };
   struct SavedValue {
     std::string_view saver;  ///< of a row, which is never freed
@@ -160,6 +167,10 @@ class Region final : public Packer, public std::enable_shared_from_this<Region> 
     Tensors xs;
     for (size_t i = 0; i < arguments_.size(); ++i) {
       Argument& a = arguments_[i];
+      if (a.same >= 0) {
+        xs.push_back(xs[size_t(a.same)]);
+        continue;
+      }
       xs.push_back(a.packed ? a.packed->unpack() : a.value);
       const Mark now(xs.back());
       if (!a.packed && now.version != a.mark.version)

@@ -133,15 +133,25 @@ class Custom {
   size_t n_xs_;
 };
 
+/// With a header of its own for each: of a tensor that is given twice one says which argument it is.
+Tensors told_apart(Tensors xs) {
+  for (size_t i = 0; i < xs.size(); ++i)
+    for (size_t k = 0; k < i; ++k)
+      if (xs[i].is_same(xs[k])) xs[i] = fixed(xs[i]);
+  return xs;
+}
+
 /// NOTE: [residuals] Residuals that are arguments or values themselves are known from those; the others are
 /// results of the operator behind the values. Their derivatives, which only derivatives of derivatives need,
-/// are those of the code that computes them.
+/// are those of the code that computes them. Arguments are told apart first: a checkpoint runs the function
+/// again with headers of its own, and has to see the same residuals.
 class CustomVjp final : public Custom {
  public:
   CustomVjp(const AuxFunction& forward, const BackwardRule& rule, const Tensors& xs)
       : Custom("custom_vjp", xs), forward_(forward), rule_(rule), random_(random_state()) {}
 
-  Tensors values_and_residuals(const Tensors& xs) override {
+  Tensors values_and_residuals(const Tensors& given) override {
+    const Tensors xs = told_apart(given);
     auto [values, residuals] = watched(xs, "function", "argument", [&] { return forward_(xs); });
     check_defined(values, "value");
     check_defined(residuals, "residual");
