@@ -180,7 +180,8 @@ Verdict replaced_rows_are_alone(Case& c) {
     if (!wrong.empty()) return Verdict::fail(wrong + " after it was " + log, "  // " + log + "\n");
   }
   if (!c.draw.one_in(3)) return Verdict::pass();
-  const uint32_t properties = c.op.properties | (may_in_place ? 0 : kNoInPlace) | (may_out ? 0 : kNoOut);
+  const uint32_t kept = c.op.properties, no_out = may_out ? 0 : uint32_t(kNoOut);
+  const uint32_t properties = kept | no_out | (may_in_place ? 0 : uint32_t(kNoInPlace));
   const Finding lost = choice_lost(c, published, definition_of(c.op, schema, properties, kDocs[0]));
   if (lost.empty()) return Verdict::pass();
   return Verdict::fail("after another replacement " + lost, "  // " + lost.text() + "\n");
