@@ -137,7 +137,17 @@ bool is_far(std::optional<Oracle>& oracle, Bounds& bounds, const Case& c, DType 
   if (c.op.shape != ShapeClass::Broadcast || may_overflow(c, d)) return false;
   if (!oracle) oracle.emplace(c, c.inexact());
   if (bounds.empty()) bounds = oracle->tolerances(oracle->value_bounds(unit_roundoff(d)), d);
-  return at < bounds.size() && bounds[at] < double(size) * 0x1p-4 && gap > 2 * f128(bounds[at]);
+  return at < bounds.size() && bounds[at] < double(size) * 0x1p-4 && gap > 2 * f128(bounds[at]) &&
+         !oracle->turns(unit_roundoff(d), at, size * 0x1p-4);
+}
+
+/// Whether a complex number of an angle that nobody knows has a modulus beyond the range: either part may be
+/// beyond it, too.
+bool turns_out_of_range(Oracle& oracle, DType d, const f128* want, size_t at) {
+  const f128 size = hypotq(want[0], want[1]);
+  if (!(size - size == 0) || size < f128(largest_number(d))) return false;
+  return oracle.turns(unit_roundoff(d), at, size * 0x1p-4) ||
+         oracle.turns(unit_roundoff(d), at + 1, size * 0x1p-4);
 }
 
 Finding part_text(const Case& c, size_t part, f128 got, f128 want, f128 wide) {
@@ -175,7 +185,7 @@ Finding wrong_class(const Case& c, const Tensor& got, const Tensor& want, size_t
     if (cancels && !is_finite(g[i]) && !is_finite(rounded(i))) continue;
     if (class_of(g[i]) == Class::NaN && has_signal(c)) continue;
     if (!oracle) oracle.emplace(c, c.inexact());
-    bool beside = false;
+    bool beside = step == 2 && turns_out_of_range(*oracle, d, &wide[i], first + i);
     for (size_t k = i; k < i + step; ++k)
       beside |=
           g[k] * wide[k] > 0 && is_finite(wide[k]) && beside_overflow(*oracle, c, d, wide[k], first + k);

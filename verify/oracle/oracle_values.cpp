@@ -41,6 +41,19 @@ Bounds Oracle::value_bounds(double u) {
   return out;
 }
 
+bool Oracle::turns(double u, size_t part, f128 by) {
+  for (int pattern = 1; pattern <= 16; ++pattern) {
+    Reals x = x_;
+    // Irrational parts of the way: of equal steps each may be nearly a whole turn.
+    const f128 step = 8 * f128(u) * (pattern * sqrtq(2) - floorq(pattern * sqrtq(2)));
+    for (size_t k = 0; k < x.size(); ++k)
+      x[k] += step * (pattern % 2 ? 1 : -1) * (k % 2 || pattern < 9 ? 1 : -1) * x_[k];
+    const f128 y = evaluate(x)[part];
+    if (!(fabsq(y - y_[part]) <= by)) return true;
+  }
+  return false;
+}
+
 /// Sums of halves are kept in f32.
 Bounds Oracle::tolerances(const Bounds& conditions, DType d) const {
   const Tolerance& tol = tolerance(op_.name);
