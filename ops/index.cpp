@@ -272,7 +272,10 @@ Values scatter_add_samples(Draw& d) {
   Dims src = p.index;
   for (int64_t& s : src)
     if (d.one_in(4)) ++s;
-  const Tensor index = d.index(p.index, bound(p), index_type(d));
+  Dims sizes = p.index;
+  if (sizes.size() == 1 && sizes[0] > 0) change_rank(d, sizes);
+  if (sizes.size() == 0 || sizes[0] == 1) change_rank(d, src);
+  const Tensor index = d.index(sizes, bound(p), index_type(d));
   return {p.x, p.dim, index, d.tensor(src, p.x.dtype())};
 }
 

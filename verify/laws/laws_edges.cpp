@@ -185,6 +185,7 @@ struct Formulas {
   void (*slopes)(f128 x, f128 y, f128* out);
   bool scales = false;  ///< asked of points so far out and so near 0 that a square leaves the range
   bool ends = false;    ///< and where the result leaves the range, of which slopes know nothing
+  bool parity = false;  ///< and of the second operand where the dtype does not hold the odd number before it
 };
 constexpr Formulas kFormulas[] = {
     {"exp", 1, true, [](f128 x, f128, f128* d) { d[0] = expq(x); }},
@@ -209,7 +210,8 @@ constexpr Formulas kFormulas[] = {
      [](f128 x, f128 y, f128* d) {
        d[0] = y == 0 ? 0 : y * powq(x, y - 1);
        d[1] = x == 0 && y >= 0 ? 0 : powq(x, y) * logq(x);
-     }},
+     },
+     false, false, true},
     {"expm1", 1, true, [](f128 x, f128, f128* d) { d[0] = expq(x); }},
     {"exp2", 1, true, [](f128 x, f128, f128* d) { d[0] = exp2q(x) * logq(2); }},
     {"log1p", 1, true, [](f128 x, f128, f128* d) { d[0] = 1 / (1 + x); }},
@@ -282,19 +284,20 @@ const Formulas* formulas_of(const Op& op) {
 }
 
 f128 draw_edge(Draw& d, bool infinities) {
-  static constexpr double kEdges[] = {0, 0,   1,       -1,   2,      0.5,      -0.0,     -2,
-                                      3, 9,   -9.5,    12.,  -17,    1e-3,     -1e-3,    0x1p9,
-                                      4, 0.1, 0x1p-11, -0.5, 0x1p12, INFINITY, -INFINITY};
+  static constexpr double kEdges[] = {0, 0,   1,       -1,   2,      0.5,    -0.0,     -2,
+                                      3, 9,   -9.5,    12.,  -17,    1e-3,   -1e-3,    0x1p9,
+                                      4, 0.1, 0x1p-11, -0.5, 0x1p12, 8.8125, INFINITY, -INFINITY};
   return kEdges[d.below(uint32_t(std::size(kEdges)) - (infinities ? 0 : 2))];
 }
 
-/// Whether a slope is what the formula says: of its class, and within 32 roundings of it, or 32 of the
-/// smallest numbers of a half.
+/// Whether a slope is what the formula says: of its class, and within 32 roundings of it; of a half within 8,
+/// or 32 of its smallest numbers.
 bool is_slope(f128 got, f128 want, DType dtype) {
-  const double u = unit_roundoff(dtype), least = is_half(dtype) ? 32 * smallest_number(dtype) : 0;
+  const double least = is_half(dtype) ? 32 * smallest_number(dtype) : 0;
   if (want != want || got != got) return want != want && got != got;
   if (!(want - want == 0) || !(got - got == 0)) return got == want;
-  return fabsq(got - want) <= 32 * f128(u) * fabsq(want) + f128(least);
+  const double allowed = (is_half(dtype) ? 8 : 32) * unit_roundoff(dtype);
+  return fabsq(got - want) <= f128(allowed) * fabsq(want) + f128(least);
 }
 
 Verdict slopes_as_listed(Case& c) {
@@ -312,12 +315,14 @@ Verdict slopes_as_listed(Case& c) {
   const int far = dtype == DType::F32 ? 70 : 600;
   const uint32_t w = listed.scales && !is_half(dtype) ? c.draw.below(4) : 0;
   const f128 scale = w < 2 ? 1 : ldexpq(1, w == 2 ? far : -far);
+  const bool parity = listed.parity && !is_half(dtype) && c.draw.one_in(4);
   Subject s;
   std::vector<Reals> points;
   for (int k = 0; k < listed.operands; ++k) {
     points.emplace_back();
     for (int64_t i = 0; i < n; ++i) points.back().push_back(scale * draw_edge(c.draw, listed.infinities));
     if (listed.ends && n > 2) points.back()[0] = copysignq(0.75 * largest_number(dtype), points.back()[0]);
+    if (parity) points.back()[0] = k ? 4 / f128(unit_roundoff(dtype)) : copysignq(1, points[0][0]);
     if (listed.operands == 1 && c.draw.one_in(4)) points.back()[size_t(n) - 1] = kNaN;
     const Tensor x = make_tensor(Dims{n}, dtype);
     write_parts(x, points.back().data());

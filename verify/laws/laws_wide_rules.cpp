@@ -287,7 +287,9 @@ Verdict of_a_line(Case& c) {
 }
 
 /// Powers of two up to the square root of the range or near its ends, ones and zeros among them: products and
-/// quotients leave the range and come back. Where many are multiplied, of its eighth root.
+/// quotients leave the range and come back. Where many are multiplied, of its eighth root. A pointwise
+/// operator mostly gets one for all elements, since a case is asked where all are in the range; of others
+/// small ones may come first and large ones last, or the other way round.
 void put_powers(Case& c) {
   const uint32_t how = c.draw.below(4);
   const bool far = how == 3, anywhere = how & 1;
@@ -297,12 +299,19 @@ void put_powers(Case& c) {
     const bool many = c.op.shape == ShapeClass::Composite || c.op.shape == ShapeClass::Linalg;
     const int root = ilogbq(half_range(to_real(x.dtype()))) / (many ? 4 : 1);
     const int most = far ? std::max(2 * root - 6, root) : root;
+    const bool alike = c.op.shape == ShapeClass::Broadcast && !c.draw.one_in(3);
+    uint32_t w = c.draw.word();
     for (f128& p : parts) {
-      const uint32_t w = c.draw.word();
+      if (!alike && &p != &parts[0]) w = c.draw.word();
       const int near_end = most - int(w / 64 % uint32_t(anywhere ? most : most / 4 + 1));
       const int near_one = int(w / 64 % 3) - 1;
       const int e = w / 16 % 4 == 0 ? near_one : w / 16 % 4 == 1 ? -near_end : near_end;
       p = w % 8 == 7 ? 0 : ldexpq(w & 8 ? -1 : 1, e);
+    }
+    if (c.op.shape != ShapeClass::Broadcast && c.draw.one_in(4)) {
+      const bool up = c.draw.flag();
+      std::ranges::sort(parts,
+                        [up](f128 a, f128 b) { return up ? fabsq(a) < fabsq(b) : fabsq(b) < fabsq(a); });
     }
     x = make_tensor(x.sizes(), x.dtype());
     write_parts(x, parts.data());
