@@ -124,7 +124,7 @@ void define_slice_scatter() {
                 .promises = {.once = true},
                 .samples = slice_scatter_samples,
                 .doc = "A copy of x whose slice (as slice takes it) is src. Error shape unless src has the "
-                       "slice's sizes."});
+                       "slice's sizes; error dtype where it is of a higher kind than x (float into int)."});
 }
 }  // namespace
 
@@ -152,7 +152,8 @@ void define_view_scatter() {
        .properties = kLinear,
        .promises = {.once = true},
        .samples = select_scatter_samples,
-       .doc = "A copy of x with src at one index of a dim. Error shape unless src has the sizes of select."});
+       .doc = "A copy of x with src at one index of a dim. Error shape unless src has the sizes of select; "
+              "error dtype where it is of a higher kind than x (float into int)."});
   define_slice_scatter();
   OpTable::add(
       {.schema = "diagonal_scatter(Tensor x, Tensor src, int offset=0, Dim dim1=0, Dim dim2=1) -> Tensor",
@@ -180,7 +181,7 @@ void define_view_scatter() {
        .promises = {.once = true},
        .samples = diagonal_scatter_samples,
        .doc = "A copy of x with src on a diagonal (as diagonal takes it). Error shape unless src has its "
-              "sizes."});
+              "sizes; error dtype where it is of a higher kind than x (float into int)."});
 }
 
 }  // namespace lamella::ops

@@ -1,9 +1,13 @@
-// The law of transforms' own arguments: in_dims, lanes, chunks, argnums, tangents, cotangents.
+// The law of transforms' own arguments: in_dims, lanes, chunks, argnums, tangents, cotangents, and functions
+// that do not do the same each time.
 #include <algorithm>
 #include <climits>
 #include <memory>
 
 #include "lamella/ops/functions/factory.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/view.h"
+#include "lamella/transforms/checkpoint.h"
 #include "lamella/transforms/grad.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/jvp.h"
@@ -279,12 +283,41 @@ Asked ask_argnums(Case& c, const Function& f, Tensors xs) {
   return asked;
 }
 
+/// A checkpointed function that does something else when it runs again: by another operator, to fewer
+/// elements, with one step more or one less.
+Asked ask_checkpoint(Draw& d, const Function& f, const Tensors& xs) {
+  const uint32_t change = d.below(4);
+  Asked asked{"checkpoint", {}, {}, {}, ""};
+  asked.expected.object(ErrorCode::Value, "when it ran again");
+  asked.call = [=] {
+    const auto runs = std::make_shared<int>(0);
+    const Function g = [=](const Tensors& ts) {
+      const bool again = (*runs)++ > 0;
+      Tensors ys = f(ts);
+      const Tensor x = reshape(ts[0], {-1});
+      if (change == 0) ys.push_back(again ? sin(x) : exp(x));
+      else if (change == 1) ys.push_back(exp(slice(x, 0, 0, x.numel() - again)));
+      else ys.push_back(again == (change == 2) ? exp(exp(x)) : exp(x));
+      return ys;
+    };
+    const auto r = vjp(checkpoint(g), xs);
+    Tensors us;
+    for (const Tensor& y : r.values) us.push_back(is_inexact(y.dtype()) ? ones_like(y) : Tensor());
+    (void)r.pullback(us);
+    return f(xs);
+  };
+  return asked;
+}
+
 std::optional<Asked> ask(Case& c) {
   if (c.draw.flag()) return ask_vmap(c);
   const std::vector<Case::Slot> slots = c.inexact();
   if (slots.empty() || c.op.has(kRandom) || !has_jvp(c.op) || !has_vjp(c.op)) return ask_vmap(c);
   const Function f = [&c, slots](const Tensors& xs) { return call_boxed(c.op, c.with(slots, xs)); };
-  Asked asked = c.draw.flag() ? ask_directions(c, f, c.values(slots)) : ask_argnums(c, f, c.values(slots));
+  const Tensors xs = c.values(slots);
+  Asked asked = c.draw.one_in(6) && xs[0].numel() > 0 ? ask_checkpoint(c.draw, f, xs)
+                : c.draw.flag()                       ? ask_directions(c, f, xs)
+                                                      : ask_argnums(c, f, xs);
   asked.program = cpp_setting(c, slots, c.values(slots)) + "  // " + asked.transform + " of f0\n";
   return asked;
 }
@@ -333,8 +366,8 @@ void add_transform_refusal_laws(std::vector<Law>& laws) {
        "transforms_judge_arguments",
        "compose",
        "vmap, grad, jvp, pullbacks, linearize and Jacobians refuse in_dims, lanes, chunks, argnums, "
-       "tangents and cotangents that do not fit, with the code and the argument, and leave nothing "
-       "behind; what fits gives what the loop or the plain call gives.",
+       "tangents and cotangents that do not fit, with the code and the argument, and checkpoints a function "
+       "that does something else when it runs again, and leave nothing behind; what fits gives what the loop or the plain call gives.",
        {.tame = true, .max_numel = 8},
        false,
        may_be_mapped,

@@ -130,14 +130,14 @@ std::optional<Dims> diagonal_part(Questioned& q) {
   return part;
 }
 
-/// torch.select_scatter and its like: src has the sizes of the part. It is copied in, as Tensor.copy_ does;
-/// whether a complex src loses its imaginary parts that way is documented nowhere.
+/// torch.select_scatter and its like: src has the sizes of the part. It is copied in, and as numpy.copyto
+/// (casting="same_kind", its default) has it nothing of a higher kind is: no imaginary part is lost.
 Constraint replaces(std::optional<Dims> (*part_of)(Questioned&)) {
   return [=](Questioned& q) {
     const std::optional<Dims> part = part_of(q);
     const Tensor x = q.tensor("x"), src = q.tensor("src");
     if (part && !std::ranges::equal(src.sizes(), Ints(*part))) q.object({kShape}, {"src"});
-    if (kind_of(src.dtype()) > kind_of(x.dtype())) q.open("conversions to a lower kind are not documented");
+    if (kind_of(src.dtype()) > kind_of(x.dtype())) q.object({ErrorCode::DType}, {"src"});
   };
 }
 
