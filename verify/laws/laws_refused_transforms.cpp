@@ -367,7 +367,8 @@ void add_transform_refusal_laws(std::vector<Law>& laws) {
        "compose",
        "vmap, grad, jvp, pullbacks, linearize and Jacobians refuse in_dims, lanes, chunks, argnums, "
        "tangents and cotangents that do not fit, with the code and the argument, and checkpoints a function "
-       "that does something else when it runs again, and leave nothing behind; what fits gives what the loop or the plain call gives.",
+       "that does something else when it runs again, and leave nothing behind; what fits gives what the loop "
+       "or the plain call gives.",
        {.tame = true, .max_numel = 8},
        false,
        may_be_mapped,
