@@ -159,6 +159,15 @@ std::string numbers_are_those_of_dtypes() {
   return "";
 }
 
+/// What an element may be off does not hang on another one that is infinite.
+std::string infinities_allow_nothing_else() {
+  for (const double wide : {kInf, -kInf, kNan})
+    for (const DType d : {DType::F32, DType::F64, DType::C64})
+      if (disagrees(row_of({wide, 1}, d), row_of({wide, 2}, d), Agreement::Rounding).empty())
+        return format("beside {} two numbers that differ agree", wide);
+  return "";
+}
+
 /// An operator that was exact whenever it was measured is allowed no rounding.
 std::string exact_ones_are_exact() {
   for (const char* const name : {"neg", "transpose", "flip"})
@@ -183,6 +192,9 @@ void add_compare_calibrations(std::vector<Calibration>& all) {
                  bounds_of_specials});
   all.push_back({"exact_ones_are_exact", "Operators whose measured error is 0 are allowed none.",
                  exact_ones_are_exact});
+  all.push_back({"infinities_allow_nothing_else",
+                 "Beside an infinity or a NaN other elements have to agree all the same.",
+                 infinities_allow_nothing_else});
   all.push_back({"roundings_are_few", "96 roundings are too many, 32 are not.", roundings_are_few});
   all.push_back({"numbers_are_those_of_dtypes",
                  "Roundoff, smallest and largest number are those of a dtype's own arithmetic.",

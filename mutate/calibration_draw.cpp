@@ -86,11 +86,12 @@ std::string dims_are_drawn() {
 }
 
 std::string sizes_are_drawn() {
-  std::set<int64_t> sizes, ranks, entries, indices;
+  std::set<int64_t> sizes, ranks, entries, indices, beside;
   each_draw(2000, [&](Draw& d) {
     sizes.insert(d.size());
     ranks.insert(d.shape(0, 3).size());
     entries.insert(d.entries(1, 3));
+    beside.insert(d.broadcastable(Dims{2, 3}).size());
   });
   each_draw(100, [&](Draw& d) {
     const Tensor t = plain_copy(d.index(Dims{8}, 5));
@@ -100,8 +101,20 @@ std::string sizes_are_drawn() {
     if (!sizes.contains(usual)) return format("no dim of size {} is drawn", usual);
   for (const std::string& wrong :
        {missing("ranks", ranks, {0, 1, 2, 3}), missing("entries", entries, {1, 2, 3}),
+        missing("ranks beside two dims", beside, {0, 1, 2}),
         missing("indices below 5", indices, {0, 1, 2, 3, 4})})
     if (!wrong.empty()) return wrong;
+  return "";
+}
+
+/// Cases of one seed are no others' cases, whichever numbers these have.
+std::string seeds_share_no_case() {
+  std::set<Choices> all;
+  for (uint64_t seed = 0; seed < 12; ++seed)
+    for (uint64_t i = 16; i < 96; ++i) {
+      const Choices words = choices_of(seed, laws().front(), *smooth_ones().at(0), i);
+      if (!all.insert(words).second) return format("case {} of seed {} is one of a smaller seed", i, seed);
+    }
   return "";
 }
 
@@ -272,6 +285,7 @@ void add_draw_calibrations(std::vector<Calibration>& all) {
   all.push_back({"numbers_are_drawn",
                  "Numbers are of both signs, whole and not, with imaginary parts and without.",
                  numbers_are_drawn});
+  all.push_back({"seeds_share_no_case", "No case of a seed is one of another seed.", seeds_share_no_case});
   all.push_back({"layouts_are_drawn", "Every layout of a tensor is drawn.", layouts_are_drawn});
   all.push_back({"special_values_are_drawn", "NaN, infinities and -0 are drawn in every dtype that has them.",
                  special_values_are_drawn});

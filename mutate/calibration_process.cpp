@@ -94,6 +94,16 @@ std::string hangs_are_failures() {
   return "";
 }
 
+/// A run that is over by the time its check would be given up.
+std::string hangs_past_the_end_are_failures() {
+  const Law dies = law_that(spins, "calibration_dies");
+  RunOptions o{{smooth_ones().at(0)}, {&dies}, 0.3, 1, 1};
+  o.patience = 0.6, o.settle = false;
+  was_long = false;
+  const Report r = run(o, never);
+  return r.failures.size() == 1 ? "" : "a check that is stopped after the time of the run is no failure";
+}
+
 /// In a process of its own, whichever way it ends.
 std::string checks_apart_say_how_they_end() {
   const std::pair<void (*)(), const char*> ends[] = {
@@ -173,6 +183,9 @@ void add_process_calibrations(std::vector<Calibration>& all) {
                  deaths_are_failures});
   all.push_back({"hangs_are_failures", "A check that computes or waits for ever is stopped and a failure.",
                  hangs_are_failures});
+  all.push_back({"hangs_past_the_end_are_failures",
+                 "A check that does not end is a failure in a run that is shorter than the patience, too.",
+                 hangs_past_the_end_are_failures});
   all.push_back({"checks_apart_say_how_they_end", "A process of one check tells how it ended.",
                  checks_apart_say_how_they_end});
   all.push_back(

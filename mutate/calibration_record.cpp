@@ -216,6 +216,22 @@ std::string other_meanings_are_refused() {
   return "";
 }
 
+/// A file with one answer more than the law asks for today, or one fewer.
+std::string other_answers_are_refused() {
+  const Law& law = *find_law("calls_repeat");
+  for (const Op* op : smooth_ones())
+    for (const bool more : {true, false}) {
+      KeptCase c = noted(law, *op, choices_of(9, law, *op, 5)).kept;
+      if (more) c.answers.all.push_back({"word", "7"});
+      else c.answers.all.pop_back();
+      try {
+        if (replay(c).kind == Verdict::Pass)
+          return format("{}: a case with one answer too {} passes", op->name, more ? "many" : "few");
+      } catch (const Error&) {}
+    }
+  return "";
+}
+
 std::string verdicts_travel() {
   for (const Verdict::Kind kind : {Verdict::Pass, Verdict::Discard, Verdict::Fail}) {
     Verdict v{kind, "12:a message\nof lines", "int x = 3;\n", 3, 17, {"mul", "sum"}, {What::Raised, "shape"}};
@@ -248,6 +264,9 @@ void add_record_calibrations(std::vector<Calibration>& all) {
                  kept_memory_is_whole});
   all.push_back({"other_meanings_are_refused", "A blob whose words gave something else is no case.",
                  other_meanings_are_refused});
+  all.push_back({"other_answers_are_refused",
+                 "A kept case with more answers than its law asks for, or fewer, is no case.",
+                 other_answers_are_refused});
   all.push_back({"verdicts_travel", "A verdict that another process found arrives whole.", verdicts_travel});
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 
 #include "lamella/mutate/calibration_parts.h"
+#include "lamella/verify/run/record.h"
 #include "lamella/verify/run/worker.h"
 
 namespace lamella::verify {
@@ -177,6 +178,26 @@ std::string failures_are_counted() {
   return r.total().cases == 80 ? "" : "cases of a law that fails are not counted";
 }
 
+/// What decides lies behind the words that most cases read.
+Verdict fails_by_a_late_word(Case& c) {
+  uint32_t last = 0;
+  for (int k = 0; k < 30; ++k) last = c.draw.word();
+  return last % 40 == 11 ? Verdict::fail("got 1, expected 2") : Verdict::pass();
+}
+std::string late_words_are_kept() {
+  const Law law = law_that(fails_by_a_late_word);
+  const Op& op = *smooth_ones().at(0);
+  for (const uint64_t seed : {1, 2, 3, 4}) {
+    RunOptions o = counted({&law}, 600, 1);
+    o.seed = seed;
+    const Report r = run_here(o, go_on);
+    if (r.failures.size() != 1) return "a law that fails by its thirtieth word is not seen to";
+    if (run_check(law, op, from_blob(r.failures[0].blob).choices).kind != Verdict::Fail)
+      return "the case that is kept of a law that fails by its thirtieth word passes";
+  }
+  return "";
+}
+
 }  // namespace
 
 void add_worker_calibrations(std::vector<Calibration>& all) {
@@ -193,6 +214,8 @@ void add_worker_calibrations(std::vector<Calibration>& all) {
                  done_pairs_take_no_other});
   all.push_back(
       {"large_shares_wait", "No pair has 256 cases before every other has two.", large_shares_wait});
+  all.push_back({"late_words_are_kept", "A failure is kept with all words that its case has read.",
+                 late_words_are_kept});
   all.push_back({"failures_are_counted",
                  "A law that fails is in the report, with each kind of failure of each operator.",
                  failures_are_counted});

@@ -273,6 +273,8 @@ Values arange_samples(Draw& d) {
     if (is_floating(t))  // steps that are rounded, and pile up where they are added
       return {Scalar(0.1), Scalar(0.1 + 0.3 * (double(n) - 0.25)), Scalar(0.3), t};
     constexpr int64_t kBeyondDoubles = (int64_t{1} << 53) + 1;
+    constexpr int64_t kFarApart = int64_t{1} << 59;  // one beside a multiple is the multiple in double
+    if (t == DType::I64 && d.flag()) return {Scalar(0), Scalar(n * kFarApart + 1), Scalar(kFarApart)};
     if (t == DType::I64) return {Scalar(kBeyondDoubles), Scalar(kBeyondDoubles + 3 * n), Scalar(3)};
   }
   if (d.flag()) return d.with_device({Scalar(n), {}, {}, t}, 4);

@@ -178,11 +178,13 @@ Values solve_samples(Draw& d) {
   const DType t = d.dtype(kFactorable);
   const int64_t n = d.size() % 4, m = d.size() % 4;
   const int64_t lanes = d.range(0, 2);
-  const Dims none{}, some{lanes};
-  const uint32_t kind = d.below(4);  // bit 0: A has a batch dim, bit 1: B has one
+  const uint32_t kind = d.below(4);  // bit 0: A has batch dims, bit 1: B has some
   const bool upper = d.flag(), left = !d.flag(), unit = d.flag();
-  const Tensor a = d.triangular(kind & 1 ? some : none, n, t);
-  Dims b = kind & 2 ? some : none;
+  const uint32_t two = d.below(8);  // they have two each, and one of each two that are both there may be 1
+  Dims of_a{lanes}, of_b{lanes};
+  if (two < 3) of_a.push_back(two == 1 ? 1 : 2), of_b.push_back(two == 2 ? 1 : 2);
+  const Tensor a = d.triangular(kind & 1 ? of_a : Dims{}, n, t);
+  Dims b = kind & 2 ? of_b : Dims{};
   b.push_back(left ? n : m);
   b.push_back(left ? m : n);
   return {a, d.tensor(b, t), upper, left, unit};

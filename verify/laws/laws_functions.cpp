@@ -181,7 +181,7 @@ struct Program {
   Around around;
   std::vector<bool> leaves;  ///< of xs; none: base autograd has nothing to do
   DType default_dtype = DType::F32;
-  bool crowd = false;  ///< it gets six leaves more, which f does not look at
+  uint32_t crowd = 0;  ///< it gets so many leaves more, which f does not look at
 
   bool smooth = false;
 
@@ -207,7 +207,7 @@ struct Program {
       std::vector<bool> is_argument = captured;
       is_argument.flip();
       Tensors args = some(all, is_argument);
-      for (int k = 0; k < 6 && crowd; ++k) args.push_back(requires_grad(ones({2}, DType::F64)));
+      for (uint32_t k = 0; k < crowd; ++k) args.push_back(requires_grad(ones({2}, DType::F64)));
       return g(args);
     };
     Tensors in = xs, of;
@@ -232,7 +232,7 @@ struct Program {
     out += "f0, which captures";
     for (size_t k = 0; k < captured.size(); ++k)
       if (captured[k]) out += format(" x{}", k);
-    if (crowd) out += ", given six leaves more";
+    if (crowd) out += format(", given {} leaves more", crowd);
     out += in_base() ? "; leaves" : "";
     for (size_t k = 0; k < leaves.size(); ++k)
       if (leaves[k]) out += format(" x{}", k);
@@ -275,7 +275,7 @@ bool draw_program(Case& c, Program& p) {
     p.around.levels.push_back(std::move(one));
   }
   if (c.draw.flag()) p.default_dtype = DType::F64;
-  p.crowd = p.in_base() && c.draw.one_in(3);
+  if (p.in_base() && c.draw.one_in(3)) p.crowd = 4 + c.draw.below(8);
   return true;
 }
 
