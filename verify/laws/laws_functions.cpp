@@ -161,6 +161,32 @@ Tensors inside(const Around& a, size_t from, const Function& f, const Tensors& x
 enum class Given : uint8_t { CustomVjp, CustomJvp, Checkpoint };
 constexpr std::string_view kGivenNames[] = {"custom_vjp", "custom_jvp", "checkpoint"};
 
+/// h with a result of integers before its own, which has no derivative.
+Function behind_integers(const Function& h) {
+  return [h](const Tensors& xs) {
+    Tensors ys = h(xs);
+    const Tensor count = make_tensor(Dims{2}, DType::I64);  // no operator that a level could see
+    std::fill_n(count.data<int64_t>(), 2, 1);
+    ys.insert(ys.begin(), count);
+    return ys;
+  };
+}
+/// A rule that gets its first argument as a residual of its own, twice as large: derivatives of the rule go
+/// through what made that.
+Function by_residual(const Function& h) {
+  return custom_vjp(
+      [h](const Tensors& xs) {
+        Tensors kept = xs;
+        kept.push_back(mul(xs[0], 2));
+        return std::pair(h(xs), kept);
+      },
+      [h](const Tensors& kept, const Tensors& us) {
+        Tensors xs(kept.begin(), kept.end() - 1);
+        xs[0] = mul(kept.back(), 0.5);
+        return vjp(h, xs).pullback(us);
+      });
+}
+
 /// h as an operator gets it, with the rule that it has anyway.
 Function given(Given how, const Function& h) {
   if (how == Given::Checkpoint) return checkpoint(h);
@@ -182,6 +208,7 @@ struct Program {
   std::vector<bool> leaves;  ///< of xs; none: base autograd has nothing to do
   DType default_dtype = DType::F32;
   uint32_t crowd = 0;  ///< it gets so many leaves more, which f does not look at
+  bool integers = false, residual = false, twice = false;  ///< see behind_integers(), by_residual()
 
   bool smooth = false;
 
@@ -203,12 +230,17 @@ struct Program {
         return f(put_back(all, is_argument, args));
       };
       Function g = h;
-      for (size_t k = wraps.size(); as_given && k-- > 0;) g = given(wraps[k], g);
+      if (integers && as_given) g = behind_integers(g);
+      for (size_t k = wraps.size(); as_given && k-- > 0;)
+        g = residual && wraps[k] == Given::CustomVjp ? by_residual(g) : given(wraps[k], g);
       std::vector<bool> is_argument = captured;
       is_argument.flip();
       Tensors args = some(all, is_argument);
       for (uint32_t k = 0; k < crowd; ++k) args.push_back(requires_grad(ones({2}, DType::F64)));
-      return g(args);
+      if (twice && as_given) args.push_back(args[0]);  // nor at this one
+      Tensors ys = g(args);
+      if (integers && as_given) ys.erase(ys.begin());
+      return ys;
     };
     Tensors in = xs, of;
     for (size_t k = 0; k < in.size(); ++k)
@@ -233,6 +265,9 @@ struct Program {
     for (size_t k = 0; k < captured.size(); ++k)
       if (captured[k]) out += format(" x{}", k);
     if (crowd) out += format(", given {} leaves more", crowd);
+    if (integers) out += ", behind a result of integers";
+    if (residual) out += ", by a residual of twice the first argument";
+    if (twice) out += ", and given the first argument twice";
     out += in_base() ? "; leaves" : "";
     for (size_t k = 0; k < leaves.size(); ++k)
       if (leaves[k]) out += format(" x{}", k);
@@ -276,6 +311,10 @@ bool draw_program(Case& c, Program& p) {
   }
   if (c.draw.flag()) p.default_dtype = DType::F64;
   if (p.in_base() && c.draw.one_in(3)) p.crowd = 4 + c.draw.below(8);
+  const uint32_t w = c.draw.below(16);
+  const bool given_some = std::ranges::find(p.captured, false) != p.captured.end();
+  p.integers = w & 1 && w & 2, p.residual = given_some && p.smooth && p.derives() && w & 4,
+  p.twice = given_some && w & 8;
   return true;
 }
 

@@ -5,6 +5,8 @@
 
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/pointwise_unary.h"
+#include "lamella/ops/functions/reduce.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/jacobian.h"
 #include "lamella/transforms/linearize.h"
@@ -137,6 +139,29 @@ Finding wrong_of_halves(DType half, const JacobianOptions& o) {
   return d.empty() ? "" : format("of a complex function of {}: ", half) + d;
 }
 
+/// Of x * x, with more elements than halves count: each row has one number, which is 1 at 1/2.
+Finding wrong_of_many_halves(int64_t n) {
+  const Tensor rows =
+      jacrev([](const Tensors& xs) { return Tensors{xs[0] * xs[0]}; })({full({n}, 0.5, DType::BF16)})[0];
+  const Finding d = differs(sum(rows, IntArg{1}), ones({n}, DType::BF16));
+  return d.empty() ? "" : format("rows of x * x for {} elements of bf16: ", n) + d;
+}
+
+/// A result that is not complex has no complex derivative, wherever it stands among others.
+Finding takes_real_results(const Subject& s, const JacobianOptions& o, bool first) {
+  const Function f = [&](const Tensors& xs) {
+    Tensors ys = s.f(xs);
+    ys.insert(first ? ys.begin() : ys.end(), abs(xs[0]));
+    return ys;
+  };
+  for (const bool forward : {false, true}) {
+    const Status status = status_of([&] { forward ? jacfwd(f, o)(s.xs) : jacrev(f, o)(s.xs); });
+    if (!status.raised || status.code != ErrorCode::DType)
+      return format("abs(x) {} results that are holomorphic: ", first ? "before" : "behind") + str(status);
+  }
+  return "";
+}
+
 Verdict jacobians_agree(Case& c) {
   Subject s;
   if (!prepare_one_kind(c, s)) return Verdict::discard();
@@ -147,7 +172,13 @@ Verdict jacobians_agree(Case& c) {
   if (c.draw.one_in(4))
     if (const Finding d = wrong_of_halves(o.chunk % 2 ? DType::F16 : DType::BF16, o); !d.empty())
       return Verdict::fail(d, jacobian_program(c, s, o), 2);
+  if (c.draw.one_in(32))
+    if (const Finding d = wrong_of_many_halves(257 + c.draw.below(64)); !d.empty())
+      return Verdict::fail(d, "  // " + d.text() + "\n", 2);
   if (o.holomorphic && !is_holomorphic(s)) return refuses_complex(c, s, o);
+  if (o.holomorphic && c.draw.one_in(3))
+    if (const Finding d = takes_real_results(s, o, c.draw.flag()); !d.empty())
+      return Verdict::fail(d, jacobian_program(c, s, o), 2);
   const Tensors rows = jacrev(s.f, o)(s.xs), columns = jacfwd(s.f, o)(s.xs);
   Finding d = wrong_block(s, rows, true);
   if (d.empty()) d = wrong_block(s, columns, false);

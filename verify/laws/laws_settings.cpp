@@ -11,6 +11,7 @@
 #include "lamella/dispatch/call.h"
 #include "lamella/ops/functions/factory.h"
 #include "lamella/ops/functions/pointwise_binary.h"
+#include "lamella/ops/functions/random.h"
 #include "lamella/transforms/autograd.h"
 #include "lamella/transforms/inference.h"
 #include "lamella/transforms/stop_gradient.h"
@@ -305,6 +306,18 @@ Finding versions_alike(uint64_t key) {
   return d.empty() ? d : "rand of RandomStream(1): " + d;
 }
 
+/// Lanes far apart, by which number the first one has, draw other numbers.
+Finding far_lanes_alike(uint64_t key, int bit) {
+  const auto drawn = [key](int64_t first) {
+    Generator g(key);
+    const ScopedGenerator on(g);
+    const VmapOptions o{.in_dims = {}, .randomness = Randomness::Different, .size = 2, .first_lane = first};
+    return vmap([](const Tensors&) { return Tensors{rand({3}, {}, DType::F64)}; }, o)({})[0];
+  };
+  const int64_t far = int64_t{1} << bit;
+  return differs(drawn(0), drawn(far)).empty() ? format("lanes 0 and {} draw the same", far) : "";
+}
+
 /// Seeds this thread and those to come; what is seeded in a scope that has a generator of its own stays
 /// there.
 Finding seeds_elsewhere(uint64_t seed) {
@@ -347,6 +360,7 @@ Verdict streams_are_apart(Case& c) {
   if (wrong.empty() && call_boxed(c.op, c.args).size() != 1) wrong = "this thread draws no more";
   if (wrong.empty()) wrong = streams_alike(c.draw);
   if (wrong.empty()) wrong = versions_alike(seed);
+  if (wrong.empty()) wrong = far_lanes_alike(seed, 1 + int(c.draw.below(61)));
   if (wrong.empty()) return Verdict::pass(1);
   wrong = format("{} threads after manual_seed({}): ", keys.size(), seed) + wrong;
   return Verdict::fail(wrong, "  // " + wrong.text() + "\n", 1);
