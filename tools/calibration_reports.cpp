@@ -1,11 +1,16 @@
-// Questions about the page of `lamella report`: its numbers and tables.
+// Questions about the page of `lamella report`, its numbers and tables, about JSON, and about `lamella
+// bench`.
 #include <algorithm>
 #include <cmath>
 
+#include "lamella/ops/functions/factory.h"
+
+#include "bench_check.h"
 #include "calibration_aids.h"
 #include "calibrations.h"
 #include "drawn_report.h"
 #include "report_tables.h"
+#include "run_json.h"
 #include "xml_reader.h"
 
 namespace lamella::tools {
@@ -108,10 +113,40 @@ std::string numbers_of_tables_are_numbers() {
   }
   return "";
 }
+/// Messages of plug-ins may hold any bytes.
+std::string any_bytes_are_written() {
+  const Folder scratch;
+  const std::string path = (scratch.path / "run.json").string();
+  for (const std::string bytes : {"\xff", "a\xc3", "\xed\xa0\x80", "ok"}) {
+    write_json(path, json{{"message", bytes}});
+    const std::string back = read_json(path)["message"];
+    if ((bytes == "ok") != (back == bytes)) return format("a message is \"{}\" when it is read back", back);
+  }
+  return "";
+}
+
+/// Each of these is another number than 1, and of no kernel that is to be timed.
+std::string wrong_kernels_are_not_timed() {
+  bench::Work work;
+  work.op = OpTable::current().find("exp");
+  const bench::Witness witness{"reference", {full({3}, 1.0, DType::F32)}, {}};
+  for (const double v : {1.0, 1.01, 0.0, std::nan(""), HUGE_VAL, -HUGE_VAL})
+    for (const int64_t at : {0, 2}) {
+      const Tensor got = full({3}, 1.0, DType::F32);
+      got.data<float>()[at] = float(v);
+      if (bench::judge(work, witness, {got}, 0).wrong.empty() != (v == 1))
+        return format("{} at place {} is {} where 1 is due", v, at, v == 1 ? "refused" : "right");
+    }
+  return "";
+}
 }  // namespace
 
 Calibrations calibrations_of_reports() {
   return {
+      {"any_bytes_are_written", "A report is written whatever bytes its messages hold.",
+       guarded<any_bytes_are_written>},
+      {"wrong_kernels_are_not_timed", "A result that is NaN, infinite or another number is no right one.",
+       guarded<wrong_kernels_are_not_timed>},
       {"short_numbers_are_near", "A number is shown in at most three digits, and none is nearer to it.",
        guarded<short_numbers_are_near>},
       {"tables_show_gaps_and_failures",

@@ -1,5 +1,6 @@
 // Laws of settings: scopes of a thread's state, of all kinds, nested in any order; generators of threads.
 #include <atomic>
+#include <cmath>
 #include <optional>
 #include <set>
 #include <thread>
@@ -22,6 +23,7 @@
 #include "lamella/verify/case/laws_shared.h"
 #include "lamella/verify/case/pass_on.h"
 #include "lamella/verify/case/thread_schedule.h"
+#include "lamella/verify/oracle/oracle.h"
 
 namespace lamella::verify {
 
@@ -318,6 +320,18 @@ Finding far_lanes_alike(uint64_t key, int bit) {
   return differs(drawn(0), drawn(far)).empty() ? format("lanes 0 and {} draw the same", far) : "";
 }
 
+/// Normal numbers, complex ones too, have the variance 1 and the mean 0: of 2048 within 8 standard deviations
+/// of what these are by chance (of |z|^2: 1.41 / 45, and 1 / 45 of complex z).
+Finding not_normal(uint64_t key, DType dtype) {
+  Generator g(key);
+  const ScopedGenerator on(g);
+  const Tensor z = randn({2048}, {}, dtype);
+  double squares = 0, sum = 0;  // of both parts of complex ones
+  for (const f128 v : flatten({z})) squares += double(v * v), sum += double(v);
+  if (std::abs(squares / 2048 - 1) < 0.25 && std::abs(sum / 2048) < 0.18) return "";
+  return format("randn of {}: the variance of 2048 is {}, their mean {}", dtype, squares / 2048, sum / 2048);
+}
+
 /// Seeds this thread and those to come; what is seeded in a scope that has a generator of its own stays
 /// there.
 Finding seeds_elsewhere(uint64_t seed) {
@@ -361,6 +375,8 @@ Verdict streams_are_apart(Case& c) {
   if (wrong.empty()) wrong = streams_alike(c.draw);
   if (wrong.empty()) wrong = versions_alike(seed);
   if (wrong.empty()) wrong = far_lanes_alike(seed, 1 + int(c.draw.below(61)));
+  static constexpr DType kDrawn[] = {DType::F32, DType::F64, DType::C64, DType::C128};
+  if (wrong.empty()) wrong = not_normal(seed, kDrawn[c.draw.below(4)]);
   if (wrong.empty()) return Verdict::pass(1);
   wrong = format("{} threads after manual_seed({}): ", keys.size(), seed) + wrong;
   return Verdict::fail(wrong, "  // " + wrong.text() + "\n", 1);
