@@ -172,7 +172,7 @@ Verdict jacobians_agree(Case& c) {
   if (c.draw.one_in(4))
     if (const Finding d = wrong_of_halves(o.chunk % 2 ? DType::F16 : DType::BF16, o); !d.empty())
       return Verdict::fail(d, jacobian_program(c, s, o), 2);
-  if (c.draw.one_in(32))
+  if (c.draw.one_in(128))
     if (const Finding d = wrong_of_many_halves(257 + c.draw.below(64)); !d.empty())
       return Verdict::fail(d, "  // " + d.text() + "\n", 2);
   if (o.holomorphic && !is_holomorphic(s)) return refuses_complex(c, s, o);
