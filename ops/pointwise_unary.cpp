@@ -119,7 +119,6 @@ struct Smooth {
   Derivative derivative;
   SampleFn samples;
   Promises promises = {};
-  Inside overflows_in = {};
   Numerics numerics = {};
   std::string_view doc;
 };
@@ -132,7 +131,6 @@ void define_smooth(const Smooth& s) {
                 .jvp = s.derivative.jvp,
                 .vjp = s.derivative.vjp,
                 .promises = s.promises,
-                .overflows_in = s.overflows_in,
                 .numerics = s.numerics,
                 .samples = s.samples,
                 .doc = s.doc});
@@ -164,7 +162,6 @@ void define_powers_and_logarithms() {
        .derivative = derivative("x", saves("result"), [](Tensor y) { return y * kLog2; }),
        .samples = any_samples,
        .promises = {.range = {.low = 0}},
-       .overflows_in = {Inside::Powers, "the angle y log 2", true},
        .doc = "2^x, never below 0. Integers compute in the default dtype. At most 4 ULP (f32, f64)."});
   define_smooth({.schema = "log(Tensor x) -> Tensor",
                  .shape = ShapeClass::Broadcast,

@@ -68,9 +68,9 @@ class Oracle {
   /// Of more than kMostMoved numbers, which are too many to move one by one, an estimate by signs.
   Bounds value_bounds(double u);
   static constexpr size_t kMostMoved = 384;
-  /// Whether arguments that are some of 8 `u` away, in sixteen patterns, give other results by this much at
-  /// that part: value_bounds() asks the ends alone, and of a number that turns with them (3^(1 + 1e138i)) two
-  /// may lie near by chance.
+  /// Whether arguments that are some of 8 `u` away, in sixteen drawn places, give other results by this much
+  /// at that part: value_bounds() asks the ends alone, and of a number that turns with them (3^(1 + 1e138i))
+  /// two may lie near by chance.
   bool turns(double u, size_t part, f128 by);
   /// value_bounds() times what the operator is allowed of them in the coarsest dtype `d` of the results: k
   /// roundings; for sums in a row what their additions take, where that is more (see NOTE: [numerics]).

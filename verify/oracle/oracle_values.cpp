@@ -42,12 +42,14 @@ Bounds Oracle::value_bounds(double u) {
 }
 
 bool Oracle::turns(double u, size_t part, f128 by) {
-  for (int pattern = 1; pattern <= 16; ++pattern) {
+  uint64_t state = part;
+  for (int pattern = 0; pattern < 16; ++pattern) {
     Reals x = x_;
-    // Irrational parts of the way: of equal steps each may be nearly a whole turn.
-    const f128 step = 8 * f128(u) * (pattern * sqrtq(2) - floorq(pattern * sqrtq(2)));
-    for (size_t k = 0; k < x.size(); ++k)
-      x[k] += step * (pattern % 2 ? 1 : -1) * (k % 2 || pattern < 9 ? 1 : -1) * x_[k];
+    // Anywhere on the way: of steps that are multiples of one another each may be nearly a whole turn.
+    for (f128& v : x) {
+      state = state * 6364136223846793005u + 1442695040888963407u;
+      v += 8 * f128(u) * v * f128(int64_t(state ^ state >> 29)) * 0x1p-63;
+    }
     const f128 y = evaluate(x)[part];
     if (!(fabsq(y - y_[part]) <= by)) return true;
   }
