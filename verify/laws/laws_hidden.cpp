@@ -237,10 +237,11 @@ Verdict hidden_on_one_path(Case& c, const Subject& s) {
   return Verdict::pass(1);
 }
 
-/// By name, and not by what its row says.
+/// These whatever their rows say, and others, of plug-ins too, whose rows say so.
 bool chooses(const Op& op) {
   static constexpr std::string_view kChoose[] = {"where", "clamp", "maximum", "minimum", "relu"};
-  return std::ranges::find(kChoose, op.name) != std::end(kChoose);
+  return std::ranges::find(kChoose, op.name) != std::end(kChoose) ||
+         std::ranges::any_of(op.vjp, [](const BoundFormula& f) { return f.hidden != nullptr; });
 }
 
 Verdict hidden_is_silent(Case& c) {
