@@ -21,12 +21,6 @@ f128 step_for(f128 x, int exponent) { return ldexpq(fmaxq(1, fabsq(x)), exponent
 
 /// +1 or -1, fixed: sign patterns of the perturbations that estimate sensitivities.
 int sign_of(size_t sample, size_t i) { return ((i + 1) * 0x9E3779B97F4A7C15u >> (20 + sample)) & 1 ? 1 : -1; }
-f128 unit_noise(size_t sample, size_t i) {
-  uint64_t z = (sample + 5) * 0xD1B54A32D192ED03u + (i + 1) * 0x9E3779B97F4A7C15u;  // splitmix64
-  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
-  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
-  return f128(int64_t(z >> 11) - (int64_t{1} << 52)) * 0x1p-52;
-}
 
 bool normwise(const Op& op) { return op.shape == ShapeClass::Linalg || op.has(kSymmetricInput); }
 
@@ -34,6 +28,13 @@ constexpr size_t kSamples = 4;
 constexpr int kNearbyExponent = -30, kNearbyStep = -48;
 
 }  // namespace
+
+f128 unit_noise(size_t sample, size_t i) {
+  uint64_t z = (sample + 5) * 0xD1B54A32D192ED03u + (i + 1) * 0x9E3779B97F4A7C15u;  // splitmix64
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+  return f128(int64_t(z >> 11) - (int64_t{1} << 52)) * 0x1p-52;
+}
 
 size_t part_count(const Tensor& t) { return size_t(t.numel()) * (is_complex(t.dtype()) ? 2 : 1); }
 

@@ -11,6 +11,9 @@
 LAMELLA_API_BEGIN
 namespace lamella::verify {
 
+/// In [-1, 1), fixed: of sample and place.
+f128 unit_noise(size_t sample, size_t i);
+
 /// Real numbers in a row: every real and imaginary part of a list of tensors.
 using Reals = std::vector<f128>;
 /// Magnitudes: only their order matters.

@@ -42,14 +42,10 @@ Bounds Oracle::value_bounds(double u) {
 }
 
 bool Oracle::turns(double u, size_t part, f128 by) {
-  uint64_t state = part;
-  for (int pattern = 0; pattern < 16; ++pattern) {
+  for (size_t sample = 0; sample < 16; ++sample) {
     Reals x = x_;
     // Anywhere on the way: of steps that are multiples of one another each may be nearly a whole turn.
-    for (f128& v : x) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      v += 8 * f128(u) * v * f128(int64_t(state ^ state >> 29)) * 0x1p-63;
-    }
+    for (size_t k = 0; k < x.size(); ++k) x[k] += 8 * f128(u) * x[k] * unit_noise(sample, k);
     const f128 y = evaluate(x)[part];
     if (!(fabsq(y - y_[part]) <= by)) return true;
   }
